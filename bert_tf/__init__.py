@@ -1,0 +1,1 @@
+"""BERT on TensorFlow/Keras: configuration, data contracts, model, training, tasks and export."""

@@ -1,0 +1,1 @@
+"""Typed configuration; imports nothing else of this project."""

@@ -1,0 +1,51 @@
+"""What a job says to the person watching: all of it on stderr, results go to stdout elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+
+class Console:
+    """Says lines and shows one live progress line.
+
+    On a terminal the progress line is rewritten in place; in a log it is printed at most every
+    `log_seconds`.
+    """
+
+    def __init__(self, stream: TextIO | None = None, log_seconds: float = 15.0):
+        self._stream = stream if stream is not None else sys.stderr
+        self._log_seconds = log_seconds
+        self._is_terminal = self._stream.isatty()
+        self._live_width = 0
+        self._last_progress = -float("inf")
+
+    def say(self, line: str) -> None:
+        """Prints a line that stays."""
+        self._clear_live_line()
+        print(line, file=self._stream, flush=True)
+
+    def warn(self, line: str) -> None:
+        """Prints a line about something that looks wrong but does not stop the job."""
+        self.say(f"warning: {line}")
+
+    def progress(self, line: str) -> None:
+        """Shows how far the work is."""
+        now = time.monotonic()
+        if self._is_terminal:
+            if now - self._last_progress < 0.1:
+                return
+            padding = " " * max(0, self._live_width - len(line))
+            print(f"\r{line}{padding}", end="", file=self._stream, flush=True)
+            self._live_width = len(line)
+        elif now - self._last_progress < self._log_seconds:
+            return
+        else:
+            print(line, file=self._stream, flush=True)
+        self._last_progress = now
+
+    def _clear_live_line(self) -> None:
+        if self._live_width:
+            print(f"\r{' ' * self._live_width}\r", end="", file=self._stream)
+            self._live_width = 0

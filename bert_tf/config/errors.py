@@ -1,0 +1,32 @@
+"""Failures whose message is meant for the user and whose type decides the exit code."""
+
+from __future__ import annotations
+
+
+class BertPipelineError(Exception):
+    """A job could not be done; the message says what was expected and what to do (exit code 1)."""
+
+    exit_code = 1
+
+
+class InputError(BertPipelineError):
+    """The content of an input is unusable: empty, damaged, of the wrong format (exit code 1)."""
+
+
+class UsageError(BertPipelineError):
+    """The command was asked for something impossible: a missing file, a wrong column or flag,
+    an output made with another configuration (exit code 2)."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """One or more faults in a configuration, all reported at once.
+
+    Args:
+        faults: one line a fault, each naming where it stands, what is allowed and the cure.
+    """
+
+    def __init__(self, faults: list[str]):
+        self.faults = list(faults)
+        super().__init__("\n".join(self.faults))

@@ -1,0 +1,97 @@
+"""From a YAML file, `--set key=value` and flags to one checked section; later sources win."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bert_tf.config.errors import ConfigError, UsageError
+from bert_tf.config.section import SectionType, build_section
+from bert_tf.config.sections import SECTIONS
+
+
+def resolve(
+    section: type[SectionType],
+    *,
+    config_file: str | None = None,
+    assignments: tuple[str, ...] = (),
+    flags: dict[str, Any] | None = None,
+) -> SectionType:
+    """Builds one section from all its sources.
+
+    Args:
+        section: the class to build.
+        config_file: YAML file with a mapping a section; sections of other commands are left alone.
+        assignments: `section.key=value` texts.
+        flags: values of command-line flags by field name; None and () mean not given.
+
+    Raises:
+        ConfigError: with every fault of every source.
+        UsageError: if the file cannot be read.
+    """
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    faults: list[str] = []
+    if config_file is not None:
+        document = read_yaml_sections(config_file)
+        for name, value in document.get(section.section_name, {}).items():
+            values[name], sources[name] = value, str(config_file)
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        section_name, dot, name = key.partition(".")
+        if not equals or not dot:
+            faults.append(f"--set {assignment}: expected section.key=value, e.g. train.steps=1000")
+        elif section_name not in SECTIONS:
+            faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
+        elif section_name == section.section_name:
+            values[name], sources[name] = yaml.safe_load(text) if text else None, "--set"
+    for name, value in (flags or {}).items():
+        if value is not None and value != ():
+            values[name], sources[name] = value, "--" + name.replace("_", "-")
+    try:
+        built = build_section(section, values, sources)
+    except ConfigError as error:
+        raise ConfigError(faults + error.faults) from None
+    if faults:
+        raise ConfigError(faults)
+    return built
+
+
+def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
+    """Reads a YAML file of sections and refuses unknown ones.
+
+    Raises:
+        UsageError: the file is missing or is not YAML.
+        ConfigError: the file's top level is not a mapping of known sections.
+    """
+    try:
+        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); check --config") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        place = getattr(error, "problem_mark", None)
+        line = f":{place.line + 1}" if place else ""
+        problem = getattr(error, "problem", None) or "not UTF-8 text"
+        raise UsageError(f"{path}{line}: not valid YAML: {problem}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError([f"{path}: expected sections such as {', '.join(SECTIONS)} at the top"])
+    faults = []
+    for name, content in document.items():
+        if name not in SECTIONS:
+            faults.append(f"{path}: {_unknown_section(str(name))}")
+        elif not isinstance(content, dict):
+            faults.append(f"{path}: section {name!r} holds {content!r}; expected key: value lines")
+    if faults:
+        raise ConfigError(faults)
+    return document
+
+
+def _unknown_section(name: str) -> str:
+    near = difflib.get_close_matches(name, SECTIONS, n=1, cutoff=0.5)
+    cure = f"did you mean {near[0]!r}?" if near else f"known sections: {', '.join(SECTIONS)}"
+    return f"unknown section {name!r}; {cure}"

@@ -1,0 +1,193 @@
+"""Typed configuration sections: a frozen dataclass a section, a documented option a field.
+
+The same declaration serves the YAML reader, `--set key=value`, the command line's flags and the
+documentation, so a key has one name, one type, one default and one line of help.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from typing import Any, ClassVar, TypeVar
+
+from bert_tf.config.errors import ConfigError
+
+_REQUIRED = "required"
+
+
+def option(
+    doc: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    flag: str | None = None,
+    advanced: bool = False,
+) -> Any:
+    """Declares one field of a section.
+
+    Args:
+        doc: one line of help.
+        default: the value when nobody sets the key; without it the key is required.
+        minimum: smallest allowed number (inclusive).
+        maximum: largest allowed number (inclusive).
+        choices: allowed strings.
+        flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
+        advanced: reached by YAML and `--set` only, so that `--help` stays short.
+    """
+    metadata = {
+        "doc": doc,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "flag": flag,
+        "advanced": advanced,
+        _REQUIRED: default is dataclasses.MISSING,
+    }
+    return dataclasses.field(
+        default=None if default is dataclasses.MISSING else default, metadata=metadata
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Section:
+    """Base of all sections; `section_name` is the section's key in a YAML file."""
+
+    section_name: ClassVar[str] = ""
+
+    def faults(self) -> list[str]:
+        """Faults that involve more than one field, as `key: what is wrong; what to do`."""
+        return []
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for YAML and JSON."""
+        return {
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in dataclasses.fields(self)
+            for value in [getattr(self, field.name)]
+        }
+
+
+SectionType = TypeVar("SectionType", bound=Section)
+
+
+def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
+    """The scalar type of a field, whether it holds a tuple of them, whether it may be None."""
+    hint = typing.get_type_hints(section)[name]
+    optional = False
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = [arg for arg in typing.get_args(hint) if arg is not type(None)]
+        optional = len(members) < len(typing.get_args(hint))
+        hint = members[0]
+    if typing.get_origin(hint) is tuple:
+        return typing.get_args(hint)[0], True, optional
+    return hint, False, optional
+
+
+def build_section(
+    section: type[SectionType], values: dict[str, Any], sources: dict[str, str] | None = None
+) -> SectionType:
+    """Makes a checked section from raw values (from YAML, text or Python).
+
+    Args:
+        section: the section's class.
+        values: raw value by field name; strings are converted to the field's type.
+        sources: where each value came from (`run.yaml`, `--set`, `--steps`), for messages.
+
+    Raises:
+        ConfigError: with every unknown key, bad value, missing key and inconsistency at once.
+    """
+    sources = sources or {}
+    fields = {field.name: field for field in dataclasses.fields(section)}
+    faults: list[str] = []
+    clean: dict[str, Any] = {}
+    for name, raw in values.items():
+        where = f"{sources[name]}: " if name in sources else ""
+        if name not in fields:
+            faults.append(f"{where}{unknown_key(f'{section.section_name}.{name}', section)}")
+            continue
+        try:
+            clean[name] = _convert(section, fields[name], raw)
+        except ValueError as error:
+            faults.append(f"{where}{section.section_name}.{name}: {error}")
+    for name, field in fields.items():
+        if field.metadata[_REQUIRED] and values.get(name) in (None, (), []):
+            flag = field.metadata["flag"] or "--" + name.replace("_", "-")
+            faults.append(
+                f"{section.section_name}.{name} is missing: {field.metadata['doc']} "
+                f"(give {flag} or set {section.section_name}.{name})"
+            )
+    if faults:
+        raise ConfigError(faults)
+    built = section(**clean)
+    faults = [f"{section.section_name}.{fault}" for fault in built.faults()]
+    if faults:
+        raise ConfigError(faults)
+    return built
+
+
+def unknown_key(key: str, section: type[Section]) -> str:
+    """The line that refuses an unknown key and names the nearest known one."""
+    known = [f"{section.section_name}.{field.name}" for field in dataclasses.fields(section)]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    cure = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    return f"unknown key {key!r}; {cure}"
+
+
+def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
+    kind, many, optional = field_type(section, field.name)
+    if raw is None or (optional and raw == ""):
+        if optional or field.metadata[_REQUIRED]:
+            return None
+        raise ValueError("needs a value, got nothing")
+    if many:
+        items = raw if isinstance(raw, list | tuple) else [raw]
+        return tuple(_convert_scalar(kind, field, item) for item in items)
+    return _convert_scalar(kind, field, raw)
+
+
+def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
+    value: Any
+    if kind is bool:
+        value = {"true": True, "false": False, "yes": True, "no": False}.get(str(raw).lower())
+        if value is None:
+            raise ValueError(f"expected true or false, got {raw!r}")
+    elif kind in (int, float):
+        value = _convert_number(kind, raw)
+        low, high = field.metadata["minimum"], field.metadata["maximum"]
+        if (low is not None and value < low) or (high is not None and value > high):
+            allowed = f"at least {low}" if high is None else f"from {low} to {high}"
+            raise ValueError(f"expected a number {allowed}, got {raw!r}")
+    else:
+        if not isinstance(raw, str | int | float):
+            raise ValueError(f"expected text, got {raw!r}")
+        value = str(raw)
+    choices = field.metadata["choices"]
+    if choices and value not in choices:
+        near = difflib.get_close_matches(str(value), choices, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"expected one of {', '.join(choices)}, got {raw!r}{hint}")
+    return value
+
+
+def _convert_number(kind: type, raw: Any) -> int | float:
+    expected = "a whole number" if kind is int else "a number"
+    fault = ValueError(f"expected {expected}, got {raw!r}")
+    if isinstance(raw, bool):
+        raise fault
+    if kind is int and not isinstance(raw, float):
+        try:
+            return int(raw)
+        except (TypeError, ValueError):
+            pass  # "1e6" is a whole number too
+    try:
+        value = float(raw)
+    except (TypeError, ValueError):
+        raise fault from None
+    if not math.isfinite(value) or (kind is int and value != int(value)):
+        raise fault
+    return kind(value)

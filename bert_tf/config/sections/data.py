@@ -1,0 +1,144 @@
+"""The sections of `vocab` and `preprocess`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import Section, option
+
+CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv")
+TEXT_LAYOUTS = ("auto", "sentences", "lines", "file")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusSection(Section):
+    """The keys that every job reading a corpus has."""
+
+    input: tuple[str, ...] = option("corpus files; quoted glob; repeatable")
+    text_column: str = option("column or JSON key that holds the text", default="text")
+    format: str = option(
+        "format of the input files (auto: by file name)",
+        default="auto",
+        choices=CORPUS_FORMATS,
+        advanced=True,
+    )
+    text_layout: str = option(
+        "how plain text is laid out: a sentence a line with blank lines between documents, "
+        "a document a line, a document a file (auto: sentences where blank lines are found, "
+        "else a document a file)",
+        default="auto",
+        choices=TEXT_LAYOUTS,
+        advanced=True,
+    )
+    block_megabytes: float = option(
+        "size of the blocks of whole documents that are read at once",
+        default=16.0,
+        minimum=0.01,
+        advanced=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabConfig(CorpusSection):
+    """Counts the words of a corpus and learns a WordPiece vocabulary from them."""
+
+    section_name: ClassVar[str] = "vocab"
+
+    output: str = option("vocabulary file to write")
+    vocab_size: int = option("entries of the vocabulary", default=30_000, minimum=10)
+    lowercase: bool = option(
+        "lower-case and strip accents, as bert-base-uncased",
+        default=True,
+        flag="--lowercase/--cased",
+    )
+    min_frequency: int = option("drop words seen fewer times", default=2, minimum=1)
+    limit_alphabet: int = option(
+        "characters kept, the most frequent first", default=1000, minimum=1, advanced=True
+    )
+    max_word_length: int = option(
+        "characters; longer words are left out of the count",
+        default=100,
+        minimum=1,
+        advanced=True,
+    )
+    held_out_fraction: float = option(
+        "share of documents kept out of the count to measure the vocabulary on",
+        default=0.01,
+        minimum=0.0,
+        maximum=0.5,
+        advanced=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PreprocessConfig(CorpusSection):
+    """Turns a corpus into masked-LM and next-sentence-prediction TFRecords."""
+
+    section_name: ClassVar[str] = "preprocess"
+
+    vocab: str = option("vocabulary file")
+    output: str = option("directory to write")
+    lowercase: bool = option(
+        "lower-case and strip accents, as the vocabulary was made",
+        default=True,
+        flag="--lowercase/--cased",
+    )
+    max_seq_length: int = option(
+        "pieces in a sequence, with [CLS] and [SEP]", default=128, minimum=8
+    )
+    max_predictions_per_seq: int = option("masked pieces in a sequence", default=20, minimum=1)
+    masked_lm_prob: float = option(
+        "share of pieces that are masked", default=0.15, minimum=0.0, maximum=1.0
+    )
+    dupe_factor: int = option("passes over the corpus with other masks", default=10, minimum=1)
+    short_seq_prob: float = option(
+        "share of sequences made shorter than the maximum", default=0.1, minimum=0.0, maximum=1.0
+    )
+    whole_word_mask: bool = option(
+        "mask all pieces of a word together",
+        default=False,
+        flag="--whole-word-mask/--no-whole-word-mask",
+    )
+    random_next_prob: float = option(
+        "probability that the second segment comes from another document",
+        default=0.5,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    seed: int = option("seed of all random choices", default=12345)
+    eval_fraction: float = option(
+        "share of documents whose examples go to the eval shards",
+        default=0.01,
+        minimum=0.0,
+        maximum=0.9,
+    )
+    num_shards: int = option(
+        "training shards (0: by the number of examples)", default=0, minimum=0
+    )
+    compression: str = option(
+        "compression of the shards", default="none", choices=("none", "gzip"), advanced=True
+    )
+    feature_names: str = option(
+        "record schema: the reference's names or TF Model Garden's",
+        default="reference",
+        choices=("reference", "model-garden"),
+        advanced=True,
+    )
+    pool_megabytes: float = option(
+        "size of the pools of documents that examples are made from",
+        default=32.0,
+        minimum=0.01,
+        advanced=True,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses lengths that cannot hold their predictions."""
+        if self.max_predictions_per_seq > self.max_seq_length - 3:
+            return [
+                f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "
+                f"max_seq_length {self.max_seq_length} (three places are [CLS] and [SEP]); "
+                "lower one or raise the other"
+            ]
+        return []

@@ -1,0 +1,31 @@
+"""The sections of `export` and `import-weights`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import Section, option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportConfig(Section):
+    """Turns a run into a model that others can load."""
+
+    section_name: ClassVar[str] = "export"
+
+    run: str = option("run directory of finetune or train")
+    output: str = option("directory to write")
+    format: str = option(
+        "what is written", default="savedmodel", choices=("savedmodel", "huggingface")
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImportWeightsConfig(Section):
+    """Turns other libraries' BERT weights into a model directory."""
+
+    section_name: ClassVar[str] = "import_weights"
+
+    source: str = option("HuggingFace folder or KerasHub preset folder")
+    output: str = option("model directory to write")

@@ -1,0 +1,31 @@
+"""Where Beam jobs run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import Section, option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunnerConfig(Section):
+    """The Beam runner of a data or scoring job and the options passed on to it."""
+
+    section_name: ClassVar[str] = "runner"
+
+    runner: str = option(
+        "where the Beam pipeline runs",
+        default="local",
+        choices=("local", "flink", "spark", "dataflow"),
+    )
+    workers: int = option(
+        "worker processes of the local runner (0: as many as pay off for the input)",
+        default=0,
+        minimum=0,
+    )
+    options: tuple[str, ...] = option(
+        "Beam pipeline options as on Beam's own command line (--flink_master=host:8081)",
+        default=(),
+        advanced=True,
+    )

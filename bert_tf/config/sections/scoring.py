@@ -1,0 +1,55 @@
+"""The sections of `evaluate` and `score`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import Section, option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColumnsSection(Section):
+    """Columns of the rows to read; what is not given is taken from the model."""
+
+    text_column: str | None = option("column of the text", default=None)
+    text_pair_column: str | None = option("column of the second text", default=None)
+    question_column: str | None = option("column of the question", default=None)
+    context_column: str | None = option("column of the context", default=None)
+    batch_tokens: int = option(
+        "pieces a batch, padding included", default=4096, minimum=1, advanced=True
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateConfig(ColumnsSection):
+    """Measures a fine-tuned model on labelled rows."""
+
+    section_name: ClassVar[str] = "evaluate"
+
+    model: str = option("run directory or exported model")
+    data: str = option("labelled rows: CSV, TSV or JSONL; SQuAD JSON for qa")
+    output: str = option("directory to write metrics.json and predictions to")
+    label_column: str | None = option("column of the label", default=None)
+    answer_column: str | None = option("column of the answer's text", default=None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreConfig(ColumnsSection):
+    """Adds a model's predictions to every row of CSV, TSV or JSONL files."""
+
+    section_name: ClassVar[str] = "score"
+
+    model: str = option("exported SavedModel")
+    input: tuple[str, ...] = option("rows to score; quoted glob; repeatable")
+    output: str = option("file to write (its name's ending decides the format) or directory")
+    engine: str = option(
+        "what runs the model", default="auto", choices=("auto", "tensorflow"), advanced=True
+    )
+    limit: int = option("score only the first rows (0: all)", default=0, minimum=0)
+    block_rows: int = option(
+        "rows read, sorted by length and written at once",
+        default=8192,
+        minimum=1,
+        advanced=True,
+    )

@@ -1,0 +1,1 @@
+"""Batch jobs around BERT: Beam pipelines and the `bert-pipeline` command line."""

@@ -1,0 +1,93 @@
+"""Manifests and fingerprints: how an output says what it is, what made it and that it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.errors import InputError
+from bert_tf.data.atomic import write_text_atomically
+
+MANIFEST_VERSION = 1
+_PACKAGES = ("apache-beam", "keras", "keras-hub", "numpy", "tensorflow", "tensorflow-text")
+
+
+def manifest_path(output: str | Path) -> Path:
+    """`DIR/manifest.json` for a folder, `FILE.manifest.json` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "manifest.json"
+    return output.with_name(output.name + ".manifest.json")
+
+
+def rejects_path(output: str | Path) -> Path:
+    """`DIR/rejects.jsonl` for a folder, `FILE.rejects.jsonl` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "rejects.jsonl"
+    return output.with_name(output.name + ".rejects.jsonl")
+
+
+def read_manifest(output: str | Path) -> dict[str, Any] | None:
+    """The manifest of a finished output, None where there is none.
+
+    Raises:
+        InputError: the manifest is damaged.
+    """
+    path = manifest_path(output)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"{path}: damaged manifest ({error}); make the output again with --overwrite"
+        ) from None
+    if not isinstance(manifest, dict):
+        raise InputError(f"{path}: damaged manifest; make the output again with --overwrite")
+    return manifest
+
+
+def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
+    """Writes the manifest, which declares the output finished: call it last."""
+    path = manifest_path(output)
+    write_text_atomically(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    return path
+
+
+def fingerprint(path: str | Path) -> dict[str, Any]:
+    """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
+
+    A folder with a manifest is known by the manifest alone, which names all it holds.
+    """
+    path = Path(path)
+    if path.is_dir():
+        if (path / "manifest.json").is_file():
+            inner = fingerprint(path / "manifest.json")
+            return {"path": str(path), "bytes": inner["bytes"], "sha256": inner["sha256"]}
+        digest = hashlib.sha256()
+        size = 0
+        for file in sorted(p for p in path.rglob("*") if p.is_file()):
+            inner = fingerprint(file)
+            size += inner["bytes"]
+            digest.update(f"{file.relative_to(path)}\0{inner['sha256']}\n".encode())
+        return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256}
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of this tool and of the packages that can change its results."""
+    versions = {}
+    for name in ("bert-pipeline", *_PACKAGES):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions

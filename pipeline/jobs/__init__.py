@@ -1,0 +1,1 @@
+"""What each command runs: wires the transforms or the trainer and writes the manifest."""

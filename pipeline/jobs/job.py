@@ -1,0 +1,199 @@
+"""The frame of every job: is it done already, may it start, what did it make, what comes next."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.config.section import Section
+from bert_tf.data.atomic import write_text_atomically
+from pipeline.artifacts import (
+    MANIFEST_VERSION,
+    fingerprint,
+    package_versions,
+    read_manifest,
+    write_manifest,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a command runs, as opposed to what it makes: none of this is part of the config."""
+
+    overwrite: bool = False
+    resume: bool = False
+    max_rejects: int | None = None
+    console: Console = dataclasses.field(default_factory=Console)
+
+
+class JobRecord:
+    """What a running job reports; it becomes the manifest.
+
+    Attributes:
+        counts: whole numbers by name (`rows_in`, `documents`, …; `rejected` may be a mapping from
+            reason to number).
+        metrics: results by name.
+        extra: further manifest keys (schema, vocabulary hash, …).
+        made: paths worth telling the user, with a word on each.
+        next_command: the command to run next.
+    """
+
+    def __init__(self, console: Console):
+        self.console = console
+        self.counts: dict[str, Any] = {}
+        self.metrics: dict[str, Any] = {}
+        self.extra: dict[str, Any] = {}
+        self.made: list[tuple[str, str]] = []
+        self.next_command: list[str] | None = None
+        self.timings: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Times a part of the job, in seconds."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - start
+            self.timings[name] = round(self.timings.get(name, 0.0) + seconds, 3)
+
+
+def run_job(
+    command: str,
+    config: Section,
+    options: RunOptions,
+    *,
+    output: str,
+    output_is_directory: bool,
+    inputs: list[str],
+    body: Callable[[JobRecord], None],
+    ignored_keys: tuple[str, ...] = (),
+    can_resume: bool = False,
+) -> dict[str, Any]:
+    """Runs `body` unless its output is finished, and writes the manifest.
+
+    Args:
+        command: the command's name.
+        config: its resolved section; with the inputs it identifies the output.
+        options: how to run.
+        output: file or folder that `body` makes. A folder is made here, with `config.yaml` in it.
+        output_is_directory: which of the two it is.
+        inputs: files and folders the job reads, for fingerprints.
+        body: does the work and fills the record.
+        ignored_keys: config keys that do not change the output's content.
+        can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
+            what it left is removed first.
+
+    Returns:
+        The manifest; its key `already_done` says whether nothing had to be done.
+
+    Raises:
+        UsageError: the output was made with another config or from other inputs, or a folder
+            holds something else.
+    """
+    console = options.console
+    identity = {
+        "command": command,
+        "config": {k: v for k, v in config.as_dict().items() if k not in ignored_keys},
+        "inputs": [fingerprint(path) for path in inputs],
+    }
+    finished = read_manifest(output) if Path(output).exists() else None
+    if finished is not None and not options.overwrite:
+        _refuse_other_config(output, finished, identity)
+        console.say(f"{output} is finished already and its config is the same; nothing to do")
+        return {**finished, "already_done": True}
+    if output_is_directory:
+        _open_directory(output, command, config, options, can_resume=can_resume)
+    elif Path(output).exists() and finished is None and not options.overwrite:
+        raise UsageError(
+            f"{output}: exists but was not made by this command; "
+            "choose another --output or replace it with --overwrite"
+        )
+    record = JobRecord(console)
+    start = time.monotonic()
+    body(record)
+    record.timings["total"] = round(time.monotonic() - start, 3)
+    peak = max(
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    next_command = shlex.join(record.next_command) if record.next_command else None
+    manifest = {
+        "manifest_version": MANIFEST_VERSION,
+        **identity,
+        "counts": record.counts,
+        "metrics": record.metrics,
+        **record.extra,
+        "timings": record.timings,
+        "peak_memory_bytes": peak * 1024,
+        "versions": package_versions(),
+        "next": next_command,
+    }
+    record.made.append((str(write_manifest(output, manifest)), "what was made, from what and how"))
+    for path, meaning in record.made:
+        console.say(f"  {path}  {meaning}")
+    if next_command:
+        console.say(f"next: {next_command}")
+    return {**manifest, "already_done": False}
+
+
+def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[str, Any]) -> None:
+    differences = []
+    if finished.get("command") != identity["command"]:
+        differences.append(f"command: {finished.get('command')} then, {identity['command']} now")
+    before, now = finished.get("config", {}), identity["config"]
+    for key in now:
+        if before.get(key) != now[key] and key != "output":
+            differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now")
+
+    def content(inputs: list[dict[str, Any]]) -> list[str]:
+        return sorted(item["sha256"] for item in inputs)
+
+    if not differences and content(finished.get("inputs", [])) != content(identity["inputs"]):
+        differences.append("the content of the inputs has changed")
+    if differences:
+        raise UsageError(
+            f"{output}: made with another config ({'; '.join(differences)}); "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
+def _open_directory(
+    output: str, command: str, config: Section, options: RunOptions, *, can_resume: bool
+) -> None:
+    import shutil
+
+    folder = Path(output)
+    marker = folder / "config.yaml"
+    text = yaml.safe_dump(
+        {config.section_name: config.as_dict()}, sort_keys=False, allow_unicode=True
+    )
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{output}: is a file; --output of {command} names a folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not marker.is_file():
+            raise UsageError(
+                f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
+            )
+        same = marker.read_text(encoding="utf-8") == text
+        if not same and not options.overwrite:
+            raise UsageError(
+                f"{output}: holds an unfinished run of another config (see {marker}); "
+                "choose another --output or replace it with --overwrite"
+            )
+        if options.overwrite or not can_resume:
+            for child in folder.iterdir():
+                shutil.rmtree(child) if child.is_dir() else child.unlink()
+        else:
+            options.console.say(f"{output}: unfinished run of the same config found; going on")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(marker, text)
