@@ -1,0 +1,62 @@
+"""The contract of pretraining records: which features a TFRecord holds, under which names."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+FEATURE_NAMES: dict[str, dict[str, str]] = {
+    "reference": {
+        "input_word_ids": "input_ids",
+        "input_mask": "input_mask",
+        "input_type_ids": "segment_ids",
+        "masked_lm_positions": "masked_lm_positions",
+        "masked_lm_ids": "masked_lm_ids",
+        "masked_lm_weights": "masked_lm_weights",
+        "next_sentence_labels": "next_sentence_labels",
+    },
+    "model-garden": {
+        "input_word_ids": "input_word_ids",
+        "input_mask": "input_mask",
+        "input_type_ids": "input_type_ids",
+        "masked_lm_positions": "masked_lm_positions",
+        "masked_lm_ids": "masked_lm_ids",
+        "masked_lm_weights": "masked_lm_weights",
+        "next_sentence_labels": "next_sentence_labels",
+    },
+}
+
+
+def feature_spec(
+    max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
+) -> dict[str, tf.io.FixedLenFeature]:
+    """The features of a pretraining record, for `tf.io.parse_example`.
+
+    Args:
+        max_seq_length: pieces in a row.
+        max_predictions_per_seq: masked pieces in a row.
+        names: "reference" for those of google-research/bert create_pretraining_data.py,
+            "model-garden" for those of TF Model Garden v2.
+
+    Returns:
+        By the name in the file: ids, mask and types int64 [max_seq_length]; positions and ids of
+        the masked int64 [max_predictions_per_seq], weights float32 of that shape;
+        next_sentence_labels int64 [1], where 1 means a random second segment.
+    """
+    return {
+        FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
+        for feature, length, dtype in (
+            ("input_word_ids", max_seq_length, tf.int64),
+            ("input_mask", max_seq_length, tf.int64),
+            ("input_type_ids", max_seq_length, tf.int64),
+            ("masked_lm_positions", max_predictions_per_seq, tf.int64),
+            ("masked_lm_ids", max_predictions_per_seq, tf.int64),
+            ("masked_lm_weights", max_predictions_per_seq, tf.float32),
+            ("next_sentence_labels", 1, tf.int64),
+        )
+    }
+
+
+def shard_name(split: str, index: int, shards: int, *, compression: str = "none") -> str:
+    """`train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
+    ending = ".gz" if compression == "gzip" else ""
+    return f"{split}-{index:05d}-of-{shards:05d}.tfrecord{ending}"
