@@ -1,0 +1,164 @@
+"""Makes a click command out of config sections, so that flags, YAML and `--set` never drift."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from typing import Any
+
+import click
+
+from bert_tf.config.console import Console
+from bert_tf.config.resolve import resolve
+from bert_tf.config.section import Section, field_type
+from pipeline.jobs.job import RunOptions
+
+_COMMON = (
+    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with a section a command"),
+    click.Option(
+        ["--set", "assignments"],
+        multiple=True,
+        metavar="section.key=value",
+        help="set any key of the config; repeatable",
+    ),
+    click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
+    click.Option(
+        ["--max-rejects"],
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="exit with code 3 if more rows than this are rejected (default: any number)",
+    ),
+    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
+)
+_RESUME = click.Option(
+    ["--resume"], is_flag=True, help="go on from the last checkpoint (done anyway; says so aloud)"
+)
+
+
+def job_command(
+    name: str,
+    *sections: type[Section],
+    job: str,
+    summary: str,
+    example: str,
+    arguments: tuple[str, ...] = (),
+    resumes: bool = False,
+) -> click.Command:
+    """Builds the command that resolves its sections and runs a job on them.
+
+    Args:
+        name: the command's name.
+        sections: config sections, in the order the job's `run` takes them.
+        job: module with `run(*sections, options) -> manifest`, imported when the command runs.
+        summary: first paragraph of the help.
+        example: a command line to copy.
+        arguments: fields of the sections given by position instead of by flag.
+        resumes: whether the job has `--resume`.
+    """
+
+    def invoke(
+        config: str | None,
+        assignments: tuple[str, ...],
+        overwrite: bool,
+        max_rejects: int | None,
+        as_json: bool,
+        resume: bool = False,
+        **flags: Any,
+    ) -> int:
+        resolved = [
+            resolve(
+                section,
+                config_file=config,
+                assignments=assignments,
+                flags={
+                    field.name: flags[field.name]
+                    for field in dataclasses.fields(section)
+                    if field.name in flags
+                },
+            )
+            for section in sections
+        ]
+        options = RunOptions(
+            overwrite=overwrite, resume=resume, max_rejects=max_rejects, console=Console()
+        )
+        manifest = importlib.import_module(job).run(*resolved, options)
+        if as_json:
+            click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
+        return _exit_code(manifest, options)
+
+    parameters: list[click.Parameter] = []
+    for section in sections:
+        for field in dataclasses.fields(section):
+            if field.name in arguments:
+                parameters.append(_argument(field))
+            elif not field.metadata["advanced"]:
+                parameters.append(_flag(section, field))
+    return click.Command(
+        name,
+        callback=invoke,
+        params=[*parameters, *_COMMON, *([_RESUME] if resumes else [])],
+        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}\n\n\b\n{_advanced_keys(sections)}",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+
+def _exit_code(manifest: dict[str, Any], options: RunOptions) -> int:
+    rejected = sum(manifest.get("counts", {}).get("rejected", {}).values())
+    if options.max_rejects is None or rejected <= options.max_rejects:
+        return 0
+    options.console.say(
+        f"error: {rejected} rows were rejected, more than --max-rejects {options.max_rejects}; "
+        "the reasons are in the rejects file"
+    )
+    return 3
+
+
+def _argument(field: dataclasses.Field) -> click.Argument:
+    choices = field.metadata["choices"]
+    return click.Argument(
+        [field.name],
+        required=False,
+        type=click.Choice(choices) if choices else str,
+        metavar="|".join(choices) if choices else field.name.upper(),
+    )
+
+
+def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
+    kind, many, _ = field_type(section, field.name)
+    metadata = field.metadata
+    spelling = metadata["flag"] or "--" + field.name.replace("_", "-")
+    note = "" if metadata["required"] or field.default is None else f" [{_shown(field.default)}]"
+    if metadata["required"]:
+        note = " (required)"
+    if kind is bool:
+        if "/" not in spelling:
+            spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"
+        return click.Option([spelling, field.name], default=None, help=metadata["doc"] + note)
+    return click.Option(
+        [spelling, field.name],
+        multiple=many,
+        type=click.Choice(metadata["choices"]) if metadata["choices"] else str,
+        metavar=None if metadata["choices"] else {int: "N", float: "X"}.get(kind, "TEXT"),
+        help=metadata["doc"] + note,
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) or "none"
+
+
+def _advanced_keys(sections: tuple[type[Section], ...]) -> str:
+    lines = [
+        f"  {section.section_name}.{field.name}={_shown(field.default)}  {field.metadata['doc']}"
+        for section in sections
+        for field in dataclasses.fields(section)
+        if field.metadata["advanced"]
+    ]
+    return "Further keys, for --config and --set:\n" + "\n".join(lines) if lines else ""
+
+
+def _indent(text: str) -> str:
+    return "\n".join("  " + line for line in text.strip().splitlines())

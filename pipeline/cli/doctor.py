@@ -1,0 +1,25 @@
+"""`bert-pipeline doctor`."""
+
+import json
+
+import click
+
+
+@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
+def command(as_json: bool) -> int:
+    """Checks this machine and installation: packages, devices, tokeniser, Beam, speed.
+
+    \b
+    Example:
+      bert-pipeline doctor
+    """
+    from pipeline.jobs.doctor import examine
+
+    findings = examine()
+    if as_json:
+        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{'ok  ' if finding.passed else 'FAIL'}  {finding.name}: {finding.detail}")
+    return 0 if all(finding.passed for finding in findings) else 1

@@ -1,0 +1,12 @@
+"""`bert-pipeline export`."""
+
+from bert_tf.config.sections import ExportConfig
+from pipeline.cli.command import job_command
+
+command = job_command(
+    "export",
+    ExportConfig,
+    job="pipeline.jobs.exporting",
+    summary="Writes a run as a SavedModel that takes raw text, or as a HuggingFace folder.",
+    example="bert-pipeline export --run complaints --output complaints-model",
+)

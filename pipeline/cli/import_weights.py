@@ -1,0 +1,13 @@
+"""`bert-pipeline import-weights`."""
+
+from bert_tf.config.sections import ImportWeightsConfig
+from pipeline.cli.command import job_command
+
+command = job_command(
+    "import-weights",
+    ImportWeightsConfig,
+    job="pipeline.jobs.import_weights",
+    summary="Turns a HuggingFace or KerasHub folder with BERT weights into a model directory.",
+    example="bert-pipeline import-weights all-MiniLM-L6-v2 --output minilm",
+    arguments=("source",),
+)

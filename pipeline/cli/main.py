@@ -1,0 +1,120 @@
+"""`bert-pipeline`: finds the command, runs it, turns failures into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+
+import click
+
+from bert_tf.config.errors import BertPipelineError
+
+COMMANDS = {
+    "vocab": "build a WordPiece vocabulary from a corpus",
+    "preprocess": "write masked-LM + next-sentence TFRecords from a corpus",
+    "train": "pretrain BERT on TFRecords",
+    "finetune": "fine-tune for classification or question answering",
+    "evaluate": "measure a fine-tuned model on labelled rows",
+    "export": "write a run as a SavedModel that takes raw text, or as a HuggingFace folder",
+    "score": "add predictions to CSV, TSV or JSONL files",
+    "import-weights": "turn HuggingFace or KerasHub weights into a model directory",
+    "inspect": "tell what an artifact is and show samples of it",
+    "demo": "run the whole path on this machine in a few minutes",
+    "doctor": "check this machine and installation",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the path of the data."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command object, or None for an unknown name."""
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module("pipeline.cli." + name.replace("-", "_"))
+        return module.command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        """Names the known commands when this one is not."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}; known: {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="bert-pipeline")
+def bert_pipeline() -> None:
+    """BERT from raw text to scored files.
+
+    \b
+    The path of the data:
+      vocab -> preprocess -> train -> finetune -> evaluate, export -> score
+
+    Every command has --help with an example. Messages go to stderr, results to stdout.
+    Exit codes: 0 done, 1 the job failed, 2 wrong usage or config, 3 more rows rejected than
+    --max-rejects allows.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits with its code."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        return bert_pipeline.main(args=arguments, standalone_mode=False) or 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; run the same command again to go on", err=True)
+        return 130
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    known = _known_cause(error)
+    if os.environ.get("BERT_PIPELINE_TRACEBACK"):
+        traceback.print_exception(error)
+    if isinstance(known, BertPipelineError):
+        for line in str(known).splitlines():
+            click.echo(f"error: {line}", err=True)
+        return known.exit_code
+    if isinstance(known, OSError):
+        click.echo(f"error: {known.filename or 'system'}: {known.strerror or known}", err=True)
+        return 1
+    lines = str(error).strip().splitlines()
+    click.echo(
+        f"error: unexpected {type(error).__name__}: {lines[0] if lines else ''} "
+        "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)",
+        err=True,
+    )
+    return 1
+
+
+def _known_cause(error: BaseException) -> BaseException | None:
+    """The failure meant for the user that a runner may have wrapped."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, BertPipelineError | OSError):
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None
