@@ -1,0 +1,69 @@
+"""Rows of JSON lines files: one object a line; bad lines do not end the reading."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.errors import InputError
+from bert_tf.data.delimited import ParsedRow
+from bert_tf.data.rejects import Reject
+from bert_tf.data.text_files import has_surrogates, open_text
+
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_json_rows(path: str | Path) -> Iterator[ParsedRow]:
+    """Yields the objects of a JSON lines file; blank lines are no rows.
+
+    Raises:
+        InputError: the file is one JSON array or one object over many lines.
+        UsageError: the file cannot be read.
+    """
+    with open_text(path, newline="\n") as stream:
+        seen = False
+        for number, line in enumerate(stream, start=1):
+            raw = line.strip()
+            if not raw:
+                continue
+            if not seen and raw in ("{", "["):
+                raise InputError(
+                    f"{path}: is one JSON value over many lines; "
+                    "expected an object a line (jq -c '.[]' makes them from an array)"
+                )
+            seen = True
+            yield number, raw, _object_or_reject(path, number, raw)
+        if not seen:
+            raise InputError(f"{path}: is empty; expected a JSON object a line")
+
+
+def _object_or_reject(path: str | Path, line: int, raw: str) -> dict[str, Any] | Reject:
+    source = str(path)
+    if has_surrogates(raw):
+        return Reject(source, line, "not UTF-8 text")
+    try:
+        value = json.loads(raw, object_pairs_hook=_unique_keys)
+    except _DuplicateKeyError as error:
+        return Reject(source, line, "key stands there twice", str(error))
+    except (ValueError, RecursionError) as error:
+        return Reject(source, line, "not JSON", str(error))
+    if not isinstance(value, dict):
+        return Reject(source, line, "not a JSON object", f"a {type(value).__name__}")
+    if _ESCAPED_SURROGATE.search(raw) and has_surrogates(json.dumps(value, ensure_ascii=False)):
+        return Reject(source, line, "half of a surrogate pair")
+    return value
+
+
+class _DuplicateKeyError(Exception):
+    """An object has a key twice, so which value is meant is unknown."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DuplicateKeyError(repr(next(key for key in keys if keys.count(key) > 1)))
+    return built

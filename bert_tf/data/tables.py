@@ -1,0 +1,312 @@
+"""Tables of labelled or unlabelled rows: CSV, TSV and JSON lines, read in blocks or whole.
+
+The format goes by the end of the file's name: .csv, .tsv, .jsonl or .json, each optionally .gz.
+Cells are never changed: a text that looks like a number or a formula stays what it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
+from bert_tf.data.json_lines import read_json_rows
+from bert_tf.data.rejects import Reject
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableBlock:
+    """Some rows of a table in file order.
+
+    Attributes:
+        header: names of the columns and what separates them; None of JSON lines.
+        columns: names of the columns; of JSON lines the keys of the file's first objects.
+        rows: one mapping a usable row from column to value: text in CSV and TSV, any JSON value in
+            JSON lines, where keys may be absent.
+        raw_rows: the same rows as they stand in the file, without their line ends.
+        lines: the line each row starts on, counted from 1.
+        rejects: rows of this stretch of the file that cannot be used.
+    """
+
+    header: TableHeader | None
+    columns: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    raw_rows: list[str]
+    lines: list[int]
+    rejects: list[Reject]
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read: usable and rejected ones."""
+        return len(self.rows) + len(self.rejects)
+
+    def texts(self, column: str) -> list[str]:
+        """A column as texts."""
+        return [cell_text(row.get(column)) for row in self.rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """The needed columns of a whole file.
+
+    Attributes:
+        source: the file.
+        columns: texts of the usable rows by column name.
+        lines: the line each usable row starts on, counted from 1.
+        rejects: rows that cannot be used.
+    """
+
+    source: str
+    columns: dict[str, list[str]]
+    lines: list[int]
+    rejects: list[Reject]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def table_format(path: str | Path) -> str:
+    """`csv`, `tsv` or `jsonl`, by the end of the file's name.
+
+    Raises:
+        UsageError: the name ends otherwise.
+    """
+    name = Path(path).name.removesuffix(".gz")
+    format_name = FORMATS.get(Path(name).suffix.lower())
+    if format_name is None:
+        raise UsageError(
+            f"{path}: format unknown; the name must end in {', '.join(FORMATS)}, "
+            "optionally followed by .gz"
+        )
+    return format_name
+
+
+def read_table_blocks(
+    path: str | Path,
+    *,
+    block_rows: int = 8192,
+    text_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
+    allow_empty: bool = False,
+    console: Console | None = None,
+) -> Iterator[TableBlock]:
+    """Reads a table in blocks of rows, so that memory does not grow with the file.
+
+    Args:
+        path: the file.
+        block_rows: rows read at once, rejected ones included.
+        text_columns: columns that must hold text in every row.
+        value_columns: columns that must hold a text, a number or a truth value in every row.
+        allow_empty: keep rows in which a needed column is there but empty (or null).
+        console: told of a delimiter other than the comma.
+
+    Raises:
+        InputError: the file is empty, its header is unusable, or no row can be used.
+        UsageError: the file is missing, of an unknown format, or lacks a needed column.
+    """
+    format_name = table_format(path)
+    parsed: Iterator[TableHeader | ParsedRow]
+    if format_name == "csv":
+        parsed = read_csv_rows(path, console=console)
+    else:
+        parsed = read_tsv_rows(path) if format_name == "tsv" else read_json_rows(path)
+    needed = dict.fromkeys(text_columns, True) | dict.fromkeys(value_columns, False)
+    header: TableHeader | None = None
+    columns: tuple[str, ...] = ()
+    usable = False
+    first_reject: Reject | None = None
+    for stretch in _stretches(parsed, block_rows):
+        if isinstance(stretch, TableHeader):
+            header, columns = stretch, stretch.columns
+            _refuse_missing_columns(path, columns, needed)
+            continue
+        if not columns:
+            columns = _object_keys(stretch)
+            if columns:
+                _refuse_missing_columns(path, columns, needed)
+        block = _checked_block(
+            path, header, columns, stretch, needed=needed, allow_empty=allow_empty
+        )
+        usable = usable or bool(block.rows)
+        first_reject = first_reject or (block.rejects[0] if block.rejects else None)
+        yield block
+    if not usable:
+        raise _nothing_usable(path, first_reject)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    text_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
+    allow_empty: bool = False,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> Table:
+    """Reads the needed columns of a whole file; see `read_table_blocks`.
+
+    Args:
+        max_rows: read only the first rows, rejected ones included (0: all).
+
+    Raises:
+        InputError: as `read_table_blocks`, or no row can be used.
+        UsageError: as `read_table_blocks`.
+    """
+    names = (*text_columns, *value_columns)
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    lines: list[int] = []
+    rejects: list[Reject] = []
+    for block in read_table_blocks(
+        path,
+        block_rows=min(max_rows, 8192) or 8192,
+        text_columns=text_columns,
+        value_columns=value_columns,
+        allow_empty=allow_empty,
+        console=console,
+    ):
+        room = max_rows - len(lines) - len(rejects) if max_rows else block.rows_in
+        if room < block.rows_in:
+            block = _first_rows(block, room)
+        for name in names:
+            columns[name].extend(block.texts(name))
+        lines.extend(block.lines)
+        rejects.extend(block.rejects)
+        if max_rows and len(lines) + len(rejects) >= max_rows:
+            break
+    if not lines:
+        raise _nothing_usable(path, rejects[0])
+    return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: numbers as JSON writes them, `true` and `false`, nothing for null."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def nearest_column(wanted: str, columns: Sequence[str]) -> str:
+    """The end of a message on a missing column: what there is, and the likeliest of it."""
+    available = ", ".join(repr(name) for name in columns) or "none"
+    folded = {name.lower(): name for name in columns}
+    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
+    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
+    return f"it has {available}{hint}"
+
+
+def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
+    if first_reject is None:
+        return InputError(f"{path}: has a header but no rows; add rows below it")
+    return InputError(f"{path}: none of its rows can be used; the first: {first_reject}")
+
+
+def _stretches(
+    parsed: Iterator[TableHeader | ParsedRow], block_rows: int
+) -> Iterator[TableHeader | list[ParsedRow]]:
+    stretch: list[ParsedRow] = []
+    for row in parsed:
+        if isinstance(row, TableHeader):
+            yield row
+            continue
+        stretch.append(row)
+        if len(stretch) == block_rows:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
+
+
+def _object_keys(stretch: list[ParsedRow]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for _, _, row in stretch:
+        if isinstance(row, dict):
+            names.update(dict.fromkeys(row))
+    return tuple(names)
+
+
+def _refuse_missing_columns(
+    path: str | Path, columns: tuple[str, ...], needed: dict[str, bool]
+) -> None:
+    for name in needed:
+        if name not in columns:
+            raise UsageError(f"{path}: no column {name!r}; {nearest_column(name, columns)}")
+
+
+def _checked_block(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: tuple[str, ...],
+    stretch: list[ParsedRow],
+    *,
+    needed: dict[str, bool],
+    allow_empty: bool,
+) -> TableBlock:
+    rows, raw_rows, lines, rejects = [], [], [], []
+    for line, raw, row in stretch:
+        if isinstance(row, Reject):
+            rejects.append(row)
+            continue
+        for name, must_be_text in needed.items():
+            fault = _cell_fault(row, name, must_be_text=must_be_text, allow_empty=allow_empty)
+            if fault:
+                rejects.append(Reject(str(path), line, *fault))
+                break
+        else:
+            rows.append(row)
+            raw_rows.append(raw)
+            lines.append(line)
+    return TableBlock(
+        header=header,
+        columns=columns,
+        rows=rows,
+        raw_rows=raw_rows,
+        lines=lines,
+        rejects=rejects,
+    )
+
+
+def _cell_fault(
+    row: dict[str, Any], name: str, *, must_be_text: bool, allow_empty: bool
+) -> tuple[str, str] | None:
+    value = row.get(name)
+    if isinstance(value, str):
+        if allow_empty or value.strip():
+            return None
+        return f"column {name!r} is empty", ""
+    if value is None:
+        if name not in row:
+            return f"column {name!r} is missing", ""
+        return None if allow_empty else (f"column {name!r} is empty", "")
+    if must_be_text:
+        return f"column {name!r} is not text", _shortened(value)
+    if isinstance(value, list | dict):
+        return f"column {name!r} is neither text nor number", _shortened(value)
+    return None
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _first_rows(block: TableBlock, count: int) -> TableBlock:
+    order = sorted([*block.lines, *(reject.line for reject in block.rejects)])[:count]
+    kept = sum(line <= order[-1] for line in block.lines)
+    return dataclasses.replace(
+        block,
+        rows=block.rows[:kept],
+        raw_rows=block.raw_rows[:kept],
+        lines=block.lines[:kept],
+        rejects=[reject for reject in block.rejects if reject.line <= order[-1]],
+    )

@@ -1,0 +1,236 @@
+"""Tables: bytes in, rows, line numbers and rejects out."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.data.tables import cell_text, read_table, read_table_blocks, table_format
+
+
+def read_all(folder: Path, name: str, content: bytes, **needed):
+    path = folder / name
+    path.write_bytes(content)
+    return next(read_table_blocks(path, **needed))
+
+
+ROWS = [
+    ("plain", "a.csv", b"id,text\n1,x\n", [{"id": "1", "text": "x"}], [2]),
+    (
+        "byte-order mark and CRLF",
+        "a.csv",
+        b"\xef\xbb\xbfid,text\r\n1,x\r\n",
+        [{"id": "1", "text": "x"}],
+        [2],
+    ),
+    (
+        "line ends and quotes inside cells",
+        "a.csv",
+        b'id,text\n1,"two\nlines"\n2,"a ""b"""\n',
+        [{"id": "1", "text": "two\nlines"}, {"id": "2", "text": 'a "b"'}],
+        [2, 4],
+    ),
+    ("no line end at the end", "a.csv", b"id,text\n1,x", [{"id": "1", "text": "x"}], [2]),
+    ("blank lines", "a.csv", b"\nid,text\n\n1,x\n\n", [{"id": "1", "text": "x"}], [4]),
+    ("formula stays", "a.csv", b"id,text\n1,=1+2\n", [{"id": "1", "text": "=1+2"}], [2]),
+    ("header with line end", "a.csv", b'"i\nd",text\n1,x\n', [{"i\nd": "1", "text": "x"}], [3]),
+    ("tabs, no quoting", "a.tsv", b'id\ttext\n1\t"x\n', [{"id": "1", "text": '"x'}], [2]),
+    ("tabs, CRLF", "a.tsv", b"id\ttext\r\n1\t x \r\n", [{"id": "1", "text": " x "}], [2]),
+    (
+        "objects",
+        "a.jsonl",
+        b'{"id": 1, "text": "x"}\n\n{"id": null}\n',
+        [{"id": 1, "text": "x"}, {"id": None}],
+        [1, 3],
+    ),
+    ("escaped pair", "a.json", b'{"text": "\\ud83d\\ude00"}\n', [{"text": "\U0001f600"}], [1]),
+    ("compressed", "a.csv.gz", gzip.compress(b"id,text\n1,x\n"), [{"id": "1", "text": "x"}], [2]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows", "lines"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
+def test_rows_and_their_lines(tmp_path, name, content, rows, lines):
+    block = read_all(tmp_path, name, content)
+    assert (block.rows, block.lines, block.rejects) == (rows, lines, [])
+
+
+REJECTS = [
+    ("too many", "a.csv", b"id,text\n1,x,y\n2,ok\n", {2: "too many cells"}),
+    ("too few", "a.csv", b"id,text\n1\n2,ok\n", {2: "too few cells"}),
+    ("not UTF-8", "a.csv", b"id,text\n1,caf\xe9\n2,ok\n", {2: "not UTF-8 text"}),
+    ("unclosed quote at the end", "a.csv", b'id,text\n1,"x\n2,ok\n', {2: "quote is not closed"}),
+    (
+        "unclosed quote, quotes later",
+        "a.csv",
+        b'id,text\n1,"x\n2,ok\n3,"o,k"\n',
+        {2: "quote is not closed"},
+    ),
+    (
+        "unclosed quote twice",
+        "a.csv",
+        b'id,text\n1,"x\n2,"y\n3,ok\n',
+        {2: "quote is not closed", 3: "quote is not closed"},
+    ),
+    ("text after quote", "a.csv", b'id,text\n1,"x"y\n2,ok\n', {2: "text after a closing quote"}),
+    ("empty", "a.csv", b"id,text\n1, \n2,ok\n", {2: "column 'text' is empty"}),
+    ("tabs", "a.tsv", b"id\ttext\n1\tx\ty\n2\tok\n", {2: "too many cells"}),
+    ("not JSON", "a.jsonl", b'{"text": \n{"text": "ok"}\n', {1: "not JSON"}),
+    ("deep JSON", "a.jsonl", b"[" * 100_000 + b'\n{"text": "ok"}\n', {1: "not JSON"}),
+    ("no object", "a.jsonl", b'[1, 2]\n{"text": "ok"}\n', {1: "not a JSON object"}),
+    (
+        "key twice",
+        "a.jsonl",
+        b'{"text": "a", "text": "b"}\n{"text": "ok"}\n',
+        {1: "key stands there twice"},
+    ),
+    ("key absent", "a.jsonl", b'{"id": 3}\n{"text": "ok"}\n', {1: "column 'text' is missing"}),
+    ("null", "a.jsonl", b'{"text": null}\n{"text": "ok"}\n', {1: "column 'text' is empty"}),
+    ("number", "a.jsonl", b'{"text": 17}\n{"text": "ok"}\n', {1: "column 'text' is not text"}),
+    (
+        "lone surrogate",
+        "a.jsonl",
+        b'{"text": "\\uD800"}\n{"text": "ok"}\n',
+        {1: "half of a surrogate pair"},
+    ),
+    ("bytes", "a.jsonl", b'{"text": "\xff"}\n{"text": "ok"}\n', {1: "not UTF-8 text"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rejects"), [row[1:] for row in REJECTS], ids=[row[0] for row in REJECTS]
+)
+def test_bad_rows_are_rejected_and_the_rest_goes_on(tmp_path, name, content, rejects):
+    block = read_all(tmp_path, name, content, text_columns=["text"])
+    assert {reject.line: reject.reason for reject in block.rejects} == rejects
+    assert block.texts("text")[0] == "ok"
+    assert all(str(tmp_path / name) == reject.source for reject in block.rejects)
+
+
+FAULTS = [
+    ("empty", "a.csv", b"", InputError, "is empty"),
+    ("header only", "a.csv", b"id,text\n", InputError, "no rows"),
+    ("only bad rows", "a.csv", b"id,text\n1\n", InputError, "a.csv:2: too few cells"),
+    ("no object at all", "a.jsonl", b"x\n", InputError, "a.jsonl:1: not JSON"),
+    ("column twice", "a.csv", b"id,text,text\n1,a,b\n", InputError, "'text' stands there twice"),
+    ("header not UTF-8", "a.csv", b"id,text,\xe9\n1,a,b\n", InputError, "iconv"),
+    ("UTF-16", "a.csv", "id,text\n1,a\n".encode("utf-16"), InputError, "UTF-16"),
+    ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "over many lines"),
+    ("damaged compression", "a.csv.gz", b"\x1f\x8b\x08\x00broken", InputError, "damaged"),
+    ("not compressed", "a.csv.gz", b"id,text\n1,x\n", InputError, "damaged"),
+    ("unknown ending", "a.xlsx", b"", UsageError, "must end in .csv"),
+    ("column missing", "a.csv", b"id,Texts\n1,a\n", UsageError, "did you mean 'Texts'"),
+    ("key missing", "a.jsonl", b'{"txt": "a"}\n', UsageError, "did you mean 'txt'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [row[1:] for row in FAULTS],
+    ids=[row[0] for row in FAULTS],
+)
+def test_unusable_files_are_refused_in_one_line(tmp_path, name, content, error, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(error) as raised:
+        list(read_table_blocks(path, text_columns=["text"]))
+    assert message in str(raised.value)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(UsageError, match="No such file"):
+        read_table(tmp_path / "gone.csv", text_columns=["text"])
+
+
+def test_semicolons_are_found_and_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id;text\n1;a,b\n")
+    said = io.StringIO()
+    table = read_table(path, text_columns=["text"], console=Console(said))
+    assert table.columns == {"text": ["a,b"]}
+    assert "separated by semicolons" in said.getvalue()
+
+
+def test_values_may_be_numbers_but_not_lists(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"label": 1}\n{"label": true}\n{"label": [1]}\n{"label": "x"}\n')
+    table = read_table(path, value_columns=["label"])
+    assert table.columns["label"] == ["1", "true", "x"]
+    assert [reject.line for reject in table.rejects] == [3]
+
+
+def test_first_rows_only(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\na\nb,c\nd\ne\n")
+    table = read_table(path, text_columns=["text"], max_rows=3)
+    assert table.columns["text"] == ["a", "d"]
+    assert len(table.rejects) == 1
+
+
+def test_blocks_hold_every_row_once(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\n" + "".join(f"row {n}\n" if n % 3 else "a,b\n" for n in range(50)))
+    blocks = list(read_table_blocks(path, block_rows=7, text_columns=["text"]))
+    assert [block.rows_in for block in blocks] == [7] * 7 + [1]
+    assert [text for block in blocks for text in block.texts("text")] == [
+        f"row {n}" for n in range(50) if n % 3
+    ]
+    assert blocks[0].header.raw == "text"
+
+
+@given(
+    rows=st.lists(
+        st.lists(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=2, max_size=2
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, rows, line_end):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    written = io.StringIO()
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=line_end)
+    writer.writerows([["first", "second"], *rows])
+    path.write_bytes(written.getvalue().encode())
+    block = next(read_table_blocks(path))
+    assert [list(row.values()) for row in block.rows] == rows
+    assert line_end.join([block.header.raw, *block.raw_rows, ""]) == written.getvalue()
+
+
+def test_names_and_cells():
+    assert [table_format(name) for name in ("a.csv", "b.tsv.gz", "c.JSONL", "d.json")] == [
+        "csv",
+        "tsv",
+        "jsonl",
+        "jsonl",
+    ]
+    assert [cell_text(value) for value in ("a", 1, 1.5, True, None)] == [
+        "a",
+        "1",
+        "1.5",
+        "true",
+        "",
+    ]
+
+
+def test_rejects_are_counted_and_written(tmp_path):
+    block = read_all(tmp_path, "a.csv", b"text\na,b\nok\nc,d\n")
+    assert count_reasons(block.rejects) == {"too many cells": 2}
+    write_rejects(tmp_path / "rejects.jsonl", block.rejects)
+    lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    assert '"line": 2' in lines[0]
