@@ -128,7 +128,7 @@ def read_bert_config(path: str | Path) -> BertConfig:
         raise UsageError(f"{path}: only absolute position embeddings can be read")
     known = {field.name for field in dataclasses.fields(BertConfig)}
     fields = {key: value for key, value in document.items() if key in known}
-    if "model_type" not in document:  # Google's files: their "gelu" is the tanh approximation
-        if fields.get("hidden_act", "gelu") == "gelu":
-            fields["hidden_act"] = "gelu_new"
+    is_google = "model_type" not in document
+    if is_google and fields.get("hidden_act", "gelu") == "gelu":
+        fields["hidden_act"] = "gelu_new"  # what modeling.py computes under that name
     return BertConfig(**fields)

@@ -19,9 +19,7 @@ class LoopSection(Section):
     """The keys that every training run has."""
 
     output: str = option("run directory to write")
-    strategy: str = option(
-        "tf.distribute strategy", default="default", choices=STRATEGIES
-    )
+    strategy: str = option("tf.distribute strategy", default="default", choices=STRATEGIES)
     tpu_address: str | None = option("name or address of the TPU", default=None)
     precision: str = option(
         "arithmetic of the layers (auto: the fastest this machine has)",

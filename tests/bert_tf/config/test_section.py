@@ -1,0 +1,96 @@
+"""Values in, checked sections out; every fault is reported at once, with a cure."""
+
+import dataclasses
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.config.errors import ConfigError
+from bert_tf.config.section import Section, build_section, option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sample(Section):
+    section_name: ClassVar[str] = "sample"
+
+    path: str = option("where it is")
+    steps: int = option("updates", default=10, minimum=1)
+    rate: float = option("a share", default=0.5, minimum=0.0, maximum=1.0)
+    mode: str = option("how", default="fast", choices=("fast", "small"))
+    strict: bool = option("refuse doubt", default=False)
+    names: tuple[str, ...] = option("several", default=())
+    limit: int | None = option("no more than this", default=None)
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "value"),
+    [
+        ("steps", "20", 20),
+        ("steps", "1e3", 1000),
+        ("steps", 9007199254740993, 9007199254740993),
+        ("rate", "5e-1", 0.5),
+        ("rate", 1, 1.0),
+        ("strict", "true", True),
+        ("strict", False, False),
+        ("names", "one", ("one",)),
+        ("names", ["one", "two"], ("one", "two")),
+        ("limit", None, None),
+        ("limit", "", None),
+        ("mode", "small", "small"),
+    ],
+)
+def test_values_are_converted(key, raw, value):
+    assert getattr(build_section(Sample, {"path": "p", key: raw}), key) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "message"),
+    [
+        ("steps", 0, "sample.steps: expected a number at least 1, got 0"),
+        ("steps", "many", "sample.steps: expected a whole number, got 'many'"),
+        ("steps", 1.5, "sample.steps: expected a whole number, got 1.5"),
+        ("steps", True, "sample.steps: expected a whole number, got True"),
+        ("steps", None, "sample.steps: needs a value, got nothing"),
+        ("rate", 1.5, "sample.rate: expected a number from 0.0 to 1.0, got 1.5"),
+        ("rate", "nan", "sample.rate: expected a number, got 'nan'"),
+        ("mode", "smal", "expected one of fast, small, got 'smal'; did you mean 'small'?"),
+        ("strict", "maybe", "sample.strict: expected true or false, got 'maybe'"),
+        ("names", [{}], "sample.names: expected text, got {}"),
+        ("stesp", 3, "unknown key 'sample.stesp'; did you mean 'sample.steps'?"),
+        ("path", None, "sample.path is missing: where it is (give --path or set sample.path)"),
+    ],
+)
+def test_a_fault_names_the_key_what_is_allowed_and_what_came(key, raw, message):
+    with pytest.raises(ConfigError) as caught:
+        build_section(Sample, {"path": "p", key: raw})
+    assert message in str(caught.value)
+    assert len(caught.value.faults) == 1
+
+
+def test_all_faults_are_reported_at_once_with_their_sources():
+    with pytest.raises(ConfigError) as caught:
+        build_section(
+            Sample, {"steps": 0, "rate": 2, "colour": 1}, {"steps": "run.yaml", "rate": "--rate"}
+        )
+    assert len(caught.value.faults) == 4
+    assert str(caught.value).startswith("run.yaml: sample.steps")
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "path": st.text(min_size=1),
+            "steps": st.integers(1, 10**12),
+            "rate": st.floats(0, 1),
+            "mode": st.sampled_from(["fast", "small"]),
+            "strict": st.booleans(),
+            "names": st.lists(st.text()),
+            "limit": st.none() | st.integers(),
+        }
+    )
+)
+def test_a_section_survives_being_written_and_read(values):
+    built = build_section(Sample, values)
+    assert build_section(Sample, built.as_dict()) == built

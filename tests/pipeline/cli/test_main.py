@@ -1,0 +1,138 @@
+"""Exit codes and messages of the command line, and that its names stay what they are."""
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from bert_tf.config.errors import InputError, UsageError
+from pipeline.cli.main import COMMANDS, bert_pipeline, main
+
+# Names that other people's scripts depend on.
+CONTRACT = {
+    "vocab": "--input --output --vocab-size --lowercase --cased --runner --workers",
+    "preprocess": (
+        "--input --vocab --output --max-seq-length --max-predictions-per-seq --masked-lm-prob "
+        "--dupe-factor --short-seq-prob --whole-word-mask --seed --eval-fraction --num-shards"
+    ),
+    "train": (
+        "--data --output --size --model-config --strategy --steps --batch-size --init --resume"
+    ),
+    "finetune": (
+        "--train --eval --init --output --text-column --text-pair-column --label-column --epochs "
+        "--batch-size --learning-rate --max-seq-length --seed"
+    ),
+    "evaluate": "--model --data --output",
+    "export": "--run --output --format",
+    "score": (
+        "--model --input --output --text-column --text-pair-column --question-column "
+        "--context-column --limit"
+    ),
+    "import-weights": "--output",
+    "inspect": "",
+    "demo": "",
+    "doctor": "",
+}
+
+
+class FakeJob:
+    """Stands in for a job's module: returns a manifest or fails."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+        self.calls = []
+
+    def run(self, *arguments):
+        self.calls.append(arguments)
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs a command line against a fake job; gives exit code, stdout, stderr and the job."""
+
+    def run_command(arguments, outcome=None):
+        job = FakeJob(outcome if outcome is not None else {"counts": {}})
+        monkeypatch.setitem(sys.modules, "pipeline.jobs.pretraining", job)
+        with pytest.raises(SystemExit) as exited:
+            main(arguments)
+        captured = capsys.readouterr()
+        return exited.value.code, captured.out, captured.err, job
+
+    return run_command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_its_flags(name):
+    result = CliRunner().invoke(bert_pipeline, [name, "--help"])
+    assert result.exit_code == 0
+    assert f"bert-pipeline {name}" in result.output
+    missing = [flag for flag in CONTRACT[name].split() if flag not in result.output]
+    assert not missing
+
+
+TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
+
+
+def test_flags_reach_the_job(run):
+    code, _, _, job = run([*TRAIN, "--steps", "7", "--set", "train.precision=bfloat16"])
+    config, options = job.calls[0]
+    assert code == 0
+    assert (config.steps, config.precision, options.overwrite) == (7, "bfloat16", False)
+
+
+def test_json_prints_the_manifest_and_nothing_else_on_stdout(run):
+    code, out, _, _ = run([*TRAIN, "--json"], {"counts": {"train": 3}})
+    assert code == 0
+    assert json.loads(out) == {"counts": {"train": 3}}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "message"),
+    [
+        (InputError("a.txt: is empty"), 1, "error: a.txt: is empty\n"),
+        (UsageError("no column 'x'"), 2, "error: no column 'x'\n"),
+        (FileNotFoundError(2, "No such file", "a.txt"), 1, "error: a.txt: No such file\n"),
+        (KeyError("x"), 1, "error: unexpected KeyError: 'x'"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_failures_are_one_line_and_an_exit_code(run, outcome, code, message):
+    got, out, err, _ = run(TRAIN, outcome)
+    assert got == code
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+
+
+def test_a_failure_inside_a_runner_keeps_its_message(run):
+    wrapped = RuntimeError("worker died [while running Read]")
+    wrapped.__cause__ = InputError("a.txt:3: broken")
+    assert run(TRAIN, wrapped)[::2] == (1, "error: a.txt:3: broken\n")
+
+
+@pytest.mark.parametrize(("limit", "code"), [(None, 0), ("3", 0), ("2", 3), ("0", 3)])
+def test_rejects_beyond_the_limit_exit_3(run, limit, code):
+    arguments = TRAIN if limit is None else [*TRAIN, "--max-rejects", limit]
+    assert run(arguments, {"counts": {"rejected": {"broken": 2, "empty": 1}}})[0] == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pretrain"], "no command 'pretrain'; known: vocab"),
+        (["train", "--steps", "many"], "expected a whole number, got 'many'"),
+        (["train"], "train.data is missing"),
+        ([*TRAIN, "--size", "huge"], "huge"),
+        ([*TRAIN, "--config", "none.yaml"], "none.yaml: cannot be read"),
+        (["finetune", "parsing"], "parsing"),
+    ],
+)
+def test_wrong_usage_exits_2(run, arguments, message):
+    code, _, err, job = run(arguments)
+    assert code == 2
+    assert message in err
+    assert not job.calls

@@ -1,0 +1,133 @@
+"""The frame around jobs: finished, unfinished, foreign and changed outputs."""
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.config.section import Section, build_section, option
+from pipeline.artifacts import read_manifest
+from pipeline.jobs.job import RunOptions, run_job
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CopyConfig(Section):
+    section_name: ClassVar[str] = "copy"
+
+    input: str = option("file to copy")
+    output: str = option("copy to make")
+    times: int = option("how often", default=1)
+    speed: int = option("does not change the output", default=1)
+
+
+class Copying:
+    """A job that copies a file, can be told to die, and counts its runs."""
+
+    def __init__(self, folder: Path, *, directory: bool, can_resume: bool = False):
+        self.input = folder / "input.txt"
+        self.input.write_text("text\n")
+        self.output = folder / "out"
+        self.directory, self.can_resume = directory, can_resume
+        self.runs = 0
+        self.found: list[str] = []
+        self.dies = False
+
+    def run(self, *, overwrite=False, **changes):
+        config = build_section(
+            CopyConfig, {"input": str(self.input), "output": str(self.output), **changes}
+        )
+        return run_job(
+            "copy",
+            config,
+            RunOptions(overwrite=overwrite, console=Console(io.StringIO())),
+            output=config.output,
+            output_is_directory=self.directory,
+            inputs=[config.input],
+            body=lambda record: self.body(config, record),
+            ignored_keys=("speed",),
+            can_resume=self.can_resume,
+        )
+
+    def body(self, config, record):
+        self.runs += 1
+        target = self.output
+        if self.directory:
+            self.found = sorted(path.name for path in self.output.iterdir())
+            target = self.output / "copy.txt"
+        target.write_text(self.input.read_text() * config.times)
+        if self.dies:
+            raise RuntimeError
+        record.counts["bytes"] = target.stat().st_size
+        record.next_command = ["cat", str(target)]
+
+
+@pytest.fixture(params=["file", "directory"])
+def job(tmp_path, request):
+    return Copying(tmp_path, directory=request.param == "directory")
+
+
+def test_a_manifest_says_what_was_made_from_what(job):
+    manifest = job.run()
+    assert manifest["counts"] == {"bytes": 5}
+    assert manifest["inputs"][0]["path"] == str(job.input)
+    assert manifest["next"].startswith("cat ")
+    assert manifest["versions"]["tensorflow"] != "not installed"
+    assert manifest["peak_memory_bytes"] > 1e6
+    assert read_manifest(job.output)["config"]["times"] == 1
+
+
+def test_a_finished_job_is_not_done_again(job):
+    job.run()
+    assert job.run()["already_done"]
+    assert job.run(speed=2)["already_done"]
+    assert job.runs == 1
+
+
+def test_another_config_is_refused_and_named(job):
+    job.run()
+    with pytest.raises(UsageError, match="times: 1 then, 2 now.*--overwrite"):
+        job.run(times=2)
+    assert job.run(times=2, overwrite=True)["counts"] == {"bytes": 10}
+
+
+def test_changed_input_is_refused(job):
+    job.run()
+    job.input.write_text("other")
+    with pytest.raises(UsageError, match="the content of the inputs has changed"):
+        job.run()
+
+
+@pytest.mark.parametrize("can_resume", [True, False])
+def test_an_interrupted_folder_is_resumed_or_cleared(tmp_path, can_resume):
+    job = Copying(tmp_path, directory=True, can_resume=can_resume)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    assert read_manifest(job.output) is None
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    job.dies = False
+    job.run()
+    assert job.found == (["config.yaml", "copy.txt"] if can_resume else ["config.yaml"])
+
+
+def test_foreign_files_are_never_replaced(tmp_path):
+    job = Copying(tmp_path, directory=True)
+    job.output.mkdir()
+    (job.output / "thesis.txt").write_text("ten years of work")
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+            job.run(overwrite=overwrite)
+    assert (job.output / "thesis.txt").exists()
+
+
+def test_a_foreign_file_is_replaced_only_when_asked(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    job.output.write_text("mine")
+    with pytest.raises(UsageError, match="was not made by this command"):
+        job.run()
+    assert job.run(overwrite=True)["counts"] == {"bytes": 5}

@@ -1,0 +1,59 @@
+"""Fingerprints know content, not names or times; damaged manifests are refused."""
+
+import hashlib
+import os
+
+import pytest
+
+from bert_tf.config.errors import InputError
+from bert_tf.data.atomic import replacing_directory, replacing_file
+from pipeline.artifacts import fingerprint, manifest_path, read_manifest, write_manifest
+
+
+def test_a_files_fingerprint_is_its_sha256(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"text")
+    assert fingerprint(path)["sha256"] == hashlib.sha256(b"text").hexdigest()
+    assert fingerprint(path)["bytes"] == 4
+
+
+def test_a_folders_fingerprint_follows_its_content_only(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "a").write_text("a")
+        (tmp_path / name / "b").write_text("b")
+    os.utime(tmp_path / "two" / "b", (0, 0))
+    first, second = fingerprint(tmp_path / "one"), fingerprint(tmp_path / "two")
+    assert first["sha256"] == second["sha256"]
+    (tmp_path / "two" / "inner" / "a").write_text("c")
+    assert fingerprint(tmp_path / "two")["sha256"] != first["sha256"]
+
+
+def test_a_manifest_stands_in_a_folder_and_beside_a_file(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    assert write_manifest(tmp_path, {"a": 1}) == tmp_path / "manifest.json"
+    assert manifest_path(tmp_path / "vocab.txt") == tmp_path / "vocab.txt.manifest.json"
+    assert read_manifest(tmp_path) == {"a": 1}
+    assert read_manifest(tmp_path / "vocab.txt") is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_a_damaged_manifest_is_refused(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match="damaged manifest.*--overwrite"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("manager", [replacing_file, replacing_directory])
+def test_nothing_is_left_of_an_output_that_failed(tmp_path, manager):
+    with pytest.raises(RuntimeError), manager(tmp_path / "out") as aside:
+        (aside / "part" if aside.is_dir() else aside).write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_takes_the_place_of_the_old_one_whole(tmp_path):
+    for content in ("old", "new"):
+        with replacing_directory(tmp_path / "out") as aside:
+            (aside / content).write_text(content)
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "new"]

@@ -1,0 +1,101 @@
+"""The import rule: one direction between and inside the packages, and a light command line."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# A folder (or module) may import those to its left, never those to its right.
+BERT_TF_ORDER = [
+    "config", "data", "layers", "models", "weights", "training", "tasks", "export",
+]  # fmt: skip
+PIPELINE_LEVELS = {
+    "artifacts": 0,
+    "runner": 0,
+    "corpus": 1,
+    "demo": 1,
+    "vocabulary": 2,
+    "examples": 2,
+    "scoring": 2,
+    "report": 3,
+    "jobs": 4,
+    "cli": 5,
+}
+
+
+def imported_modules(path: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names.append(node.module)
+    return names
+
+
+def imports_inside(package: str) -> list[tuple[str, str, str]]:
+    """(file, its room, the imported module) for every import of this project's modules."""
+    found = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        room = path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+        for module in imported_modules(path):
+            if module.split(".")[0] in ("bert_tf", "pipeline"):
+                found.append((str(path.relative_to(ROOT)), room, module))
+    assert found
+    return found
+
+
+def test_the_model_never_imports_the_pipeline():
+    wrong = [row for row in imports_inside("bert_tf") if row[2].split(".")[0] == "pipeline"]
+    assert not wrong
+
+
+def test_bert_tf_imports_flow_one_way():
+    wrong = [
+        (file, module)
+        for file, room, module in imports_inside("bert_tf")
+        if room != "__init__"
+        and BERT_TF_ORDER.index(module.split(".")[1]) > BERT_TF_ORDER.index(room)
+    ]
+    assert not wrong
+
+
+def test_pipeline_imports_flow_one_way():
+    wrong = [
+        (file, module)
+        for file, room, module in imports_inside("pipeline")
+        if module.split(".")[0] == "pipeline"
+        and module.split(".")[1] != room
+        and PIPELINE_LEVELS[module.split(".")[1]] >= PIPELINE_LEVELS[room]
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("room", ["corpus", "vocabulary", "examples"])
+def test_data_workers_never_load_a_model(room):
+    allowed = {"config", "data"}
+    wrong = [
+        (file, module)
+        for file, here, module in imports_inside("pipeline")
+        if here == room and module.split(".")[0] == "bert_tf"
+        and module.split(".")[1] not in allowed
+    ]  # fmt: skip
+    assert not wrong
+
+
+def test_help_needs_no_heavy_package():
+    code = (
+        "import sys\n"
+        "from pipeline.cli.main import COMMANDS, bert_pipeline\n"
+        "for name in COMMANDS:\n"
+        "    assert bert_pipeline.get_command(None, name) is not None\n"
+        "heavy = {'tensorflow', 'keras', 'apache_beam', 'numpy', 'pyarrow', 'numba'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
