@@ -1,0 +1,119 @@
+"""Which files a glob names, how they are compressed, and their bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bert_tf.config.errors import InputError, UsageError
+
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zst": "zstd",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class FileInfo:
+    """A file and its size in bytes as stored."""
+
+    path: str
+    bytes: int
+
+
+def match_files(patterns: Iterable[str]) -> list[FileInfo]:
+    """Expands paths and globs (local or of any file system Beam knows) to files, sorted by path.
+
+    A file that several patterns name is listed once.
+
+    Raises:
+        UsageError: a pattern matches no file, or names a folder or an unreachable file system.
+    """
+    found: dict[str, int] = {}
+    for pattern in patterns:
+        try:
+            (match,) = FileSystems.match([pattern])
+        except Exception as error:  # Beam's file systems raise their own and their clients' types
+            raise UsageError(f"{pattern}: cannot be listed ({_first_line(error)})") from None
+        files = {item.path: item.size_in_bytes for item in match.metadata_list}
+        if not files:
+            raise UsageError(f"{pattern}: no file matches; check the path and quote the glob")
+        folders = [path for path in files if os.path.isdir(path)]
+        if folders:
+            raise UsageError(f"{folders[0]}: is a folder; name its files, e.g. '{folders[0]}/*'")
+        found.update(files)
+    return [FileInfo(path, found[path]) for path in sorted(found)]
+
+
+def compression_of(path: str) -> str | None:
+    """The compression a file's name tells: `gzip`, `bz2`, `zstd` or None."""
+    return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
+
+
+def name_without_compression(path: str) -> str:
+    """The lower-case file name without the ending of its compression."""
+    name = PurePosixPath(path).name.lower()
+    return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
+
+
+class UncompressedFile:
+    """A file's bytes as they were before compression; also a context manager.
+
+    Raises:
+        UsageError: the file cannot be opened.
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+        try:
+            stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        except Exception as error:  # as in match_files
+            raise UsageError(f"{path}: cannot be opened ({_first_line(error)})") from None
+        self._file = stream
+        compression = compression_of(path)
+        if compression is not None:
+            self._stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+        else:
+            self._stream = stream
+
+    def __enter__(self) -> UncompressedFile:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._file.close()
+
+    def seek(self, offset: int) -> None:
+        """Goes to an offset; for files that are not compressed."""
+        self._file.seek(offset)
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end of the file.
+
+        Raises:
+            InputError: the compressed data is damaged or cut short.
+        """
+        parts = []
+        while size > 0:
+            try:
+                part = self._stream.read(size)
+            except OSError as error:
+                raise InputError(
+                    f"{self._path}: cannot be read to its end ({_first_line(error)}); "
+                    "make or download it again"
+                ) from None
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

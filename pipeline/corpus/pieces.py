@@ -1,0 +1,71 @@
+"""Cuts a file's bytes at the borders of its documents, without understanding more than those."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+from bert_tf.config.errors import InputError
+from pipeline.corpus.files import UncompressedFile
+
+LARGEST_DOCUMENT_BYTES = 1 << 30
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# Given a file's bytes from some border on, the offset of the last border in them, 0 if none.
+FindLastBorder = Callable[[bytes], int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Whole documents of a file.
+
+    Attributes:
+        index: number of the piece in the file, from 0.
+        offset: where its bytes begin in the uncompressed file.
+        first_line: number of its first line, from 1.
+        data: its bytes, without the file's byte-order mark.
+    """
+
+    index: int
+    offset: int
+    first_line: int
+    data: bytes
+
+
+def cut_pieces(
+    stream: UncompressedFile, path: str, *, piece_bytes: int, find_last_border: FindLastBorder
+) -> Iterator[Piece]:
+    """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
+
+    A document larger than that becomes a larger piece. The cuts depend on the content alone.
+
+    Args:
+        stream: the uncompressed bytes.
+        path: named in errors.
+        piece_bytes: bytes read before a border is looked for.
+        find_last_border: offset of the last border in some bytes, 0 if there is none.
+
+    Raises:
+        InputError: the file is damaged, or no border comes for LARGEST_DOCUMENT_BYTES.
+    """
+    index, line = 0, 1
+    pending = stream.read(piece_bytes)
+    offset = len(_BYTE_ORDER_MARK) if pending.startswith(_BYTE_ORDER_MARK) else 0
+    pending = pending[offset:]
+    wanted = piece_bytes
+    while pending:
+        more = stream.read(max(wanted - len(pending), 1))
+        pending += more
+        border = find_last_border(pending) if more else len(pending)
+        if border:
+            yield Piece(index, offset, line, pending[:border])
+            index, offset, line = index + 1, offset + border, line + pending.count(b"\n", 0, border)
+            pending = pending[border:]
+            wanted = piece_bytes
+        elif len(pending) > LARGEST_DOCUMENT_BYTES:
+            raise InputError(
+                f"{path}:{line}: a document of more than {LARGEST_DOCUMENT_BYTES >> 20} MiB begins "
+                "here; separate the documents of the file or check its layout"
+            )
+        else:
+            wanted = 2 * len(pending)

@@ -1,0 +1,136 @@
+"""Which Beam runner takes a job, with which options, and how its failures reach the user."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+
+import apache_beam as beam
+from apache_beam.metrics.metric import MetricResults
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.runner import PipelineState
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from bert_tf.config import errors
+from bert_tf.config.console import Console
+from bert_tf.config.errors import BertPipelineError, InputError, UsageError
+from bert_tf.config.sections.run import RunnerConfig
+
+# Worker processes take about 7 seconds to start: less input than this is read sooner by one.
+BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
+
+_CLUSTER_RUNNERS = {"flink": "FlinkRunner", "spark": "SparkRunner", "dataflow": "DataflowRunner"}
+_JOB_ENDPOINT = "--job_endpoint"
+# Each runner needs one option of each row.
+_NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "flink": (("--flink_master", _JOB_ENDPOINT),),
+    "spark": (("--spark_master_url", "--spark_rest_url", _JOB_ENDPOINT),),
+    "dataflow": (("--project",), ("--region",), ("--temp_location",)),
+}
+_WORKERS_OPTION = {"flink": "--parallelism", "dataflow": "--num_workers"}
+# What `--direct_running_mode=multi_processing` starts, but for one line: a root handler, without
+# which the first warning of an import sends all of a worker's logs to the user's terminal.
+_WORKER_COMMAND = (
+    f"{shlex.quote(sys.executable)} -c '"
+    "import logging, sys; logging.getLogger().addHandler(logging.NullHandler()); "
+    "from apache_beam.runners.worker import sdk_worker_main; sdk_worker_main.main(sys.argv)'"
+)
+_USER_ERROR = re.compile(r"bert_tf\.config\.errors\.(\w+): (.*?)(?: \[while running|\n|$)")
+
+
+def run_pipeline(
+    config: RunnerConfig,
+    build: Callable[[beam.Pipeline], None],
+    *,
+    console: Console,
+    input_bytes: int,
+) -> MetricResults:
+    """Builds a pipeline, runs it to its end and returns its metrics.
+
+    Args:
+        config: the runner, its workers, and Beam options passed on to it.
+        build: applies the job's transforms.
+        console: told where the pipeline runs when that is not this process.
+        input_bytes: size of the input; decides whether worker processes pay off locally.
+
+    Raises:
+        UsageError: an option the runner needs is missing, or the runner cannot be reached.
+        InputError: the pipeline failed on its input or ended in another state than done.
+    """
+    # What fails is raised here as well, with the worker's traceback: Beam's log would say it twice.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    runner, options = pipeline_options(config, input_bytes=input_bytes)
+    if not isinstance(runner, FnApiRunner):
+        console.say(f"running on {config.runner}: {' '.join(options)}")
+    elif options:
+        console.say(f"running in worker processes: {' '.join(options)}")
+    pipeline = beam.Pipeline(runner=runner, options=PipelineOptions(options))
+    build(pipeline)
+    try:
+        result = pipeline.run()
+        state = result.wait_until_finish()
+    except Exception as error:  # runners wrap what a worker raised in types of their own
+        failure = user_error(error)
+        if failure is None:
+            raise
+        raise failure from error
+    if state != PipelineState.DONE:
+        raise InputError(f"the {config.runner} pipeline ended as {state}; see the runner's log")
+    return result.metrics()
+
+
+def pipeline_options(
+    config: RunnerConfig, *, input_bytes: int
+) -> tuple[FnApiRunner | str, list[str]]:
+    """The runner (an object for the local one, else Beam's name) and its options.
+
+    The local runner is Beam's `FnApiRunner`, named outright: `DirectRunner` would first try to
+    download another one.
+
+    Raises:
+        UsageError: an option the runner needs is missing, or one has no meaning for it.
+    """
+    given = list(config.options)
+    if config.runner == "local":
+        workers = _local_workers(config, input_bytes)
+        if workers == 1:
+            return FnApiRunner(), given
+        environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
+        return FnApiRunner(environment), [f"--direct_num_workers={workers}", *given]
+    names = {option.partition("=")[0] for option in given}
+    for alternatives in _NEEDED_OPTIONS[config.runner]:
+        if not names & set(alternatives):
+            raise UsageError(
+                f"runner {config.runner} needs {' or '.join(alternatives)}; give it with "
+                f"--set runner.options={alternatives[0]}=VALUE or under runner.options in YAML"
+            )
+    if config.workers:
+        if config.runner not in _WORKERS_OPTION:
+            raise UsageError(
+                f"--workers has no meaning for runner {config.runner}; "
+                "set the executors where the cluster is set up"
+            )
+        given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
+    if _JOB_ENDPOINT in names:
+        return "PortableRunner", given
+    return _CLUSTER_RUNNERS[config.runner], given
+
+
+def _local_workers(config: RunnerConfig, input_bytes: int) -> int:
+    if config.workers:
+        return config.workers
+    return len(os.sched_getaffinity(0)) if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1
+
+
+def user_error(error: BaseException) -> BertPipelineError | None:
+    """The error meant for the user inside what a runner raised, None if there is none."""
+    found = _USER_ERROR.search(f"{type(error).__module__}.{type(error).__name__}: {error}")
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or kind is None:
+        return None
+    return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))
