@@ -1,0 +1,45 @@
+"""The command that does what a config section says, so that a demo can be repeated by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from typing import Any
+
+from bert_tf.config.section import Section
+
+
+def command_line(command: str, section: Section, *, arguments: tuple[str, ...] = ()) -> str:
+    """`bert-pipeline COMMAND …` with every key that differs from its default.
+
+    Args:
+        command: the command's name.
+        section: its resolved config.
+        arguments: keys that the command takes by position.
+    """
+    words = ["bert-pipeline", command]
+    assignments: list[str] = []
+    words += [str(getattr(section, name)) for name in arguments]
+    for field in dataclasses.fields(section):
+        value = getattr(section, field.name)
+        if field.name in arguments or value == field.default:
+            continue
+        if field.metadata["advanced"]:
+            assignments += ["--set", f"{section.section_name}.{field.name}={_as_text(value)}"]
+            continue
+        spelling = field.metadata["flag"] or "--" + field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(_switch(spelling, value))
+        else:
+            for item in value if isinstance(value, tuple) else (value,):
+                words += [spelling, _as_text(item)]
+    return shlex.join(words + assignments)
+
+
+def _switch(spelling: str, value: bool) -> str:
+    on, _, off = spelling.partition("/")
+    return on if value else off or f"--no-{on.removeprefix('--')}"
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
