@@ -30,3 +30,10 @@ class ConfigError(UsageError):
     def __init__(self, faults: list[str]):
         self.faults = list(faults)
         super().__init__("\n".join(self.faults))
+
+
+class StoppedEarly(BertPipelineError):
+    """A stop was asked for (SIGTERM, Ctrl-C) and the work so far is saved; the message says how to
+    go on. Nothing failed (exit code 0)."""
+
+    exit_code = 0

@@ -47,6 +47,9 @@ class LoopSection(Section):
         "AdamW beta 2", default=0.999, minimum=0.0, maximum=1.0, advanced=True
     )
     adam_epsilon: float = option("AdamW epsilon", default=1e-6, minimum=0.0, advanced=True)
+    adam_bias_correction: bool = option(
+        "AdamW's bias correction, which the original BERT left out", default=True, advanced=True
+    )
     gradient_clip_norm: float = option(
         "global norm that gradients are clipped to (0: no clipping)",
         default=1.0,
@@ -54,7 +57,10 @@ class LoopSection(Section):
         advanced=True,
     )
     gradient_accumulation_steps: int = option(
-        "batches added up before one update", default=1, minimum=1, advanced=True
+        "parts that a batch is computed in, one after the other, to save memory",
+        default=1,
+        minimum=1,
+        advanced=True,
     )
     schedule: str = option(
         "decay of the learning rate after warm-up",

@@ -1,0 +1,1 @@
+"""Training: strategy, optimizer, schedules, step, loop, checkpoints, metrics log."""

@@ -1,0 +1,407 @@
+"""The training loop that every task uses: updates, log lines, evaluations, checkpoints, resume.
+
+    loop = TrainingLoop(
+        model=model,                      # built, made inside strategy.scope()
+        loss=PretrainingLoss(),           # bert_tf.training.protocols.TaskLoss
+        optimizer=make_optimizer(config), # made inside strategy.scope()
+        inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
+        strategy=strategy,                # bert_tf.training.strategy.make_strategy
+        settings=LoopSettings(total_steps=1000, peak_learning_rate=1e-4),
+        run_directory=Path("runs/first"),
+        console=Console(),
+        evaluate=lambda step, notes: {"loss": 1.0},
+    )
+    result = loop.run()
+
+`run` goes on from the newest checkpoint in `run_directory`. On one device in float32 the losses
+after that equal those of a run that was never interrupted, to the last bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.training.agreement import Agreement
+from bert_tf.training.checkpoints import (
+    CheckpointStore,
+    assign_values,
+    read_values,
+    variables_by_name,
+    write_checkpoint,
+)
+from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.metrics_log import MetricsLog
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.pace import Pace
+from bert_tf.training.protocols import TaskLoss, TrainingInputs
+from bert_tf.training.schedules import make_schedule
+from bert_tf.training.settings import LoopSettings
+from bert_tf.training.step import TrainingStep
+from bert_tf.training.stop_signals import on_stop_signal
+from bert_tf.training.strategy import is_chief, worker_count
+
+Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingResult:
+    """How a run ended.
+
+    Attributes:
+        step: updates made in all.
+        seconds: training time in all, evaluations and checkpoints included.
+        resumed_from: step of the checkpoint this process went on from; 0 for a fresh start.
+        train: the last train line of metrics.jsonl.
+        eval: the last eval line, None without evaluation.
+        notes: what `evaluate` kept in its notes.
+    """
+
+    step: int
+    seconds: float
+    resumed_from: int
+    train: dict[str, Any]
+    eval: dict[str, Any] | None
+    notes: dict[str, Any]
+
+
+class TrainingLoop:
+    """Trains a model under any strategy; see the module's text for an example.
+
+    Args:
+        model: a built Keras model.
+        loss: the task's loss and metrics.
+        optimizer: of `make_optimizer`; the loop builds it and sets its learning rate.
+        inputs: training batches, addressed by the number of the update.
+        strategy: model and optimizer were made inside its scope.
+        settings: how long, how fast, how carefully.
+        run_directory: gets `metrics.jsonl`, `tensorboard/` and `checkpoints/`; None writes nothing.
+        console: progress and warnings.
+        evaluate: called with (updates made, notes) every `eval_every` updates and at the end, on
+            every worker; what it returns is logged as an eval line ({} logs nothing). `notes` is a
+            dict of JSON values that is saved in checkpoints and restored with them: the place to
+            remember the best result so far.
+        use_xla: compile the step with XLA.
+        scale_loss: dynamic loss scaling, for float16.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        loss: TaskLoss,
+        optimizer: AdamW,
+        inputs: TrainingInputs,
+        strategy: tf.distribute.Strategy,
+        settings: LoopSettings,
+        run_directory: Path | None,
+        console: Console,
+        evaluate: Evaluate | None = None,
+        use_xla: bool = False,
+        scale_loss: bool = False,
+    ):
+        self._inputs = inputs
+        self._strategy = strategy
+        self._settings = settings
+        self._console = console
+        self._evaluate = evaluate
+        self._scale_loss = scale_loss
+        self._directory = run_directory
+        with strategy.scope():
+            optimizer.build(model.trainable_variables)
+        self._compiled = TrainingStep(
+            model=model,
+            loss=loss,
+            optimizer=optimizer,
+            strategy=strategy,
+            accumulation_steps=settings.accumulation_steps,
+            clip_norm=settings.gradient_clip_norm,
+            seed=settings.seed,
+            use_xla=use_xla,
+            scale_loss=scale_loss,
+        )
+        self._variables = variables_by_name(
+            {
+                "model": model.variables,
+                "optimizer": optimizer.variables,
+                "loss_scale": [self._compiled.loss_scale, self._compiled.good_steps],
+            }
+        )
+        self._schedule = make_schedule(
+            settings.schedule,
+            peak=settings.peak_learning_rate,
+            warmup_fraction=min(1.0, settings.warmup_steps / settings.total_steps),
+        )
+        self._agreement = Agreement(strategy)
+        self._writes = run_directory is not None and is_chief(strategy)
+        self._log: MetricsLog | None = None
+        self._store: CheckpointStore | None = None
+        if run_directory is not None:
+            self._store = CheckpointStore(
+                run_directory / "checkpoints", keep=settings.keep_checkpoints, console=console
+            )
+        self._stop_reason: str | None = None
+        self._step = 0
+        self._saved_step = -1
+        self._pending: dict[str, list[float]] = {}
+        self._lines: dict[str, dict[str, Any]] = {}
+        self._notes: dict[str, Any] = {}
+
+    def request_stop(self, reason: str) -> None:
+        """Makes `run` save a checkpoint and raise `StoppedEarly` before its next update."""
+        self._stop_reason = reason
+
+    def run(self) -> TrainingResult:
+        """Trains to the end.
+
+        Raises:
+            StoppedEarly: SIGTERM, Ctrl-C or `request_stop`; a checkpoint has been saved.
+            InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
+            UsageError: the checkpoint belongs to another model or to other data.
+        """
+        elapsed_before = self._resume()
+        resumed_from = self._step
+        if self._writes and self._directory is not None:
+            self._log = MetricsLog(self._directory, keep_until=self._step)
+        self._pace = Pace(elapsed_before, self._settings.steps_per_call)
+        try:
+            with on_stop_signal(self.request_stop):
+                self._train()
+        finally:
+            if self._log is not None:
+                self._log.close()
+        return TrainingResult(
+            step=self._step,
+            seconds=self._pace.elapsed(),
+            resumed_from=resumed_from,
+            train=self._lines.get("train", {}),
+            eval=self._lines.get("eval"),
+            notes=self._notes,
+        )
+
+    def _train(self) -> None:
+        settings = self._settings
+        first_step = self._step
+        batches = None
+        while True:
+            elapsed, stopping = self._agreed_clock()
+            if self._progress(self._step, elapsed) >= 1.0:
+                break
+            if stopping:
+                self._save()
+                raise StoppedEarly(self._stopped_message())
+            if batches is None:
+                batches = distributed_iterator(
+                    self._strategy, lambda: self._inputs.batches(first_step)
+                )
+            count = self._pace.steps_of_next_call(self._steps_to_boundary())
+            rates = self._learning_rates(count, elapsed)
+            with self._pace.call(count):
+                results = self._compiled.run(
+                    batches, first_step=self._step, learning_rates=rates
+                )
+            self._refuse_divergence(results)
+            self._step += count
+            self._keep(results, rates)
+            ended = self._progress(self._step, self._pace.elapsed()) >= 1.0
+            if self._step % settings.log_every == 0 or (ended and self._pending):
+                self._log_training()
+            if settings.eval_every and self._step % settings.eval_every == 0:
+                self._log_evaluation()
+            if self._checkpoint_is_due():
+                self._save()
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._pending:
+            self._log_training()
+        if self._lines.get("eval", {}).get("step") != self._step:
+            self._log_evaluation()
+        if self._saved_step != self._step:
+            self._save()
+
+    def _progress(self, step: int, elapsed: float) -> float:
+        done = step / self._settings.total_steps
+        if self._settings.max_minutes:
+            done = max(done, elapsed / (60 * self._settings.max_minutes))
+        return done
+
+    def _learning_rates(self, count: int, elapsed: float) -> np.ndarray:
+        numbers = np.arange(count)
+        progress = (self._step + numbers) / self._settings.total_steps
+        if self._settings.max_minutes:
+            seconds = elapsed + numbers * self._pace.seconds_per_step
+            progress = np.maximum(progress, seconds / (60 * self._settings.max_minutes))
+        return self._schedule(progress)
+
+    def _steps_to_boundary(self) -> int:
+        """Updates until something has to be done between two calls."""
+        settings = self._settings
+        periods = [settings.log_every, settings.eval_every, settings.checkpoint_every]
+        return min(
+            settings.total_steps - self._step,
+            *(period - self._step % period for period in periods if period),
+        )
+
+    def _agreed_clock(self) -> tuple[float, bool]:
+        """Elapsed seconds and whether to stop, the same on all workers."""
+        elapsed, stopping = self._pace.elapsed(), self._stop_reason is not None
+        if worker_count(self._strategy) == 1:
+            return elapsed, stopping
+        total = self._agreement.mean(
+            [elapsed, float(stopping), self._pace.seconds_per_step, self._step]
+        )
+        if total[3] != self._step:
+            raise InputError(
+                f"the workers are at different steps ({self._step} here, {total[3]:.1f} on "
+                "average); --output must be a folder that all workers share"
+            )
+        self._pace.seconds_per_step = total[2]
+        return total[0], total[1] > 0
+
+    def _refuse_divergence(self, results: dict[str, np.ndarray]) -> None:
+        failed = results["finite"] == 0
+        if self._scale_loss:  # overflow at the smallest scale is no matter of scale
+            failed &= results["loss_scale"] <= 1.0
+        if not failed.any():
+            return
+        step = self._step + int(np.argmax(failed))
+        saved = ""
+        if self._writes and self._directory is not None:
+            aside = self._directory / "failed" / f"step-{step:08d}"
+            write_checkpoint(
+                aside, step=step, tensors=read_values(self._variables), state=self._state()
+            )
+            saved = f"; the state just before is in {aside}"
+        raise InputError(
+            f"the loss or a gradient is not finite at step {step + 1}{saved}; try a lower "
+            "--learning-rate, a longer warm-up or --set train.precision=float32, with --overwrite"
+        )
+
+    def _keep(self, results: dict[str, np.ndarray], rates: np.ndarray) -> None:
+        for name, values in {**results, "learning_rate": rates}.items():
+            self._pending.setdefault(name, []).extend(float(value) for value in values)
+
+    def _log_training(self) -> None:
+        pending, self._pending = self._pending, {}
+        finite = np.array(pending.pop("finite")) > 0
+        examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
+        learning_rate = pending.pop("learning_rate")[-1]
+        scales = pending.pop("loss_scale")
+        if not finite.any():
+            return
+        means = {
+            name: math.fsum(np.array(values)[finite]) / int(finite.sum())
+            for name, values in pending.items()
+        }
+        seconds = self._pace.seconds_since_line()
+        line = {
+            "step": self._step,
+            "split": "train",
+            "time": round(self._pace.elapsed(), 3),
+            **means,
+            "learning_rate": learning_rate,
+            "examples_per_second": round(examples / seconds, 3),
+            "tokens_per_second": round(tokens / seconds, 1),
+        }
+        if self._scale_loss:
+            line["loss_scale"] = scales[-1]
+        self._write_line(line)
+        self._console.progress(
+            f"step {self._step}/{self._settings.total_steps}  loss {means['loss']:.4f}  "
+            f"{line['examples_per_second']:,.1f} examples/s  "
+            f"{line['tokens_per_second']:,.0f} tokens/s  {self._time_left()} left"
+        )
+
+    def _log_evaluation(self) -> None:
+        if self._evaluate is None:
+            return
+        metrics = self._evaluate(self._step, self._notes)
+        if not metrics:
+            return
+        line = {
+            "step": self._step,
+            "split": "eval",
+            "time": round(self._pace.elapsed(), 3),
+            **metrics,
+        }
+        self._write_line(line)
+        self._console.say(
+            f"step {self._step}: "
+            + "  ".join(f"eval {name} {value:.4f}" for name, value in metrics.items())
+        )
+
+    def _write_line(self, line: dict[str, Any]) -> None:
+        self._lines[line["split"]] = line
+        if self._log is not None:
+            self._log.write(line)
+
+    def _time_left(self) -> str:
+        elapsed = self._pace.elapsed()
+        done = self._progress(self._step, elapsed)
+        seconds = (self._settings.total_steps - self._step) * self._pace.seconds_per_step
+        if self._settings.max_minutes:
+            seconds = min(seconds, 60 * self._settings.max_minutes - elapsed)
+        seconds = max(0, round(seconds)) if done < 1 else 0
+        hours, rest = divmod(seconds, 3600)
+        return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+
+    def _checkpoint_is_due(self) -> bool:
+        every, minutes = self._settings.checkpoint_every, self._settings.checkpoint_minutes
+        if every and self._step % every == 0:
+            return True
+        return bool(minutes) and self._pace.seconds_since_checkpoint() >= 60 * minutes
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "elapsed_seconds": self._pace.elapsed(),
+            "seed": self._settings.seed,
+            "position": self._inputs.position(self._step),
+            "pending": self._pending,
+            "lines": self._lines,
+            "notes": self._notes,
+        }
+
+    def _save(self) -> None:
+        if self._writes and self._store is not None and self._saved_step != self._step:
+            self._store.save(
+                step=self._step, tensors=read_values(self._variables), state=self._state()
+            )
+            self._saved_step = self._step
+        self._pace.checkpoint_done()
+
+    def _resume(self) -> float:
+        """Restores the newest checkpoint; returns the seconds of training before it."""
+        checkpoint = self._store.newest() if self._store is not None else None
+        if checkpoint is None:
+            return 0.0
+        state = checkpoint.state
+        position = self._inputs.position(checkpoint.step)
+        if state["position"] != position:
+            raise UsageError(
+                f"{checkpoint.path}: saved at input position {state['position']}, which these data "
+                f"reach as {position}: the data have changed since; start again with --overwrite"
+            )
+        assign_values(self._variables, checkpoint)
+        self._step = self._saved_step = checkpoint.step
+        self._pending, self._lines = state["pending"], state["lines"]
+        self._notes.update(state["notes"])
+        self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
+        return float(state["elapsed_seconds"])
+
+    def _stopped_message(self) -> str:
+        saved = (
+            f"saved in {self._directory}; the same command goes on from there"
+            if self._directory is not None
+            else "nothing was saved, since there is no run directory"
+        )
+        return f"stopped at step {self._step} of {self._settings.total_steps} " \
+            f"({self._stop_reason or 'asked for by another worker'}): {saved}"

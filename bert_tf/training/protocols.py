@@ -1,0 +1,86 @@
+"""What a task hands to the training loop: a loss, and input with an exact position."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+Batch = dict[str, tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LossParts:
+    """Sums over the rows of one batch; the loop adds them up and divides at the end.
+
+    Nothing here is a mean: a mean of means is wrong as soon as two replicas, or two parts of an
+    accumulated batch, hold different numbers of masked positions.
+
+    Attributes:
+        losses: by term, the sum of weighted losses, float32 []. The training loss is the sum over
+            the terms of `losses[term] / weights[term]`, both summed over the global batch, with
+            the weights of `TaskLoss.weights`. A term's name is its name in metrics.jsonl
+            (`mlm_loss`, `nsp_loss`); a task with one term calls it `loss`.
+        metrics: by name in metrics.jsonl, (sum, weight), each float32 []; their quotient is logged
+            (`mlm_accuracy`: right predictions, predictions).
+    """
+
+    losses: dict[str, tf.Tensor]
+    metrics: dict[str, tuple[tf.Tensor, tf.Tensor]] = dataclasses.field(default_factory=dict)
+
+
+class TaskLoss(Protocol):
+    """The loss of a task; the same object serves training and evaluation.
+
+    Both methods are traced into TensorFlow graphs, possibly compiled by XLA and run by several
+    replicas: they must be pure.
+    """
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The weight of each loss term in a batch, float32 [], without running the model.
+
+        It is the number that the term's summed loss is divided by: the sum of the masked
+        positions' weights for the masked-LM loss, the number of rows for a mean over rows. Rows
+        that only fill up a batch weigh 0.
+        """
+        ...
+
+    def __call__(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> LossParts:
+        """Runs the model and sums up the losses and metrics of a batch.
+
+        Args:
+            model: the Keras model.
+            batch: tensors whose first axis is the row.
+            training: whether dropout is on.
+            dropout_key: int32 [2], another one for every (seed, step, part of an accumulated
+                batch, replica); None when `training` is False. Pass it on to the model.
+        """
+        ...
+
+
+class TrainingInputs(Protocol):
+    """Training batches as a pure function of the number of updates made so far.
+
+    That makes resuming exact: the loop saves the update's number, and opens the input there.
+    """
+
+    def batches(self, first_update: int) -> tf.data.Dataset:
+        """An endless dataset of whole batches, one an update, starting at update `first_update`.
+
+        Every element is a `Batch` whose number of rows is a multiple of replicas x accumulation
+        steps (fill up with rows of weight 0); lengths may differ from batch to batch. It holds
+        `input_mask` [rows, length], 1 on pieces and 0 on padding, from which examples and tokens
+        are counted. Batches before `first_update` are not read again.
+        """
+        ...
+
+    def position(self, first_update: int) -> dict[str, int]:
+        """Where update `first_update` starts, in words for people and for checks.
+
+        It is written into checkpoints; a resumed run whose input gives another position for the
+        same update is refused, since its data have changed.
+        """
+        ...
