@@ -95,8 +95,9 @@ def _explain(error: Exception) -> int:
     if os.environ.get("BERT_PIPELINE_TRACEBACK"):
         traceback.print_exception(error)
     if isinstance(known, BertPipelineError):
+        label = "error: " if known.exit_code else ""
         for line in str(known).splitlines():
-            click.echo(f"error: {line}", err=True)
+            click.echo(label + line, err=True)
         return known.exit_code
     if isinstance(known, OSError):
         click.echo(f"error: {known.filename or 'system'}: {known.strerror or known}", err=True)

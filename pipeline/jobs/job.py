@@ -124,7 +124,8 @@ def run_job(
     body(record)
     record.timings["total"] = round(time.monotonic() - start, 3)
     peak = max(
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     next_command = shlex.join(record.next_command) if record.next_command else None
     manifest = {

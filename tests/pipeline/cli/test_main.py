@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import InputError, StoppedEarly, UsageError
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
 
 # Names that other people's scripts depend on.
@@ -96,6 +96,7 @@ def test_json_prints_the_manifest_and_nothing_else_on_stdout(run):
         (InputError("a.txt: is empty"), 1, "error: a.txt: is empty\n"),
         (UsageError("no column 'x'"), 2, "error: no column 'x'\n"),
         (FileNotFoundError(2, "No such file", "a.txt"), 1, "error: a.txt: No such file\n"),
+        (StoppedEarly("saved; go on with --resume"), 0, "saved; go on with --resume\n"),
         (KeyError("x"), 1, "error: unexpected KeyError: 'x'"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
