@@ -1,0 +1,298 @@
+"""Questions with contexts and answers: SQuAD 1.1 and 2.0 JSON, or a table with a row a question."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.rejects import Reject
+from bert_tf.data.tables import cell_text, nearest_column, read_table_blocks
+from bert_tf.data.text_files import has_surrogates, open_text
+
+
+class Answer(NamedTuple):
+    """A text and the character of the context it starts at, -1 where that is not said."""
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionColumns:
+    """Where a table holds what; answers are None where they are not needed."""
+
+    question: str
+    context: str
+    answer: str | None = None
+    answer_start: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Usable questions of a file.
+
+    Attributes:
+        source: the file.
+        ids: SQuAD's ids, or the lines of a table.
+        lines: line of each question in a table, 0 in SQuAD JSON.
+        questions: the texts.
+        contexts: every context once.
+        context_index: int64 [questions], the context of each question.
+        answers: the answers of each question, none for a question without an answer.
+        rejects: questions that cannot be used.
+    """
+
+    source: str
+    ids: list[str]
+    lines: list[int]
+    questions: list[str]
+    contexts: list[str]
+    context_index: np.ndarray
+    answers: list[tuple[Answer, ...]]
+    rejects: list[Reject]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def read_questions(
+    path: str | Path,
+    columns: QuestionColumns,
+    *,
+    check_offsets: bool,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> Questions:
+    """Reads SQuAD JSON (a `.json` file with a `data` list) or a table.
+
+    In a table a question without an answer has an empty answer; JSON lines may hold lists of
+    answers and of starts.
+
+    Args:
+        path: the file.
+        columns: the columns of a table; SQuAD JSON has its own names.
+        check_offsets: reject questions whose answer does not stand where it is said to, as training
+            must; measuring needs only the text.
+        max_rows: read only the first questions, rejected ones included (0: all).
+        console: told of a CSV delimiter other than the comma.
+
+    Raises:
+        InputError: the file is damaged, or no question can be used.
+        UsageError: the file is missing or lacks a column.
+    """
+    if is_squad_json(path):
+        found = _squad_questions(str(path))
+    else:
+        found = _table_questions(path, columns, check_offsets=check_offsets, console=console)
+    builder = _Builder(str(path), check_offsets=check_offsets)
+    for count, question in enumerate(found, start=1):
+        builder.add(question)
+        if count == max_rows:
+            break
+    return builder.build()
+
+
+def is_squad_json(path: str | Path) -> bool:
+    """Whether a file is SQuAD JSON, not a table: by name, then by its first line."""
+    name = Path(path).name
+    if not name.removesuffix(".gz").lower().endswith(".json"):
+        return False
+    with open_text(path, newline="\n") as stream:
+        first = next((line for line in stream if line.strip()), "")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(value, dict) or "data" in value
+
+
+class _Question(NamedTuple):
+    """One question as found, or why it cannot be used."""
+
+    id: str
+    line: int
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+    fault: tuple[str, str] | None
+
+
+class _Builder:
+    """Collects usable questions, each context once, and rejects."""
+
+    def __init__(self, source: str, *, check_offsets: bool):
+        self._source = source
+        self._check_offsets = check_offsets
+        self._questions: list[_Question] = []
+        self._ids: set[str] = set()
+        self._contexts: dict[str, int] = {}
+        self._context_index: list[int] = []
+        self._rejects: list[Reject] = []
+
+    def add(self, found: _Question) -> None:
+        fault = found.fault or self._fault(found)
+        if fault:
+            reason, detail = fault
+            if found.line == 0:
+                detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
+            self._rejects.append(Reject(self._source, found.line, reason, detail))
+            return
+        self._ids.add(found.id)
+        self._questions.append(found)
+        self._context_index.append(self._contexts.setdefault(found.context, len(self._contexts)))
+
+    def build(self) -> Questions:
+        if not self._questions:
+            first = f"; the first: {self._rejects[0]}" if self._rejects else ""
+            raise InputError(f"{self._source}: holds no question that can be used{first}")
+        return Questions(
+            source=self._source,
+            ids=[found.id for found in self._questions],
+            lines=[found.line for found in self._questions],
+            questions=[found.question for found in self._questions],
+            contexts=list(self._contexts),
+            context_index=np.array(self._context_index, np.int64),
+            answers=[found.answers for found in self._questions],
+            rejects=self._rejects,
+        )
+
+    def _fault(self, found: _Question) -> tuple[str, str] | None:
+        if found.id in self._ids:
+            return "question id stands there twice", ""
+        for name, text in (("question", found.question), ("context", found.context)):
+            if not text.strip():
+                return f"{name} is empty", ""
+            if has_surrogates(text):
+                return f"{name} is not Unicode text", ""
+        if any(has_surrogates(answer.text) for answer in found.answers):
+            return "answer is not Unicode text", ""
+        if not self._check_offsets or not found.answers:
+            return None
+        text, start = found.answers[0]
+        if start >= 0 and found.context.startswith(text, start):
+            return None
+        there = found.context[start : start + len(text)] if start >= 0 else ""
+        return "answer does not stand at its start", f"{text!r} at {start}, where {there!r} stands"
+
+
+def _squad_questions(path: str) -> Iterator[_Question]:
+    with open_text(path, newline="\n") as stream:
+        try:
+            document = json.load(stream)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}: is not JSON ({error}); expected SQuAD JSON") from None
+    articles = document.get("data") if isinstance(document, dict) else None
+    if not isinstance(articles, list):
+        raise InputError(
+            f'{path}: is not SQuAD JSON; expected {{"data": [{{"paragraphs": [{{"context": …, '
+            '"qas": […]}]}]}'
+        )
+    for number, article in enumerate(articles, start=1):
+        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+        if not isinstance(paragraphs, list):
+            yield _unusable(f"of article {number}", "article has no list of paragraphs")
+            continue
+        for place, paragraph in enumerate(paragraphs, start=1):
+            qas = paragraph.get("qas") if isinstance(paragraph, dict) else None
+            if not isinstance(qas, list):
+                where = f"of article {number}, paragraph {place}"
+                yield _unusable(where, "paragraph has no list of questions")
+                continue
+            for entry in qas:
+                yield _squad_question(paragraph.get("context"), entry)
+
+
+def _squad_question(context: Any, entry: Any) -> _Question:
+    if not isinstance(entry, dict):
+        return _unusable("", "question is not a JSON object")
+    identity = cell_text(entry.get("id"))
+    question = entry.get("question")
+    if not identity:
+        return _unusable(identity, "question has no id")
+    if not isinstance(context, str):
+        return _unusable(identity, "context is missing or not text")
+    if not isinstance(question, str):
+        return _unusable(identity, "question is missing or not text")
+    answers: tuple[Answer, ...] = ()
+    if entry.get("is_impossible") is not True:
+        listed = entry.get("answers")
+        if not isinstance(listed, list):
+            return _unusable(identity, "question has no list of answers")
+        for item in listed:
+            text = item.get("text") if isinstance(item, dict) else None
+            if not isinstance(text, str) or not text.strip():
+                return _unusable(identity, "answer is missing or not text")
+            answers += (Answer(text, _whole_number(item.get("answer_start"))),)
+    return _Question(identity, 0, question, context, answers, None)
+
+
+def _unusable(identity: str, reason: str, *, line: int = 0, detail: str = "") -> _Question:
+    return _Question(identity, line, "", "", (), (reason, detail))
+
+
+def _table_questions(
+    path: str | Path,
+    columns: QuestionColumns,
+    *,
+    check_offsets: bool,
+    console: Console | None,
+) -> Iterator[_Question]:
+    blocks = read_table_blocks(
+        path, text_columns=(columns.question, columns.context), console=console
+    )
+    needed = [columns.answer, columns.answer_start if check_offsets else None]
+    for block in blocks:
+        for name in needed:
+            if block.columns and name is not None and name not in block.columns:
+                raise UsageError(
+                    f"{path}: no column {name!r}; {nearest_column(name, block.columns)}"
+                )
+        found = [
+            _table_question(row, line, columns)
+            for row, line in zip(block.rows, block.lines, strict=True)
+        ]
+        found += [
+            _unusable("", reject.reason, line=reject.line, detail=reject.detail)
+            for reject in block.rejects
+        ]
+        yield from sorted(found, key=lambda question: question.line)
+
+
+def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> _Question:
+    texts = _as_list(row.get(columns.answer)) if columns.answer else []
+    starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
+    if not all(isinstance(text, str | int | float) for text in texts):
+        return _unusable("", "answer is not text", line=line)
+    numbers = [_whole_number(start) for start in starts]
+    numbers += [-1] * (len(texts) - len(numbers))
+    answers = tuple(
+        Answer(cell_text(text), start)
+        for text, start in zip(texts, numbers, strict=False)
+        if cell_text(text).strip()
+    )
+    question, context = row[columns.question], row[columns.context]
+    return _Question(f"line {line}", line, question, context, answers, None)
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _whole_number(value: Any) -> int:
+    """The number, -1 if there is none: no answer starts there."""
+    if isinstance(value, bool):
+        return -1
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return -1
+    return number if number >= 0 else -1

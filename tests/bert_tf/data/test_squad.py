@@ -1,0 +1,160 @@
+"""Questions from SQuAD JSON and from tables; what is wrong is rejected with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.squad import QuestionColumns, read_questions
+
+COLUMNS = QuestionColumns(
+    question="question", context="context", answer="answer", answer_start="answer_start"
+)
+CONTEXT = "Shanghai is a city in China."
+
+
+def squad(path, qas, context=CONTEXT):
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": qas}]}]}))
+    return path
+
+
+def question(identity, *answers, text="Where?", **more):
+    listed = [{"text": answer, "answer_start": start} for answer, start in answers]
+    return {"id": identity, "question": text, "answers": listed, **more}
+
+
+def test_squad_questions(tmp_path):
+    path = squad(
+        tmp_path / "a.json",
+        [
+            question("one", ("China", 22), ("in China", 19)),
+            question("none"),
+            question("impossible", ("China", 22), is_impossible=True),
+        ],
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["one", "none", "impossible"]
+    assert found.contexts == [CONTEXT]
+    assert found.context_index.tolist() == [0, 0, 0]
+    assert found.answers == [(("China", 22), ("in China", 19)), (), ()]
+    assert found.rejects == []
+
+
+def test_broken_squad_questions_are_rejected(tmp_path):
+    path = squad(
+        tmp_path / "a.json",
+        [
+            question("ok", ("China", 22)),
+            question("off-by-two", ("China", 20)),
+            question("ok", ("city", 14)),
+            {"id": "no-answers", "question": "?"},
+            question("beyond", ("x", 9999)),
+            {"id": "no-question", "answers": []},
+            question("blank", ("city", 14), text=" "),
+            {"question": "?", "answers": []},
+            question("null", (None, 3)),
+            question("surrogate", ("\ud800", 0)),
+            "not an object",
+        ],
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["ok"]
+    reasons = [(reject.reason, reject.detail) for reject in found.rejects]
+    assert reasons == [
+        (
+            "answer does not stand at its start",
+            "question 'off-by-two': 'China' at 20, where 'n Chi' stands",
+        ),
+        ("question id stands there twice", "question 'ok'"),
+        ("question has no list of answers", "question 'no-answers'"),
+        ("answer does not stand at its start", "question 'beyond': 'x' at 9999, where '' stands"),
+        ("question is missing or not text", "question 'no-question'"),
+        ("question is empty", "question 'blank'"),
+        ("question has no id", "question ''"),
+        ("answer is missing or not text", "question 'null'"),
+        ("answer is not Unicode text", "question 'surrogate'"),
+        ("question is not a JSON object", "question ''"),
+    ]
+
+
+def test_measuring_needs_no_offsets(tmp_path):
+    path = squad(tmp_path / "a.json", [question("off", ("China", 20))])
+    assert read_questions(path, COLUMNS, check_offsets=False).ids == ["off"]
+
+
+def test_broken_paragraphs_are_rejected(tmp_path):
+    path = tmp_path / "a.json"
+    good = {"context": CONTEXT, "qas": [question("ok", ("China", 22))]}
+    data = [
+        {"paragraphs": [good, {"context": "x"}, 3]},
+        {"title": "t"},
+        {"paragraphs": [{"qas": [question("q")]}]},
+    ]
+    path.write_text(json.dumps({"data": data}))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert [reject.reason for reject in found.rejects] == [
+        "paragraph has no list of questions",
+        "paragraph has no list of questions",
+        "article has no list of paragraphs",
+        "context is missing or not text",
+    ]
+
+
+def test_first_questions_only(tmp_path):
+    path = squad(tmp_path / "a.json", [question(str(n), ("China", 22)) for n in range(5)])
+    assert len(read_questions(path, COLUMNS, check_offsets=True, max_rows=2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON"),
+        ('{"data": 3}', "is not SQuAD JSON"),
+        ('{"data": []}', "holds no question"),
+        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "the first:"),
+    ],
+)
+def test_unusable_squad_files(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_questions(path, COLUMNS, check_offsets=True)
+
+
+def test_questions_from_a_table(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "question,context,answer,answer_start\n"
+        f"Where?,{CONTEXT},China,22\n"
+        f"Who?,{CONTEXT},,\n"
+        f"Where?,{CONTEXT},China,21\n"
+        "too,few\n"
+        f"Where?,{CONTEXT},China,soon\n"
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["line 2", "line 3"]
+    assert found.lines == [2, 3]
+    assert found.answers == [(("China", 22),), ()]
+    assert [(reject.line, reject.reason) for reject in found.rejects] == [
+        (4, "answer does not stand at its start"),
+        (5, "too few cells"),
+        (6, "answer does not stand at its start"),
+    ]
+
+
+def test_several_answers_in_json_lines(tmp_path):
+    path = tmp_path / "a.json"
+    row = {"question": "Where?", "context": CONTEXT, "answer": ["China", "in China"]}
+    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, "answer": [["x"]]}) + "\n")
+    found = read_questions(path, COLUMNS, check_offsets=False)
+    assert found.answers == [(("China", -1), ("in China", -1))]
+    assert found.rejects[0].reason == "answer is not text"
+
+
+def test_missing_answer_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("question,context,answers\nWhere?,c,x\n")
+    with pytest.raises(UsageError, match="no column 'answer'.*did you mean 'answers'"):
+        read_questions(path, COLUMNS, check_offsets=False)
