@@ -74,6 +74,10 @@ class BertConfig:
         """The fields as a HuggingFace `config.json` names them."""
         return {"model_type": "bert", **dataclasses.asdict(self), "pad_token_id": 0}
 
+    def fields(self) -> dict[str, Any]:
+        """The fields alone: `BertConfig(**config.fields()) == config`."""
+        return dataclasses.asdict(self)
+
     def replace(self, **changes: Any) -> BertConfig:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)

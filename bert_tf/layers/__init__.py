@@ -1,0 +1,1 @@
+"""Keras layers of BERT: embeddings, attention, transformer block, heads."""

@@ -1,0 +1,88 @@
+"""The head that predicts masked pieces, tied to the word embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.projection import Projection
+
+
+def gather_positions(hidden: Any, positions: Any) -> Any:
+    """Picks tokens of every row.
+
+    Args:
+        hidden: float [batch, length, hidden].
+        positions: int [batch, number], each below length.
+
+    Returns:
+        float [batch, number, hidden].
+    """
+    batch, length, width = ops.shape(hidden)
+    row_starts = ops.arange(batch, dtype="int32")[:, None] * length
+    flat_positions = ops.reshape(ops.cast(positions, "int32") + row_starts, (-1,))
+    gathered = ops.take(ops.reshape(hidden, (-1, width)), flat_positions, axis=0)
+    return ops.reshape(gathered, (batch, ops.shape(positions)[1], width))
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class MaskedLMHead(keras.layers.Layer):
+    """Dense, activation, LayerNorm, product with the word embeddings, a bias a piece.
+
+    Only masked positions are transformed and multiplied with the vocabulary (get_masked_lm_output
+    of google-research/bert's run_pretraining.py).
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+        self.transform = Projection(
+            config.hidden_size,
+            initializer_range=config.initializer_range,
+            activation_name=config.hidden_act,
+            dtype=self.dtype_policy,
+            name="transform",
+        )
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        hidden_shape = (None, None, self.config.hidden_size)
+        self.transform.build(hidden_shape)
+        self.layer_norm.build(hidden_shape)
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+            autocast=False,
+        )
+
+    def call(self, hidden: Any, masked_lm_positions: Any, word_embeddings: Any) -> Any:
+        """Scores every piece of the vocabulary at the masked positions.
+
+        Args:
+            hidden: [batch, length, hidden].
+            masked_lm_positions: int [batch, predictions], padded with any position below length.
+            word_embeddings: the encoder's table, [vocab, hidden].
+
+        Returns:
+            float32 logits [batch, predictions, vocab].
+        """
+        batch, predictions = ops.shape(masked_lm_positions)
+        masked = self.layer_norm(self.transform(gather_positions(hidden, masked_lm_positions)))
+        rows = ops.reshape(masked, (-1, self.config.hidden_size))
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        logits = ops.cast(ops.matmul(rows, ops.transpose(table)), "float32")
+        logits = logits + ops.cast(self.output_bias, "float32")
+        return ops.reshape(logits, (batch, predictions, self.config.vocab_size))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "config": self.config.fields()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> MaskedLMHead:
+        return cls(**{**config, "config": BertConfig(**config["config"])})

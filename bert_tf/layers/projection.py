@@ -1,0 +1,63 @@
+"""Dense projection of every token, as one two-dimensional matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.layers.activation import activation
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class Projection(keras.layers.Layer):
+    """`activation(inputs @ kernel + bias)` over the last axis.
+
+    All leading axes are merged for the product: processors run one large matrix product faster
+    than a batch of small ones.
+
+    Args:
+        size: width of the output.
+        initializer_range: standard deviation of the kernel's truncated normal.
+        activation_name: see `bert_tf.layers.activation`; None for a linear projection.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        initializer_range: float,
+        activation_name: str | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.size = size
+        self.initializer_range = initializer_range
+        self.activation_name = activation_name
+
+    def build(self, input_shape: Any) -> None:
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.size),
+            initializer=keras.initializers.TruncatedNormal(stddev=self.initializer_range),
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
+
+    def call(self, inputs: Any) -> Any:
+        """Maps [..., input width] to [..., size] in the compute dtype."""
+        shape = ops.shape(inputs)
+        rows = ops.reshape(inputs, (-1, shape[-1]))
+        outputs = activation(self.activation_name, ops.matmul(rows, self.kernel) + self.bias)
+        return ops.reshape(outputs, (*shape[:-1], self.size))
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return (*input_shape[:-1], self.size)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "size": self.size,
+            "initializer_range": self.initializer_range,
+            "activation_name": self.activation_name,
+        }

@@ -1,0 +1,125 @@
+"""Multi-head self-attention with one projection for queries, keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.projection import Projection
+
+MASKED_SCORE = -1e9
+
+
+def attention_bias(attention_mask: Any) -> Any:
+    """What is added to the scores so that masked keys get no attention.
+
+    Args:
+        attention_mask: int or bool, true where a key may be seen: [batch, length] for all queries
+            of a row, or [batch, query, key], for instance block-diagonal for several texts in one
+            row.
+
+    Returns:
+        float32 [batch, 1, 1, length] or [batch, 1, length, length]. A query that sees no key at
+        all attends to every key alike, so padding never makes NaN.
+    """
+    mask = ops.cast(attention_mask, "float32")
+    mask = mask[:, None, :, :] if len(mask.shape) == 3 else mask[:, None, None, :]
+    return (1.0 - mask) * MASKED_SCORE
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class SelfAttention(keras.layers.Layer):
+    """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).
+
+    The `query_key_value` kernel is [hidden, 3 * hidden], queries first. The softmax is computed in
+    float32 under every policy.
+
+    Args:
+        num_heads: attention heads; divides the hidden size.
+        dropout_rate: dropout of the attention probabilities.
+        dropout_stream: see `StatelessDropout`.
+        initializer_range: standard deviation of the initial kernels.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_heads: int,
+        dropout_rate: float,
+        dropout_stream: int,
+        initializer_range: float,
+        **kwargs: Any,
+    ):
+        # Keras would cast the float32 attention bias down to the compute dtype.
+        super().__init__(autocast=False, **kwargs)
+        self.num_heads = num_heads
+        self.dropout_rate = dropout_rate
+        self.dropout_stream = dropout_stream
+        self.initializer_range = initializer_range
+        self.probability_dropout = StatelessDropout(
+            dropout_rate, stream=dropout_stream, dtype=self.dtype_policy, name="probability_dropout"
+        )
+
+    def build(self, input_shape: Any) -> None:
+        hidden_size = input_shape[-1]
+        self.query_key_value = Projection(
+            3 * hidden_size,
+            initializer_range=self.initializer_range,
+            dtype=self.dtype_policy,
+            name="query_key_value",
+        )
+        self.query_key_value.build((None, None, hidden_size))
+        self.output_projection = Projection(
+            hidden_size,
+            initializer_range=self.initializer_range,
+            dtype=self.dtype_policy,
+            name="output_projection",
+        )
+        self.output_projection.build((None, None, hidden_size))
+
+    def call(
+        self,
+        hidden: Any,
+        attention_bias: Any | None = None,
+        dropout_key: tf.Tensor | None = None,
+    ) -> Any:
+        """Lets every token gather from the others.
+
+        Args:
+            hidden: [batch, length, hidden].
+            attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
+            dropout_key: int32[2]; None for no dropout.
+
+        Returns:
+            [batch, length, hidden].
+        """
+        batch, length, hidden_size = ops.shape(hidden)
+        head_size = hidden_size // self.num_heads
+        heads = ops.reshape(
+            self.query_key_value(hidden), (batch, length, 3, self.num_heads, head_size)
+        )
+        query, key, value = ops.unstack(ops.transpose(heads, (2, 0, 3, 1, 4)), 3, axis=0)
+        query = query * ops.cast(head_size**-0.5, query.dtype)
+        scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
+        if attention_bias is not None:
+            scores = scores + attention_bias
+        probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        probabilities = self.probability_dropout(probabilities, dropout_key=dropout_key)
+        context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
+        return self.output_projection(ops.reshape(context, (batch, length, hidden_size)))
+
+    def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout_rate": self.dropout_rate,
+            "dropout_stream": self.dropout_stream,
+            "initializer_range": self.initializer_range,
+        }

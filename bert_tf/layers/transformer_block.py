@@ -1,0 +1,111 @@
+"""One layer of the encoder: self-attention and a feed-forward network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.projection import Projection
+from bert_tf.layers.self_attention import SelfAttention
+
+DROPOUT_STREAMS = 3
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class TransformerBlock(keras.layers.Layer):
+    """Self-attention and feed-forward network, LayerNorm after each residual sum.
+
+    That order is the original BERT's (Devlin et al. 2019, section 3, after Vaswani et al. 2017).
+
+    Args:
+        config: the encoder's config.
+        first_dropout_stream: the block uses `DROPOUT_STREAMS` streams from this one on.
+    """
+
+    def __init__(self, config: BertConfig, *, first_dropout_stream: int, **kwargs: Any):
+        # Keras would cast the float32 attention bias down to the compute dtype.
+        super().__init__(autocast=False, **kwargs)
+        self.config = config
+        self.first_dropout_stream = first_dropout_stream
+        policy = self.dtype_policy
+        self.attention = SelfAttention(
+            num_heads=config.num_attention_heads,
+            dropout_rate=config.attention_probs_dropout_prob,
+            dropout_stream=first_dropout_stream,
+            initializer_range=config.initializer_range,
+            dtype=policy,
+            name="attention",
+        )
+        self.attention_dropout = StatelessDropout(
+            config.hidden_dropout_prob,
+            stream=first_dropout_stream + 1,
+            dtype=policy,
+            name="attention_dropout",
+        )
+        self.attention_layer_norm = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_eps, dtype=policy, name="attention_layer_norm"
+        )
+        self.intermediate = Projection(
+            config.intermediate_size,
+            initializer_range=config.initializer_range,
+            activation_name=config.hidden_act,
+            dtype=policy,
+            name="intermediate",
+        )
+        self.output_projection = Projection(
+            config.hidden_size,
+            initializer_range=config.initializer_range,
+            dtype=policy,
+            name="output_projection",
+        )
+        self.output_dropout = StatelessDropout(
+            config.hidden_dropout_prob,
+            stream=first_dropout_stream + 2,
+            dtype=policy,
+            name="output_dropout",
+        )
+        self.output_layer_norm = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_eps, dtype=policy, name="output_layer_norm"
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        hidden_shape = (None, None, self.config.hidden_size)
+        self.attention.build(hidden_shape)
+        self.attention_layer_norm.build(hidden_shape)
+        self.intermediate.build(hidden_shape)
+        self.output_projection.build((None, None, self.config.intermediate_size))
+        self.output_layer_norm.build(hidden_shape)
+
+    def call(
+        self,
+        hidden: Any,
+        attention_bias: Any | None = None,
+        dropout_key: tf.Tensor | None = None,
+    ) -> Any:
+        """Maps [batch, length, hidden] to the same shape; arguments as in `SelfAttention.call`."""
+        hidden = ops.cast(hidden, self.compute_dtype)
+        attended = self.attention(hidden, attention_bias=attention_bias, dropout_key=dropout_key)
+        attended = self.attention_dropout(attended, dropout_key=dropout_key)
+        hidden = self.attention_layer_norm(hidden + attended)
+        transformed = self.output_projection(self.intermediate(hidden))
+        transformed = self.output_dropout(transformed, dropout_key=dropout_key)
+        return self.output_layer_norm(hidden + transformed)
+
+    def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "config": self.config.fields(),
+            "first_dropout_stream": self.first_dropout_stream,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TransformerBlock:
+        return cls(**{**config, "config": BertConfig(**config["config"])})

@@ -1,0 +1,1 @@
+"""Keras models: the encoder, pretraining, and one file a task."""

@@ -1,0 +1,50 @@
+"""What all models share: made from a config, built without data, saved by Keras."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import keras
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.transformer_block import DROPOUT_STREAMS
+
+
+class BertModel(keras.Model):
+    """Base of the models: made from a `BertConfig`, built without data.
+
+    Args:
+        config: shape and regularisation.
+        dtype: Keras policy or its name; None for the global one. It holds for all layers.
+
+    Attributes:
+        config: as given.
+    """
+
+    own_arguments: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, config: BertConfig, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.config = config
+
+    def build_weights(self) -> None:
+        """Creates all variables; the config decides their shapes."""
+        if not self.built:
+            self.build(None)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in self.own_arguments}
+        policy = keras.dtype_policies.serialize(self.dtype_policy)
+        return {"config": self.config.fields(), **own, "name": self.name, "dtype": policy}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        policy = config["dtype"]
+        if isinstance(policy, dict):
+            policy = keras.dtype_policies.deserialize(policy)
+        return cls(**{**config, "config": BertConfig(**config["config"]), "dtype": policy})
+
+
+def head_dropout_stream(config: BertConfig) -> int:
+    """The dropout stream after the encoder's last one (see `StatelessDropout`)."""
+    return 1 + DROPOUT_STREAMS * config.num_hidden_layers

@@ -1,0 +1,121 @@
+"""The BERT encoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.embeddings import BertEmbeddings
+from bert_tf.layers.projection import Projection
+from bert_tf.layers.self_attention import attention_bias
+from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
+from bert_tf.models.bert_model import BertModel
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertEncoder(BertModel):
+    """Embeddings, transformer blocks and a pooler (Devlin et al. 2019, section 3).
+
+    Args:
+        config: shape and regularisation.
+        has_pooler: whether the first token's state goes through a dense tanh layer.
+        dtype: Keras policy or its name; None for the global one.
+    """
+
+    own_arguments = ("has_pooler",)
+
+    def __init__(self, config: BertConfig, *, has_pooler: bool = True, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.has_pooler = has_pooler
+        self.seed_generator = keras.random.SeedGenerator()
+        self.embeddings = BertEmbeddings(
+            config, dropout_stream=0, dtype=self.dtype_policy, name="embeddings"
+        )
+        self.blocks = [
+            TransformerBlock(
+                config,
+                first_dropout_stream=1 + DROPOUT_STREAMS * index,
+                dtype=self.dtype_policy,
+                name=f"block_{index}",
+            )
+            for index in range(config.num_hidden_layers)
+        ]
+        if has_pooler:
+            self.pooler = Projection(
+                config.hidden_size,
+                initializer_range=config.initializer_range,
+                activation_name="tanh",
+                dtype=self.dtype_policy,
+                name="pooler",
+            )
+
+    def build(self, input_shape: Any = None) -> None:
+        self.embeddings.build(None)
+        for block in self.blocks:
+            block.build(None)
+        if self.has_pooler:
+            self.pooler.build((None, self.config.hidden_size))
+        self.built = True
+
+    def call(
+        self,
+        input_word_ids: Any,
+        input_type_ids: Any | None = None,
+        attention_mask: Any | None = None,
+        position_ids: Any | None = None,
+        training: bool | None = False,
+        dropout_key: tf.Tensor | None = None,
+        output_hidden_states: bool = False,
+    ) -> dict[str, Any]:
+        """Encodes a batch of piece ids.
+
+        Args:
+            input_word_ids: int32 [batch, length].
+            input_type_ids: int32 [batch, length], the segment of every piece; None for all 0.
+            attention_mask: int or bool, true where a piece may be seen: [batch, length], or
+                [batch, query, key] such as the block-diagonal mask of packed texts; None for all.
+            position_ids: int32 [batch, length]; None for 0, 1, 2 … in every row.
+            training: whether dropout is on.
+            dropout_key: int32[2] that decides the dropout masks; None draws one.
+            output_hidden_states: also return every layer's output.
+
+        Returns:
+            `sequence_output` [batch, length, hidden]; with a pooler `pooled_output`
+            [batch, hidden]; if asked for `hidden_states`, a list of the embeddings' and every
+            block's output. All are in the compute dtype.
+        """
+        key = self.resolve_dropout_key(training, dropout_key)
+        bias = None if attention_mask is None else attention_bias(attention_mask)
+        hidden = self.embeddings(
+            input_word_ids,
+            input_type_ids=input_type_ids,
+            position_ids=position_ids,
+            dropout_key=key,
+        )
+        hidden_states = [hidden]
+        for block in self.blocks:
+            hidden = block(hidden, attention_bias=bias, dropout_key=key)
+            hidden_states.append(hidden)
+        outputs = {"sequence_output": hidden}
+        if self.has_pooler:
+            outputs["pooled_output"] = self.pooler(hidden[:, 0])
+        if output_hidden_states:
+            outputs["hidden_states"] = hidden_states
+        return outputs
+
+    def resolve_dropout_key(
+        self, training: bool | None, dropout_key: tf.Tensor | None
+    ) -> tf.Tensor | None:
+        """The key that the layers use, int32[2]: None unless training.
+
+        Without a `dropout_key` the next state of a Keras seed generator is drawn, as Keras'
+        own dropout does; `keras.utils.set_random_seed` before making the model fixes it.
+        """
+        if not training:
+            return None
+        if dropout_key is None:
+            return tf.cast(self.seed_generator.next(), tf.int32)
+        return dropout_key
