@@ -15,9 +15,12 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.config.errors import UsageError
+from bert_tf.data.normalizer import normalizer_model
 
 SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
+# HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
+_MAX_BYTES_PER_WORD = 400
 
 
 def read_vocab(path: str | Path) -> list[str]:
@@ -30,11 +33,11 @@ def read_vocab(path: str | Path) -> list[str]:
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise UsageError(
-            f"{path}: no such vocabulary; make one with bert-pipeline vocab"
-        ) from None
+        raise UsageError(f"{path}: no such vocabulary; make one with bert-pipeline vocab") from None
     except IsADirectoryError:
-        raise UsageError(f"{path}: is a folder; expected a vocabulary file, a piece a line") from None
+        raise UsageError(
+            f"{path}: is a folder; expected a vocabulary file, a piece a line"
+        ) from None
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: byte {error.start} is not UTF-8; expected a vocabulary, a piece a line"
@@ -95,11 +98,13 @@ class WordPieceTokenizer(tf.Module):
             vocab.index(piece) for piece in SPECIAL_PIECES
         )
         self._is_word_start = np.array([not piece.startswith(CONTINUATION) for piece in vocab])
+        normalizer = normalizer_model(lowercase=lowercase)
         self._tokenizer = tf_text.FastBertTokenizer(
             vocab=self._pieces.pieces,
             token_out_type=tf.int32,
             unknown_token="[UNK]",
-            lower_case_nfd_strip_accents=lowercase,
+            max_bytes_per_word=_MAX_BYTES_PER_WORD,
+            fast_bert_normalizer_model_buffer=tf.constant(np.frombuffer(normalizer, np.uint8)),
         )
 
     @property

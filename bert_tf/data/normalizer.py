@@ -1,0 +1,156 @@
+"""BERT's text normalisation, a code point at a time, as a table tensorflow_text can run.
+
+`tensorflow_text.FastBertNormalizer` maps code points through a trie. The trie it ships applies
+NFKC case folding and turns control characters into spaces; HuggingFace and google-research/bert
+apply NFD, drop accents and control characters. This module builds the trie for the latter, so that
+ids agree with theirs while byte offsets and speed stay tensorflow_text's.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import unicodedata
+
+import flatbuffers
+import numpy as np
+
+_CODE_POINTS = 0x110000
+# Between these stand ideographs, which never change, and planes without any character.
+_RANGES_THAT_CHANGE = (
+    range(1, 0x20000),
+    range(0x2F800, 0x2FA20),
+    range(0xE0000, 0xE0200),
+    range(0xF0000, _CODE_POINTS),
+)
+_DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Co"})
+_SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
+
+# Bits of a mapped value: "differs from the code point", offset into the pool, length in bytes.
+_DIFFERS = 1 << 30
+_LENGTH_BITS = 6
+# Bits of a darts-clone unit: value unit, "has a leaf", offset to the children.
+_IS_VALUE = 1 << 31
+_HAS_LEAF = 1 << 8
+_OFFSET_SHIFT = 10
+_ROOT_BLOCK = 256
+_CHILD_BLOCK = 64
+
+
+def normalize_code_point(character: str, *, lowercase: bool) -> str:
+    """What BERT makes of one character, before it splits text at spaces and punctuation.
+
+    Spaces of any kind become " "; control, format and private-use characters and U+FFFD vanish;
+    with `lowercase`, accents go (NFD without category Mn) and letters become small.
+    Reference: BasicTokenizer of google-research/bert tokenization.py.
+
+    | character | lowercase | result |
+    |-----------|-----------|--------|
+    | "É"       | True      | "e"    |
+    | "É"       | False     | "É"    |
+    | U+00A0    | True      | " "    |
+    | U+200B    | True      | ""     |
+    | "ﬁ"       | True      | "ﬁ"    |
+    """
+    category = unicodedata.category(character)
+    if character in "\t\n\r" or category in _SPACE_CATEGORIES:
+        return " "
+    if category in _DROPPED_CATEGORIES or character == "\ufffd":
+        return ""
+    if not lowercase:
+        return character
+    return "".join(
+        part.lower()
+        for part in unicodedata.normalize("NFD", character)
+        if unicodedata.category(part) != "Mn"
+    )
+
+
+@functools.cache
+def normalizer_model(*, lowercase: bool) -> bytes:
+    """The flatbuffer `FastBertNormalizerModel` that applies `normalize_code_point`."""
+    pool, values = _mapped_values(lowercase)
+    trie = _utf8_trie(values)
+    builder = flatbuffers.Builder(trie.nbytes + len(pool) + 64)
+    pool_vector = builder.CreateByteVector(pool)
+    trie_vector = builder.CreateNumpyVector(trie)
+    builder.StartObject(4)
+    builder.PrependBoolSlot(0, lowercase, False)
+    builder.PrependUOffsetTRelativeSlot(1, trie_vector, 0)
+    builder.PrependInt32Slot(2, _DIFFERS, 0)  # U+0000 becomes the empty string
+    builder.PrependUOffsetTRelativeSlot(3, pool_vector, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
+
+
+def _mapped_values(lowercase: bool) -> tuple[bytes, np.ndarray]:
+    """The distinct results end to end, and uint32 [code points]: where each finds its own, or 0."""
+    pool = bytearray()
+    value_of: dict[str, int] = {"": _DIFFERS}
+    values = np.zeros(_CODE_POINTS, np.uint32)
+    for code_point in itertools.chain(*_RANGES_THAT_CHANGE):
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        if category in ("Cn", "Cs"):
+            continue
+        if category == "Lo" and unicodedata.is_normalized("NFD", character):
+            continue
+        result = normalize_code_point(character, lowercase=lowercase)
+        if result == character:
+            continue
+        if result not in value_of:
+            encoded = result.encode("utf-8")
+            value_of[result] = _DIFFERS | len(pool) << _LENGTH_BITS | len(encoded)
+            pool += encoded
+        values[code_point] = value_of[result]
+    return bytes(pool), values
+
+
+def _utf8_trie(values: np.ndarray) -> np.ndarray:
+    """A darts-clone double array that finds a code point's value by its UTF-8 bytes.
+
+    Every inner node owns a block of units (256 below the root, 64 elsewhere, since a continuation
+    byte has six free bits) in which the byte picks the unit: nothing has to be searched for. Equal
+    values share a unit and equal blocks share a place.
+
+    Args:
+        values: uint32 [code points], below 2**31; 0 for code points that are not in the trie.
+
+    Returns:
+        uint32 [units].
+    """
+    distinct = np.unique(values[values > 0])
+    first_value = 2 * _ROOT_BLOCK  # unit 0 is the root; its children are the second 256 units
+    # A block's units are found by node ^ offset ^ byte, so blocks start at multiples of their size.
+    padding = -len(distinct) % _CHILD_BLOCK
+    units = [0] * first_value + [int(value) | _IS_VALUE for value in distinct] + [0] * padding
+    units[0] = _ROOT_BLOCK << _OFFSET_SHIFT
+    value_unit = {int(value): first_value + i for i, value in enumerate(distinct)}
+    block_at: dict[tuple[int, bytes], int] = {}
+
+    def link(node: int, byte: int, span: np.ndarray) -> None:
+        """Makes `node` lead to the code points of `span`, all of which have its bytes so far."""
+        if not span.any():
+            return
+        if len(span) == 1:
+            units[node] = (node ^ value_unit[int(span[0])]) << _OFFSET_SHIFT | _HAS_LEAF | byte
+        else:
+            units[node] = (node ^ block(span) ^ 0x80) << _OFFSET_SHIFT | byte
+
+    def block(span: np.ndarray) -> int:
+        key = (len(span), span.tobytes())
+        if key not in block_at:
+            start = block_at[key] = len(units)
+            units.extend([0] * _CHILD_BLOCK)
+            for i, part in enumerate(np.split(span, _CHILD_BLOCK)):
+                link(start + i, 0x80 + i, part)
+        return block_at[key]
+
+    padded = np.concatenate([values, np.zeros(5 * (1 << 18) - len(values), np.uint32)])
+    for byte in range(1, 0x80):
+        link(_ROOT_BLOCK + byte, byte, padded[byte : byte + 1])
+    for lead, last_lead, bits in ((0xC0, 0xDF, 6), (0xE0, 0xEF, 12), (0xF0, 0xF4, 18)):
+        for byte in range(lead, last_lead + 1):
+            span = slice((byte - lead) << bits, (byte - lead + 1) << bits)
+            link(_ROOT_BLOCK + byte, byte, padded[span])
+    return np.array(units, np.uint32)
