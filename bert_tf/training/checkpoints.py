@@ -151,10 +151,12 @@ def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
     Raises:
         UsageError: the checkpoint is of another model or optimizer.
     """
+    there = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
+    here = {name: _shape(variable) for name, variable in variables.items()}
     differences = [
-        f"{name} is {_shape(checkpoint.tensors.get(name))} there, {_shape(variables.get(name))} here"
-        for name in sorted(variables.keys() | checkpoint.tensors.keys())
-        if _shape(checkpoint.tensors.get(name)) != _shape(variables.get(name))
+        f"{name} is {there.get(name, 'missing')} there, {here.get(name, 'missing')} here"
+        for name in sorted(there.keys() | here.keys())
+        if there.get(name) != here.get(name)
     ]
     if differences:
         raise UsageError(
@@ -173,7 +175,7 @@ def _value(variable: Any) -> np.ndarray:
 
 
 def _shape(value: Any) -> str:
-    return "missing" if value is None else str(list(value.shape))
+    return str(list(value.shape))
 
 
 def _sha256(path: Path) -> str:

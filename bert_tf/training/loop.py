@@ -20,7 +20,6 @@ after that equal those of a run that was never interrupted, to the last bit.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from bert_tf.training.checkpoints import (
     write_checkpoint,
 )
 from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.log_lines import Line, LineBuilder, evaluation_text, progress_text
 from bert_tf.training.metrics_log import MetricsLog
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.pace import Pace
@@ -151,8 +151,8 @@ class TrainingLoop:
         self._stop_reason: str | None = None
         self._step = 0
         self._saved_step = -1
-        self._pending: dict[str, list[float]] = {}
-        self._lines: dict[str, dict[str, Any]] = {}
+        self._builder = LineBuilder()
+        self._lines: dict[str, Line] = {}
         self._notes: dict[str, Any] = {}
 
     def request_stop(self, reason: str) -> None:
@@ -205,14 +205,12 @@ class TrainingLoop:
             count = self._pace.steps_of_next_call(self._steps_to_boundary())
             rates = self._learning_rates(count, elapsed)
             with self._pace.call(count):
-                results = self._compiled.run(
-                    batches, first_step=self._step, learning_rates=rates
-                )
+                results = self._compiled.run(batches, first_step=self._step, learning_rates=rates)
             self._refuse_divergence(results)
             self._step += count
-            self._keep(results, rates)
+            self._builder.add({**results, "learning_rate": rates})
             ended = self._progress(self._step, self._pace.elapsed()) >= 1.0
-            if self._step % settings.log_every == 0 or (ended and self._pending):
+            if self._step % settings.log_every == 0 or (ended and self._builder.pending):
                 self._log_training()
             if settings.eval_every and self._step % settings.eval_every == 0:
                 self._log_evaluation()
@@ -221,7 +219,7 @@ class TrainingLoop:
         self._finish()
 
     def _finish(self) -> None:
-        if self._pending:
+        if self._builder.pending:
             self._log_training()
         if self._lines.get("eval", {}).get("step") != self._step:
             self._log_evaluation()
@@ -286,73 +284,36 @@ class TrainingLoop:
             "--learning-rate, a longer warm-up or --set train.precision=float32, with --overwrite"
         )
 
-    def _keep(self, results: dict[str, np.ndarray], rates: np.ndarray) -> None:
-        for name, values in {**results, "learning_rate": rates}.items():
-            self._pending.setdefault(name, []).extend(float(value) for value in values)
-
     def _log_training(self) -> None:
-        pending, self._pending = self._pending, {}
-        finite = np.array(pending.pop("finite")) > 0
-        examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
-        learning_rate = pending.pop("learning_rate")[-1]
-        scales = pending.pop("loss_scale")
-        if not finite.any():
+        elapsed = self._pace.elapsed()
+        line = self._builder.train_line(
+            step=self._step, elapsed=elapsed, seconds=self._pace.seconds_since_line()
+        )
+        if line is None:
             return
-        means = {
-            name: math.fsum(np.array(values)[finite]) / int(finite.sum())
-            for name, values in pending.items()
-        }
-        seconds = self._pace.seconds_since_line()
-        line = {
-            "step": self._step,
-            "split": "train",
-            "time": round(self._pace.elapsed(), 3),
-            **means,
-            "learning_rate": learning_rate,
-            "examples_per_second": round(examples / seconds, 3),
-            "tokens_per_second": round(tokens / seconds, 1),
-        }
-        if self._scale_loss:
-            line["loss_scale"] = scales[-1]
         self._write_line(line)
+        total_steps = self._settings.total_steps
+        seconds_left = (total_steps - self._step) * self._pace.seconds_per_step
+        if self._settings.max_minutes:
+            seconds_left = min(seconds_left, 60 * self._settings.max_minutes - elapsed)
         self._console.progress(
-            f"step {self._step}/{self._settings.total_steps}  loss {means['loss']:.4f}  "
-            f"{line['examples_per_second']:,.1f} examples/s  "
-            f"{line['tokens_per_second']:,.0f} tokens/s  {self._time_left()} left"
+            progress_text(line, total_steps=total_steps, seconds_left=seconds_left)
         )
 
     def _log_evaluation(self) -> None:
         if self._evaluate is None:
             return
         metrics = self._evaluate(self._step, self._notes)
-        if not metrics:
-            return
-        line = {
-            "step": self._step,
-            "split": "eval",
-            "time": round(self._pace.elapsed(), 3),
-            **metrics,
-        }
-        self._write_line(line)
-        self._console.say(
-            f"step {self._step}: "
-            + "  ".join(f"eval {name} {value:.4f}" for name, value in metrics.items())
-        )
+        if metrics:
+            elapsed = round(self._pace.elapsed(), 3)
+            line = {"step": self._step, "split": "eval", "time": elapsed, **metrics}
+            self._write_line(line)
+            self._console.say(evaluation_text(line))
 
     def _write_line(self, line: dict[str, Any]) -> None:
         self._lines[line["split"]] = line
         if self._log is not None:
             self._log.write(line)
-
-    def _time_left(self) -> str:
-        elapsed = self._pace.elapsed()
-        done = self._progress(self._step, elapsed)
-        seconds = (self._settings.total_steps - self._step) * self._pace.seconds_per_step
-        if self._settings.max_minutes:
-            seconds = min(seconds, 60 * self._settings.max_minutes - elapsed)
-        seconds = max(0, round(seconds)) if done < 1 else 0
-        hours, rest = divmod(seconds, 3600)
-        return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
 
     def _checkpoint_is_due(self) -> bool:
         every, minutes = self._settings.checkpoint_every, self._settings.checkpoint_minutes
@@ -365,7 +326,7 @@ class TrainingLoop:
             "elapsed_seconds": self._pace.elapsed(),
             "seed": self._settings.seed,
             "position": self._inputs.position(self._step),
-            "pending": self._pending,
+            "pending": self._builder.pending,
             "lines": self._lines,
             "notes": self._notes,
         }
@@ -392,7 +353,7 @@ class TrainingLoop:
             )
         assign_values(self._variables, checkpoint)
         self._step = self._saved_step = checkpoint.step
-        self._pending, self._lines = state["pending"], state["lines"]
+        self._builder, self._lines = LineBuilder(state["pending"]), state["lines"]
         self._notes.update(state["notes"])
         self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
         return float(state["elapsed_seconds"])
@@ -403,5 +364,7 @@ class TrainingLoop:
             if self._directory is not None
             else "nothing was saved, since there is no run directory"
         )
-        return f"stopped at step {self._step} of {self._settings.total_steps} " \
+        return (
+            f"stopped at step {self._step} of {self._settings.total_steps} "
             f"({self._stop_reason or 'asked for by another worker'}): {saved}"
+        )

@@ -1,4 +1,4 @@
-"""The clock of a run: elapsed seconds over all its processes, speed, how many steps a call takes."""
+"""The clock of a run: elapsed seconds over all its processes, speed, steps of a call."""
 
 from __future__ import annotations
 

@@ -126,9 +126,7 @@ class TrainingStep:
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()
 
-    def _replica_update(
-        self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor
-    ) -> tf.Tensor:
+    def _replica_update(self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor) -> tf.Tensor:
         weights = self._over_replicas(self._loss.weights(batch))
         scale = tf.convert_to_tensor(self.loss_scale)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
@@ -180,14 +178,12 @@ class TrainingStep:
         key = tf.stack([tf.constant(self._seed, tf.int32), step])
         if self._parts == 1:
             if self._replicas > 1:
-                key = tf.random.experimental.stateless_fold_in(key, replica)
+                key = tf.random.fold_in(key, replica, alg="philox")
             return self._part_gradients(batch, weights, scale, key)
         parts = {name: _split_rows(tensor, self._parts) for name, tensor in batch.items()}
 
         def part_gradients(part: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
-            part_key = tf.random.experimental.stateless_fold_in(
-                key, part * self._replicas + replica
-            )
+            part_key = tf.random.fold_in(key, part * self._replicas + replica, alg="philox")
             part_batch = {name: tensor[part] for name, tensor in parts.items()}
             return self._part_gradients(part_batch, weights, scale, part_key)
 
@@ -215,23 +211,21 @@ class TrainingStep:
             scaled = tf.add_n(list(losses.values())) * scale
         gradients = [
             tf.zeros_like(variable) if gradient is None else tf.convert_to_tensor(gradient)
-            for variable, gradient in zip(
-                variables, tape.gradient(scaled, variables), strict=True
-            )
+            for variable, gradient in zip(variables, tape.gradient(scaled, variables), strict=True)
         ]
         return gradients, _numbers(losses, parts, batch)
 
     def _adapt_loss_scale(self, finite: tf.Tensor) -> None:
         good = tf.where(finite > 0, self.good_steps + 1, 0)
         grow = good >= LOSS_SCALE_GROWTH_STEPS
-        scale = tf.where(finite > 0, self.loss_scale * tf.where(grow, 2.0, 1.0), self.loss_scale / 2)
+        scale = tf.where(
+            finite > 0, self.loss_scale * tf.where(grow, 2.0, 1.0), self.loss_scale / 2
+        )
         self.loss_scale.assign(tf.maximum(scale, 1.0))
         self.good_steps.assign(tf.where(grow, tf.zeros_like(good), good))
 
 
-def _numbers(
-    losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch
-) -> dict[str, tf.Tensor]:
+def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> dict[str, tf.Tensor]:
     numbers = {f"loss/{term}": loss for term, loss in losses.items()}
     for name, (total, weight) in parts.metrics.items():
         numbers[f"sum/{name}"] = tf.cast(total, tf.float32)
@@ -247,7 +241,6 @@ def _split_rows(tensor: tf.Tensor, parts: int) -> tf.Tensor:
     static = tensor.shape.as_list()
     rows = static[0] // parts if static[0] is not None else tf.shape(tensor)[0] // parts
     dimensions = [
-        size if size is not None else tf.shape(tensor)[axis]
-        for axis, size in enumerate(static)
+        size if size is not None else tf.shape(tensor)[axis] for axis, size in enumerate(static)
     ]
     return tf.reshape(tensor, [parts, rows, *dimensions[1:]])

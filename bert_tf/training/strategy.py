@@ -11,9 +11,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 
 
-def make_strategy(
-    name: str, tpu_address: str | None, console: Console
-) -> tf.distribute.Strategy:
+def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.distribute.Strategy:
     """Builds the strategy before any variable is made.
 
     Args:

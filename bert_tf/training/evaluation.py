@@ -1,0 +1,68 @@
+"""The loss and metrics of a model over a data set, with the loss that trained it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.protocols import Batch, TaskLoss
+
+
+class Evaluation:
+    """Computes means over all rows of a finite data set; made once, called often.
+
+    Args:
+        model: a built Keras model.
+        loss: the task's loss.
+        strategy: what the batches are spread over.
+        make_dataset: opens the data set; the rows of its batches are a multiple of the replicas.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        loss: TaskLoss,
+        strategy: tf.distribute.Strategy,
+        make_dataset: Callable[[], tf.data.Dataset],
+    ):
+        self._model = model
+        self._loss = loss
+        self._strategy = strategy
+        self._make_dataset = make_dataset
+
+    def run(self) -> dict[str, float]:
+        """`loss`, the loss terms and the metrics; {} if there is not a single row."""
+        totals: dict[str, tuple[float, float]] = {}
+        for batch in distributed_iterator(self._strategy, self._make_dataset):
+            for name, (total, weight) in self._batch_sums(batch).items():
+                before = totals.get(name, (0.0, 0.0))
+                totals[name] = (before[0] + float(total), before[1] + float(weight))
+        means = {
+            name: total / weight if weight else 0.0 for name, (total, weight) in totals.items()
+        }
+        if not means:
+            return {}
+        terms = [name for name in means if name.startswith("loss/")]
+        result = {"loss": sum(means[name] for name in terms)}
+        return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
+
+    @tf.function(reduce_retracing=True)
+    def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+        sums = self._strategy.run(self._replica_sums, args=(batch,))
+        return tf.nest.map_structure(
+            lambda value: self._strategy.experimental_local_results(value)[0], sums
+        )
+
+    def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
+        weights = self._loss.weights(batch)
+        parts = self._loss(self._model, batch, training=False, dropout_key=None)
+        sums = {f"loss/{term}": (parts.losses[term], weight) for term, weight in weights.items()}
+        sums |= {f"metric/{name}": pair for name, pair in parts.metrics.items()}
+        if self._strategy.num_replicas_in_sync == 1:
+            return sums
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, sums)

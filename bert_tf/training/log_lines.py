@@ -1,0 +1,81 @@
+"""Numbers of single updates to the lines of metrics.jsonl and of the console."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Line = dict[str, Any]
+
+
+class LineBuilder:
+    """Collects the numbers of updates until a line is written.
+
+    Attributes:
+        pending: by name, a number for every update since the last line; JSON values, saved in
+            checkpoints so that a line's means survive an interruption.
+    """
+
+    def __init__(self, pending: dict[str, list[float]] | None = None):
+        self.pending = pending or {}
+
+    def add(self, results: dict[str, np.ndarray]) -> None:
+        """Takes the numbers of some updates, float [n] by name (see `TrainingStep.run`)."""
+        for name, values in results.items():
+            self.pending.setdefault(name, []).extend(float(value) for value in values)
+
+    def train_line(self, *, step: int, elapsed: float, seconds: float) -> Line | None:
+        """The line for all updates since the last one; None if all of them overflowed.
+
+        Losses and metrics are means over the updates, the learning rate and the loss scale are
+        the last update's.
+
+        Args:
+            step: updates made in all.
+            elapsed: seconds since the start of the run.
+            seconds: seconds these updates took.
+        """
+        pending, self.pending = self.pending, {}
+        made = np.array(pending.pop("finite")) > 0
+        if not made.any():
+            return None
+        examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
+        last = {name: pending.pop(name)[-1] for name in ("learning_rate", "loss_scale")}
+        if last["loss_scale"] == 1.0:
+            del last["loss_scale"]
+        means = {
+            name: math.fsum(np.array(values)[made]) / int(made.sum())
+            for name, values in pending.items()
+        }
+        return {
+            "step": step,
+            "split": "train",
+            "time": round(elapsed, 3),
+            **means,
+            **last,
+            "examples_per_second": round(examples / seconds, 3),
+            "tokens_per_second": round(tokens / seconds, 1),
+        }
+
+
+def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
+    """One train line for the console: how far, how good, how fast, how long."""
+    hours, rest = divmod(max(0, round(seconds_left)), 3600)
+    return (
+        f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
+        f"{line['examples_per_second']:,.1f} examples/s  "
+        f"{line['tokens_per_second']:,.0f} tokens/s  "
+        f"{hours}:{rest // 60:02d}:{rest % 60:02d} left"
+    )
+
+
+def evaluation_text(line: Line) -> str:
+    """One eval line for the console."""
+    numbers = [
+        f"{name} {value:.4f}"
+        for name, value in line.items()
+        if name not in ("step", "split", "time")
+    ]
+    return f"step {line['step']}, eval: " + "  ".join(numbers)

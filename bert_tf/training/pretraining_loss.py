@@ -1,0 +1,68 @@
+"""The masked-LM and next-sentence losses of BERT pretraining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.training.protocols import Batch, LossParts
+
+
+class PretrainingLoss:
+    """Cross-entropy over masked positions plus cross-entropy over rows (Devlin et al. 2019, A.2).
+
+    As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
+    positions of the global batch, however it is spread over replicas.
+    """
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Masked positions, and rows that are not filling."""
+        return {
+            "mlm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
+            "nsp_loss": tf.reduce_sum(_row_weights(batch)),
+        }
+
+    def __call__(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> LossParts:
+        """Sums of both losses and of right predictions over a batch of `parse_records`."""
+        outputs = model(batch, training=training, dropout_key=dropout_key)
+        mlm_loss, mlm_right, mlm_weight = _weighted_sums(
+            outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
+        )
+        nsp_loss, nsp_right, nsp_weight = _weighted_sums(
+            outputs["nsp_logits"], batch["next_sentence_labels"], _row_weights(batch)
+        )
+        return LossParts(
+            losses={"mlm_loss": mlm_loss, "nsp_loss": nsp_loss},
+            metrics={
+                "mlm_accuracy": (mlm_right, mlm_weight),
+                "nsp_accuracy": (nsp_right, nsp_weight),
+            },
+        )
+
+
+def _weighted_sums(
+    logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Weighted sums of cross-entropy, of right predictions, and of the weights themselves.
+
+    Args:
+        logits: float [..., classes].
+        labels: int32 [...].
+        weights: float32 [...].
+    """
+    logits = tf.cast(logits, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    right = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == labels, tf.float32)
+    return (
+        tf.reduce_sum(losses * weights),
+        tf.reduce_sum(right * weights),
+        tf.reduce_sum(weights),
+    )
+
+
+def _row_weights(batch: Batch) -> tf.Tensor:
+    """1 for rows that begin with a piece, 0 for rows that fill up a batch; float32 [n]."""
+    return tf.cast(batch["input_mask"][:, 0], tf.float32)
