@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
@@ -45,7 +44,7 @@ def match_files(patterns: Iterable[str]) -> list[FileInfo]:
         files = {item.path: item.size_in_bytes for item in match.metadata_list}
         if not files:
             raise UsageError(f"{pattern}: no file matches; check the path and quote the glob")
-        folders = [path for path in files if os.path.isdir(path)]
+        folders = [path for path in files if Path(path).is_dir()]
         if folders:
             raise UsageError(f"{folders[0]}: is a folder; name its files, e.g. '{folders[0]}/*'")
         found.update(files)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.delimited import DelimitedReader
 from pipeline.corpus.files import name_without_compression
+from pipeline.corpus.jsonl import JsonlReader
 from pipeline.corpus.pieces import Piece
 from pipeline.corpus.text import TextReader
 
@@ -31,12 +34,20 @@ class Reader(Protocol):
         """Reads whole documents; what cannot be read goes to the rejects."""
 
 
-_READERS = {
-    "text": TextReader,
+_READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
+    "text": TextReader.for_file,
+    "jsonl": JsonlReader.for_file,
+    "csv": DelimitedReader.for_csv,
+    "tsv": DelimitedReader.for_tsv,
 }
 _FORMAT_OF_SUFFIX = {
     ".txt": "text",
     ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
 }
 
 
@@ -48,7 +59,7 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
             instance, it lacks the text column).
     """
     name = config.format if config.format != "auto" else _format_by_name(path)
-    return _READERS[name].for_file(path, config)
+    return _READERS[name](path, config)
 
 
 def _format_by_name(path: str) -> str:

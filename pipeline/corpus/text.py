@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
 
 from bert_tf.config.sections.data import CorpusSection
+from pipeline.corpus.assemble import (
+    block_of_one_document,
+    block_of_sentence_lines,
+    block_of_texts,
+    lines_of,
+)
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
@@ -17,6 +19,7 @@ from pipeline.corpus.pieces import Piece
 _BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
 _BLANK_LINE_INSIDE = re.compile(rb"\n[ \t\r\f\v]*\n\s*\S")
 _DETECTION_BYTES = 1 << 20
+_BORDER_WINDOW = 1 << 16  # bytes at the end of a piece where a border is looked for first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,44 +44,22 @@ class TextReader:
             return 0
         if self.layout == "lines":
             return data.rfind(b"\n") + 1
-        border = 0
-        for match in _BLANK_LINE.finditer(data):
-            border = match.end()
-        return border
+        window = _BORDER_WINDOW
+        while True:
+            begin = max(len(data) - window, 0)
+            borders = [match.end() for match in _BLANK_LINE.finditer(data, begin)]
+            if borders or begin == 0:
+                return borders[-1] if borders else 0
+            window *= 4
 
     def read(self, path: str, piece: Piece) -> DocumentBlock:
         """Reads whole documents."""
-        sentences: list[str] = []
-        offsets = [0]
-        rejects: list[dict[str, Any]] = []
-        for number, line in enumerate(piece.data.split(b"\n"), piece.first_line):
-            try:
-                text = " ".join(line.decode("utf-8").split())
-            except UnicodeDecodeError as error:
-                rejects.append(
-                    {
-                        "source": path,
-                        "line": number,
-                        "reason": "invalid UTF-8",
-                        "detail": f"byte {error.start + 1} of the line",
-                    }
-                )
-                continue
-            if text:
-                sentences.append(text)
-            at_border = self.layout == "lines" or (self.layout == "sentences" and not text)
-            if at_border and len(sentences) > offsets[-1]:
-                offsets.append(len(sentences))
-        if len(sentences) > offsets[-1]:
-            offsets.append(len(sentences))
-        return DocumentBlock(
-            source=path,
-            index=piece.index,
-            sentences=pa.array(sentences, pa.string()),
-            document_offsets=np.array(offsets, np.int64),
-            rejects=rejects,
-            dropped={},
-        )
+        lines = lines_of(piece.data, piece.first_line)
+        if self.layout == "sentences":
+            return block_of_sentence_lines(path, piece.index, lines)
+        if self.layout == "file":
+            return block_of_one_document(path, piece.index, lines)
+        return block_of_texts(path, piece.index, lines, rejects=[], dropped={})
 
 
 def detect_layout(path: str) -> str:

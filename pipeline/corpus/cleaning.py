@@ -1,0 +1,128 @@
+"""Makes lines of raw bytes into clean text: valid UTF-8, no control characters, single spaces, NFC.
+
+Every run of white space (also no-break and ideographic spaces) and control characters becomes one
+space, as `tensorflow_text`'s BERT tokenizers see them; none stays at the ends of a line. Byte-order
+marks go. Characters that do not show but belong to a script's spelling (joiners, direction marks)
+stay. What is not valid UTF-8 is told, not replaced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.corpus.characters import BLANK, COMPOSE, REMOVE, cleaning_table, decode, valid_width
+
+
+@dataclasses.dataclass(frozen=True)
+class CleanLines:
+    """Lines after cleaning, in the order they came.
+
+    Attributes:
+        data: uint8; each line followed by one space.
+        offsets: int64 [lines + 1]; line l is `data[offsets[l] : offsets[l + 1] - 1]`.
+        fault_positions: int64 [lines]; the byte of the raw line, from 0, where it stops being
+            UTF-8; -1 where it does not. Such a line is empty here.
+        may_need_composition: whether any line has characters that NFC might change.
+    """
+
+    data: np.ndarray
+    offsets: np.ndarray
+    fault_positions: np.ndarray
+    may_need_composition: bool
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [lines]: bytes of each line."""
+        return np.diff(self.offsets) - 1
+
+
+def clean_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> CleanLines:
+    """Cleans the lines `data[starts[l] : stops[l]]`, but for NFC (see `compose`).
+
+    Args:
+        data: uint8, any bytes.
+        starts: int64 [lines].
+        stops: int64 [lines].
+    """
+    size = int((stops - starts).sum()) + len(starts)
+    cleaned = np.empty(size, np.uint8)
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    faults = np.full(len(starts), -1, np.int64)
+    flagged = _clean(data, starts, stops, cleaning_table(), cleaned, offsets, faults)
+    return CleanLines(cleaned[: offsets[-1]], offsets, faults, flagged)
+
+
+@numba.njit(cache=True, nogil=True)
+def _clean(data, starts, stops, table, cleaned, offsets, faults):
+    written = 0
+    flagged = False
+    for line in range(len(starts)):
+        begin = written
+        blank_before = False
+        position, stop = starts[line], stops[line]
+        while position < stop:
+            if 0x20 < data[position] < 0x7F:
+                if blank_before:
+                    cleaned[written] = 32
+                    written += 1
+                    blank_before = False
+                cleaned[written] = data[position]
+                written += 1
+                position += 1
+                continue
+            width = valid_width(data, position, stop)
+            if width == 0:
+                faults[line] = position - starts[line]
+                written = begin
+                break
+            code_point, _ = decode(data, position)
+            kind = table[code_point]
+            if kind == BLANK:
+                blank_before = written > begin
+            elif kind != REMOVE:
+                flagged |= kind == COMPOSE
+                if blank_before:
+                    cleaned[written] = 32
+                    written += 1
+                    blank_before = False
+                for following in range(position, position + width):
+                    cleaned[written] = data[following]
+                    written += 1
+            position += width
+        cleaned[written] = 32
+        written += 1
+        offsets[line + 1] = written
+    return flagged
+
+
+def compose(texts: pa.Array) -> pa.Array:
+    """Brings texts into Unicode's form NFC, working only on those that may not be in it."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    may_change = np.zeros(len(texts), np.bool_)
+    _find_uncomposed(data, offsets, cleaning_table(), may_change)
+    if not may_change.any():
+        return texts
+    # Arrow's own utf8_normalize leaves some letters apart (n + U+0303, for one).
+    mask = pa.array(may_change)
+    joined = "\n".join(texts.filter(mask).to_pylist())
+    composed = unicodedata.normalize("NFC", joined).split("\n")
+    return pc.replace_with_mask(texts, mask, pa.array(composed, pa.string()))
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_uncomposed(data, offsets, table, may_change):
+    for text in range(len(may_change)):
+        position = offsets[text]
+        while position < offsets[text + 1]:
+            code_point, width = decode(data, position)
+            if table[code_point] == COMPOSE:
+                may_change[text] = True
+                break
+            position += width

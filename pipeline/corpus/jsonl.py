@@ -1,0 +1,122 @@
+"""JSON Lines: an object a line, one of its keys holding a document."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from bert_tf.config.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.corpus.assemble import INVALID_UTF8, Texts, block_of_texts
+from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.files import UncompressedFile
+from pipeline.corpus.pieces import Piece
+
+_PEEKED_BYTES = 1 << 22
+
+
+class _RowError(Exception):
+    """A line that holds no text; the arguments are the reason and the detail."""
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonlReader:
+    """Reads pieces of a JSON Lines file; `key` holds the text."""
+
+    key: str
+
+    @classmethod
+    def for_file(cls, path: str, config: CorpusSection) -> JsonlReader:
+        """The reader the configuration asks for.
+
+        Raises:
+            UsageError: none of the objects in the file's first megabytes has the key.
+        """
+        with UncompressedFile(path) as file:
+            head = file.read(_PEEKED_BYTES)
+        keys: dict[str, None] = {}
+        for line in head.split(b"\n"):
+            try:
+                row = _parse(line)
+            except _RowError:
+                continue
+            if config.text_column in row:
+                return cls(config.text_column)
+            keys.update(dict.fromkeys(row))
+        if keys:
+            raise UsageError(
+                f"{path}: no object has the key {config.text_column!r}; keys found: "
+                f"{', '.join(keys)} (choose one with --text-column)"
+            )
+        return cls(config.text_column)
+
+    def resolved(self, path: str) -> JsonlReader:
+        """Itself: nothing depends on the whole file."""
+        del path
+        return self
+
+    def find_last_border(self, data: bytes) -> int:
+        """Offset of the last beginning of a line in `data`, 0 if there is none."""
+        return data.rfind(b"\n") + 1
+
+    def read(self, path: str, piece: Piece) -> DocumentBlock:
+        """Reads whole lines."""
+        texts: list[bytes] = []
+        lines: list[int] = []
+        rejects: list[dict[str, Any]] = []
+        blank = 0
+        for number, line in enumerate(piece.data.split(b"\n"), piece.first_line):
+            if not line or line.isspace():
+                blank += 1
+                continue
+            try:
+                texts.append(self._text(_parse(line)))
+                lines.append(number)
+            except _RowError as error:
+                reason, detail = error.args
+                rejects.append({"source": path, "line": number, "reason": reason, "detail": detail})
+        if piece.data.endswith(b"\n"):
+            blank -= 1  # the piece behind the last line feed is no line
+        bounds = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=bounds[1:])
+        return block_of_texts(
+            path,
+            piece.index,
+            Texts(
+                data=np.frombuffer(b"".join(texts), np.uint8),
+                starts=bounds[:-1],
+                stops=bounds[1:],
+                lines=np.array(lines, np.int64),
+            ),
+            rejects=rejects,
+            dropped={"blank line": blank} if blank else {},
+        )
+
+    def _text(self, row: dict[str, Any]) -> bytes:
+        if self.key not in row:
+            raise _RowError("missing key", f"the object has no {self.key!r}")
+        text = row[self.key]
+        if not isinstance(text, str):
+            kind = "null" if text is None else type(text).__name__
+            raise _RowError("text is not a string", f"{self.key!r} holds {kind}")
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise _RowError(
+                "lone surrogate", f"{self.key!r} at character {error.start + 1}"
+            ) from None
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise _RowError(INVALID_UTF8, f"at byte {error.start + 1}") from None
+    except (ValueError, RecursionError) as error:
+        raise _RowError("broken JSON", str(error)) from None
+    if not isinstance(row, dict):
+        raise _RowError("not a JSON object", f"found {type(row).__name__}")
+    return row
