@@ -1,0 +1,248 @@
+"""The model directory: a HuggingFace folder that this tool, HuggingFace and KerasHub can load."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from bert_tf.config.bert import BertConfig, read_bert_config
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.atomic import replacing_directory, write_text_atomically
+from bert_tf.models.classification import BertClassifier
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.weights.tensor_files import SAFETENSORS, FolderTensors, write_tensors
+from bert_tf.weights.tensor_names import TensorBinding, model_bindings
+from bert_tf.weights.vocabulary_files import (
+    TOKENIZER_CONFIG,
+    VOCAB,
+    read_folder_vocab,
+    read_lowercase,
+    write_vocabulary_files,
+)
+
+CONFIG = "config.json"
+TASK = "task.json"
+_FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
+_ARCHITECTURES = {
+    BertEncoder: "BertModel",
+    BertPretrainingModel: "BertForPreTraining",
+    BertClassifier: "BertForSequenceClassification",
+    BertQuestionAnswerer: "BertForQuestionAnswering",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelDirectory:
+    """What a model directory holds.
+
+    Attributes:
+        path: where it is.
+        config: shape of the encoder.
+        vocab: pieces by id.
+        lowercase: whether texts are lower-cased before tokenisation.
+        task: content of `task.json`, None if there is none.
+        tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
+    """
+
+    path: Path
+    config: BertConfig
+    vocab: list[str]
+    lowercase: bool
+    task: dict[str, Any] | None
+    tensors: Mapping[str, np.ndarray]
+
+
+def read_model_directory(path: str | Path) -> ModelDirectory:
+    """Opens a model directory, a run directory (its `best/`) or a HuggingFace BERT folder.
+
+    Raises:
+        UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary
+            and config disagree.
+        InputError: a file is damaged.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such model directory")
+    if (folder / "best").is_dir():
+        folder = folder / "best"
+    if not (folder / CONFIG).is_file():
+        hint = "; the run has not kept a model yet" if (folder / "config.yaml").is_file() else ""
+        raise UsageError(f"{folder}: not a model directory (it has no {CONFIG}){hint}")
+    config = read_bert_config(folder / CONFIG)
+    vocab = read_folder_vocab(folder)
+    if len(vocab) != config.vocab_size:
+        raise UsageError(
+            f"{folder}: the vocabulary has {len(vocab)} pieces, but vocab_size in {CONFIG} is "
+            f"{config.vocab_size}; they must be of the same model"
+        )
+    return ModelDirectory(
+        path=folder,
+        config=config,
+        vocab=vocab,
+        lowercase=read_lowercase(folder, vocab),
+        task=_read_task(folder / TASK),
+        tensors=FolderTensors(folder),
+    )
+
+
+def _read_task(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        task = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); expected JSON") from None
+    if not isinstance(task, dict):
+        raise InputError(f"{path}: damaged; expected a JSON object")
+    return task
+
+
+def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
+    """Gives a built model the directory's weights.
+
+    Heads (and the pooler) that the directory lacks, or has for another number of labels, keep their
+    initial values.
+
+    Returns:
+        Paths of the variables that kept them.
+
+    Raises:
+        UsageError: the encoder's weights are incomplete or of another shape.
+    """
+    fresh: list[str] = []
+    missing: list[str] = []
+    for binding in model_bindings(model):
+        absent = [name for name in binding.names if name not in directory.tensors]
+        if absent:
+            missing += absent if binding.is_required else []
+            fresh.append(binding.variable.path)
+            continue
+        value = binding.join([directory.tensors[name] for name in binding.names])
+        if value.shape == tuple(binding.variable.shape):
+            binding.variable.assign(value)
+        elif binding.is_required:
+            raise UsageError(_other_shape(directory, binding, value))
+        else:
+            fresh.append(binding.variable.path)
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise UsageError(
+            f"{directory.path}: weights are missing: {', '.join(missing[:3])}{more}; "
+            "expected a BERT encoder of the shape in its config"
+        )
+    return fresh
+
+
+def _other_shape(directory: ModelDirectory, binding: TensorBinding, value: np.ndarray) -> str:
+    return (
+        f"{directory.path}: {binding.names[0]} has shape {list(value.shape)}, but the model's "
+        f"config asks for {list(binding.variable.shape)}"
+    )
+
+
+def write_model_directory(
+    path: str | Path,
+    model: Any,
+    *,
+    vocab: list[str],
+    lowercase: bool,
+    task: dict[str, Any] | None,
+) -> None:
+    """Writes a model in HuggingFace's format.
+
+    The folder appears or is replaced whole. One that holds other files already (a job's output
+    directory with its `config.yaml`) is filled instead, file by file, the weights last.
+
+    Args:
+        path: folder to write.
+        model: a built model of `bert_tf.models`.
+        vocab: pieces by id.
+        lowercase: whether texts are lower-cased before tokenisation.
+        task: content of `task.json`; its `labels`, if any, also go to `config.json`.
+
+    Raises:
+        UsageError: the vocabulary is not of the model's size.
+    """
+    tensors: dict[str, np.ndarray] = {}
+    for binding in model_bindings(model):
+        tensors.update(binding.split(keras.ops.convert_to_numpy(binding.variable)))
+    labels = label_names(task, model.num_labels if isinstance(model, BertClassifier) else 0)
+    write_directory(
+        path,
+        config=model.config,
+        architecture=_ARCHITECTURES[type(model)],
+        labels=labels,
+        vocab=vocab,
+        lowercase=lowercase,
+        task=task,
+        tensors=tensors,
+    )
+
+
+def label_names(task: dict[str, Any] | None, number: int) -> list[str]:
+    """The task's labels, or HuggingFace's `LABEL_0` … where it names none."""
+    labels = (task or {}).get("labels")
+    return list(labels) if labels else [f"LABEL_{index}" for index in range(number)]
+
+
+def write_directory(
+    path: str | Path,
+    *,
+    config: BertConfig,
+    architecture: str,
+    labels: list[str],
+    vocab: list[str],
+    lowercase: bool,
+    task: dict[str, Any] | None,
+    tensors: Mapping[str, np.ndarray],
+) -> None:
+    """Writes the files of a model directory; see `write_model_directory`.
+
+    Args:
+        architecture: HuggingFace's class, for its automatic loading.
+        labels: names of the classifier's logits; empty if there is none.
+        tensors: float32 by HuggingFace name.
+    """
+    path = Path(path)
+    if len(vocab) != config.vocab_size:
+        raise UsageError(
+            f"{path}: the vocabulary has {len(vocab)} pieces, but the model's vocab_size is "
+            f"{config.vocab_size}; they must be of the same model"
+        )
+    document = {
+        "architectures": [architecture],
+        **config.as_dict(),
+        "pad_token_id": vocab.index("[PAD]"),
+    }
+    if labels:
+        document["id2label"] = {str(index): label for index, label in enumerate(labels)}
+        document["label2id"] = {label: index for index, label in enumerate(labels)}
+
+    def fill(folder: Path) -> None:
+        write_text_atomically(folder / CONFIG, _as_json(document))
+        write_vocabulary_files(
+            folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
+        )
+        if task is None:
+            (folder / TASK).unlink(missing_ok=True)
+        else:
+            write_text_atomically(folder / TASK, _as_json(task))
+        write_tensors(folder / SAFETENSORS, tensors)
+
+    if path.is_dir() and any(child.name not in _FILES for child in path.iterdir()):
+        fill(path)
+    else:
+        with replacing_directory(path) as aside:
+            fill(aside)
+
+
+def _as_json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

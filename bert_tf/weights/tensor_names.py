@@ -1,0 +1,149 @@
+"""Which HuggingFace tensors a model's variables are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from bert_tf.layers.projection import Projection
+from bert_tf.models.classification import BertClassifier
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.question_answering import BertQuestionAnswerer
+
+ENCODER_PREFIX = "bert."
+_UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")
+_OLD_LAYER_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TensorBinding:
+    """One variable and the tensors that hold its value.
+
+    Attributes:
+        variable: of the model.
+        names: HuggingFace's names; several are joined along the variable's last axis.
+        is_transposed: PyTorch keeps kernels as [output, input].
+        is_required: a model directory without it is of no use; heads and the pooler may be absent.
+    """
+
+    variable: keras.Variable
+    names: tuple[str, ...]
+    is_transposed: bool = False
+    is_required: bool = False
+
+    def join(self, tensors: list[np.ndarray]) -> np.ndarray:
+        """The variable's value from the tensors called `names`."""
+        return np.concatenate([t.T if self.is_transposed else t for t in tensors], axis=-1)
+
+    def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
+        """The tensors by name from the variable's value, float32."""
+        parts = np.split(value.astype(np.float32), len(self.names), axis=-1)
+        return {
+            name: np.ascontiguousarray(part.T if self.is_transposed else part)
+            for name, part in zip(self.names, parts, strict=True)
+        }
+
+
+def canonical_name(name: str) -> str:
+    """HuggingFace's present name of a tensor, with the prefix that task models have.
+
+    Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 say
+    `LayerNorm.gamma` and `LayerNorm.beta`.
+    """
+    if _UNPREFIXED_ENCODER.match(name):
+        name = ENCODER_PREFIX + name
+    return _OLD_LAYER_NORM.sub(lambda old: {"gamma": "weight", "beta": "bias"}[old[0]], name)
+
+
+def model_bindings(model: Any) -> list[TensorBinding]:
+    """A binding for every weight of a built model, the encoder's first.
+
+    Raises:
+        TypeError: the model is of no class that HuggingFace has an equivalent of.
+    """
+    if isinstance(model, BertEncoder):
+        return list(_encoder_bindings(model))
+    return [*_encoder_bindings(model.encoder), *_head_bindings(model)]
+
+
+def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
+    embeddings = encoder.embeddings
+    for name, table in (
+        ("word_embeddings", embeddings.word_embeddings),
+        ("position_embeddings", embeddings.position_embeddings),
+        ("token_type_embeddings", embeddings.segment_embeddings),
+    ):
+        yield TensorBinding(
+            variable=table, names=(f"bert.embeddings.{name}.weight",), is_required=True
+        )
+    yield from _layer_norm(embeddings.layer_norm, "bert.embeddings.LayerNorm", is_required=True)
+    for index, block in enumerate(encoder.blocks):
+        prefix = f"bert.encoder.layer.{index}"
+        attention = block.attention
+        inputs = tuple(f"{prefix}.attention.self.{part}" for part in ("query", "key", "value"))
+        yield from _projection(attention.query_key_value, *inputs, is_required=True)
+        for layer, name in (
+            (attention.output_projection, "attention.output.dense"),
+            (block.intermediate, "intermediate.dense"),
+            (block.output_projection, "output.dense"),
+        ):
+            yield from _projection(layer, f"{prefix}.{name}", is_required=True)
+        for norm, name in (
+            (block.attention_layer_norm, "attention.output.LayerNorm"),
+            (block.output_layer_norm, "output.LayerNorm"),
+        ):
+            yield from _layer_norm(norm, f"{prefix}.{name}", is_required=True)
+    if encoder.has_pooler:
+        yield from _projection(encoder.pooler, "bert.pooler.dense")
+
+
+@functools.singledispatch
+def _head_bindings(model: Any) -> Iterator[TensorBinding]:
+    raise TypeError(f"{type(model).__name__} has no equivalent among HuggingFace's BERT models")
+
+
+@_head_bindings.register
+def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
+    head = model.masked_lm
+    yield from _projection(head.transform, "cls.predictions.transform.dense")
+    yield from _layer_norm(head.layer_norm, "cls.predictions.transform.LayerNorm")
+    yield TensorBinding(variable=head.output_bias, names=("cls.predictions.bias",))
+    yield from _projection(model.next_sentence, "cls.seq_relationship")
+
+
+@_head_bindings.register
+def _(model: BertClassifier) -> Iterator[TensorBinding]:
+    yield from _projection(model.classifier, "classifier")
+
+
+@_head_bindings.register
+def _(model: BertQuestionAnswerer) -> Iterator[TensorBinding]:
+    yield from _projection(model.span, "qa_outputs")
+
+
+def _projection(
+    layer: Projection, *names: str, is_required: bool = False
+) -> Iterator[TensorBinding]:
+    yield TensorBinding(
+        variable=layer.kernel,
+        names=tuple(f"{name}.weight" for name in names),
+        is_transposed=True,
+        is_required=is_required,
+    )
+    yield TensorBinding(
+        variable=layer.bias,
+        names=tuple(f"{name}.bias" for name in names),
+        is_required=is_required,
+    )
+
+
+def _layer_norm(layer: Any, name: str, *, is_required: bool = False) -> Iterator[TensorBinding]:
+    for variable, part in ((layer.gamma, "weight"), (layer.beta, "bias")):
+        yield TensorBinding(variable=variable, names=(f"{name}.{part}",), is_required=is_required)
