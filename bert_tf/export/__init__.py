@@ -1,0 +1,1 @@
+"""Models for others to load: text-in SavedModels, HuggingFace folders, model cards."""

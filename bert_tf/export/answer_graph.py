@@ -1,0 +1,171 @@
+"""`bert_tf.data.answer_spans` as graph operations: from logits to the best spans of questions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+_NOTHING = -float("inf")
+
+
+class RankedSpans(NamedTuple):
+    """Different spans of each question, the best first.
+
+    Attributes:
+        question: int32 [n], ascending.
+        first, last: int32 [n], pieces of the context, both inclusive.
+        score: float64 [n], start logit plus end logit.
+    """
+
+    question: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    score: tf.Tensor
+
+
+class ChosenSpans(NamedTuple):
+    """The answer to each question.
+
+    Attributes:
+        is_answered: bool [questions].
+        first, last: int32 [questions], pieces of the context; 0 where there is no answer.
+        probability: float64 [questions], of the answer, or of there being none.
+    """
+
+    is_answered: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    probability: tf.Tensor
+
+
+def window_spans(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    context_begins: tf.Tensor,
+    context_lengths: tf.Tensor,
+    *,
+    max_answer_length: int,
+    n_best: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """`bert_tf.data.answer_spans.window_spans` in a graph.
+
+    Args:
+        start_logits, end_logits: float32 [windows, length].
+        context_begins, context_lengths: int32 [windows].
+        max_answer_length: pieces of the longest span.
+        n_best: spans kept a window.
+
+    Returns:
+        first, last (int32, counted within the window's part of the context) and score (float32),
+        each [windows, n_best]; a score of minus infinity marks a place without a span.
+    """
+    windows, length = tf.unstack(tf.shape(start_logits))
+    place = tf.range(length)
+    begins = context_begins[:, None]
+    is_inside = (place >= begins) & (place < begins + context_lengths[:, None])
+    starts = tf.where(is_inside, start_logits, _NOTHING)
+    ends = tf.where(is_inside, end_logits, _NOTHING)
+    # Beyond the row's end, and so that n_best places exist however short the rows are.
+    beyond = tf.fill([windows, max_answer_length + n_best], _NOTHING)
+    reachable = place[:, None] + tf.range(max_answer_length)
+    scores = starts[:, :, None] + tf.gather(tf.concat([ends, beyond], 1), reachable, axis=1)
+    flat = tf.concat([tf.reshape(scores, [windows, length * max_answer_length]), beyond], 1)
+    score, best = tf.math.top_k(flat, n_best)
+    first = best // max_answer_length - begins
+    return first, first + best % max_answer_length, score
+
+
+def rank_spans(
+    question: tf.Tensor,
+    first: tf.Tensor,
+    last: tf.Tensor,
+    score: tf.Tensor,
+    *,
+    max_answer_length: int,
+    n_best: int,
+) -> RankedSpans:
+    """`bert_tf.data.answer_spans.question_spans` in a graph: a span counts with its best score.
+
+    Args:
+        question: int32 [windows].
+        first, last: int32 [windows, n], counted within the context.
+        score: float32 [windows, n], minus infinity where there is no span.
+        max_answer_length: pieces of the longest span.
+        n_best: spans kept a question.
+    """
+    is_span = tf.math.is_finite(score)
+    question = tf.boolean_mask(tf.broadcast_to(question[:, None], tf.shape(score)), is_span)
+    first, last, score = (tf.boolean_mask(values, is_span) for values in (first, last, score))
+
+    # Number the spans of all questions by (question, first, last).
+    reach = tf.cast(tf.reduce_max(tf.concat([first, [0]], 0)) + 1, tf.int64)
+    number = tf.cast(question, tf.int64) * reach + tf.cast(first, tf.int64)
+    number = number * max_answer_length + tf.cast(last - first, tf.int64)
+    order = _sorted_by(score, descending=True)
+    order = tf.gather(order, _sorted_by(tf.gather(number, order)))
+    number = tf.gather(number, order)
+    is_first = tf.concat([[True], number[1:] != number[:-1]], 0)[: tf.size(number)]
+    order = tf.boolean_mask(order, is_first)
+
+    order = tf.gather(order, _sorted_by(tf.gather(score, order), descending=True))
+    order = tf.gather(order, _sorted_by(tf.gather(question, order)))
+    ranked = tf.gather(question, order)
+    rank = tf.range(tf.size(ranked)) - tf.searchsorted(ranked, ranked)
+    order = tf.boolean_mask(order, rank < n_best)
+    return RankedSpans(
+        question=tf.gather(question, order),
+        first=tf.gather(first, order),
+        last=tf.gather(last, order),
+        score=tf.cast(tf.gather(score, order), tf.float64),
+    )
+
+
+def choose_spans(
+    spans: RankedSpans,
+    null: tf.Tensor,
+    *,
+    may_be_unanswerable: bool,
+    null_threshold: float,
+) -> ChosenSpans:
+    """`bert_tf.data.answer_spans.choose_answers` in a graph, up to pieces.
+
+    Args:
+        spans: from `rank_spans`.
+        null: float64 [questions], least start plus end logit of [CLS] over the windows.
+        may_be_unanswerable: whether a question may be left without an answer.
+        null_threshold: by how much the null score must exceed the best span's for that.
+    """
+    questions = tf.size(null)
+    every = tf.range(questions)
+    place = tf.searchsorted(spans.question, every)
+    has_span = tf.searchsorted(spans.question, every, side="right") > place
+    place = tf.where(has_span, place, 0)
+    # One more span, so that there is something to look up where no question has any.
+    best = tf.gather(tf.concat([spans.score, [0.0]], 0), place)
+    best = tf.where(has_span, best, tf.constant(_NOTHING, tf.float64))
+    is_answered = has_span
+    if may_be_unanswerable:
+        is_answered &= ~(null - best > null_threshold)
+    chosen = tf.where(is_answered, best, null)
+
+    competing_null = null if may_be_unanswerable else tf.fill([questions], _NOTHING)
+    competing_null = tf.cast(competing_null, tf.float64)
+    peak = tf.where(has_span, tf.maximum(best, competing_null), chosen)
+    odds = tf.exp(spans.score - tf.gather(peak, spans.question))
+    total = tf.math.unsorted_segment_sum(odds, spans.question, questions)
+    total += tf.where(has_span, tf.exp(competing_null - peak), 1.0)
+
+    def piece(values: tf.Tensor) -> tf.Tensor:
+        return tf.where(is_answered, tf.gather(tf.concat([values, [0]], 0), place), 0)
+
+    return ChosenSpans(
+        is_answered=is_answered,
+        first=piece(spans.first),
+        last=piece(spans.last),
+        probability=tf.exp(chosen - peak) / total,
+    )
+
+
+def _sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
+    return tf.argsort(values, direction="DESCENDING" if descending else "ASCENDING", stable=True)

@@ -1,0 +1,67 @@
+"""A run's model in memory, complete, ready to be written for others."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from bert_tf.config.errors import UsageError
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.task import Task
+from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_model_directory
+
+_PRETRAINING_TENSOR = "cls.predictions.bias"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """A model with its weights.
+
+    Attributes:
+        directory: where it was read.
+        task: what it was fine-tuned for; None for a pretrained model.
+        model: the Keras model, float32.
+        tokenizer: the model's.
+    """
+
+    directory: ModelDirectory
+    task: Task | None
+    model: Any
+    tokenizer: WordPieceTokenizer
+
+    @property
+    def encoder(self) -> Any:
+        """The Keras encoder."""
+        return getattr(self.model, "encoder", self.model)
+
+
+def load_trained_model(path: str) -> TrainedModel:
+    """Loads a run's best model, or any model directory.
+
+    Raises:
+        UsageError: there is no model, or weights of its head are missing.
+    """
+    directory = read_model_directory(path)
+    task = None if directory.task is None else task_from_settings(directory.task, path)
+    if task is not None:
+        model = task.build_model(directory.config, policy="float32")
+    elif _PRETRAINING_TENSOR in directory.tensors:
+        model = BertPretrainingModel(directory.config, dtype="float32")
+    else:
+        model = BertEncoder(directory.config, dtype="float32")
+    model.build_weights()
+    missing = load_weights(model, directory)
+    if missing:
+        raise UsageError(
+            f"{directory.path}: weights of {', '.join(missing)} are missing; "
+            "train the model with them before exporting it"
+        )
+    return TrainedModel(
+        directory=directory,
+        task=task,
+        model=model,
+        tokenizer=WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase),
+    )

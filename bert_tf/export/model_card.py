@@ -1,0 +1,142 @@
+"""MODEL_CARD.md: what a model is, what it was made from, how good it is, how to load it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.bert import BertConfig
+
+_TITLES = {
+    "classification": "Text classifier",
+    "qa": "Question answering model",
+    None: "Pretrained BERT encoder",
+}
+_SAVED_MODEL_CALL = {
+    "classification": ('text=tf.constant(["some text"])', 'outputs["predicted_label"]'),
+    "qa": (
+        'question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])',
+        'outputs["predicted_answer"]',
+    ),
+    None: ('text=tf.constant(["some text"])', 'outputs["mean_embedding"]'),
+}
+_TRANSFORMERS_CLASS = {
+    "classification": "AutoModelForSequenceClassification",
+    "qa": "AutoModelForQuestionAnswering",
+    None: "AutoModelForPreTraining",
+}
+
+
+def model_card(
+    config: BertConfig,
+    task: dict[str, Any] | None,
+    *,
+    lowercase: bool,
+    manifest: dict[str, Any],
+    has_saved_model: bool,
+) -> str:
+    """The card as Markdown.
+
+    Args:
+        config: shape of the encoder.
+        task: content of `task.json`, None for a model that was pretrained only.
+        lowercase: whether texts are lower-cased.
+        manifest: the run's, empty if it has none.
+        has_saved_model: whether a SavedModel stands beside the weights.
+    """
+    name = task["task"] if task else None
+    sections = [
+        f"# {_TITLES[name]}",
+        f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
+        f"{config.num_attention_heads} heads, {config.vocab_size} pieces "
+        f"({'lower-cased' if lowercase else 'cased'}).",
+        _task_section(task),
+        _data_section(manifest),
+        _metrics_section(manifest),
+        _loading_section(name, task, has_saved_model=has_saved_model),
+        "## Limits\nThe model is as good as its data: measure it on rows of your own with "
+        "`bert-pipeline evaluate` before relying on it.",
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _task_section(task: dict[str, Any] | None) -> str:
+    if task is None:
+        return ""
+    lines = ["## Task"]
+    if task["task"] == "classification":
+        shown = ", ".join(f"`{label}`" for label in task["labels"][:20])
+        more = len(task["labels"]) - 20
+        lines += [
+            f"- texts are cut at {task['max_seq_length']} pieces",
+            f"- labels: {shown}" + (f" and {more} more" if more > 0 else ""),
+        ]
+    else:
+        may = "may remain" if task["may_be_unanswerable"] else "never remains"
+        lines += [
+            f"- contexts of any length, read in windows of {task['max_seq_length']} pieces with a "
+            f"stride of {task['doc_stride']}; answers up to {task['max_answer_length']} pieces",
+            f"- a question {may} without an answer",
+        ]
+    return "\n".join(lines)
+
+
+def _data_section(manifest: dict[str, Any]) -> str:
+    inputs = manifest.get("inputs", [])
+    if not inputs:
+        return ""
+    lines = ["## Data", "| made from | bytes | SHA-256 |", "|---|---|---|"]
+    for entry in inputs:
+        name = Path(entry["path"]).name
+        lines.append(f"| {name} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |")
+    return "\n".join(lines)
+
+
+def _metrics_section(manifest: dict[str, Any]) -> str:
+    metrics = manifest.get("metrics", {})
+    best = metrics.get("best") or metrics.get("eval") or {}
+    rows = [(name, value) for name, value in best.items() if isinstance(value, int | float)]
+    if not rows:
+        return ""
+    lines = [
+        "## Metrics",
+        "On the evaluation rows of the run:",
+        "",
+        "| metric | value |",
+        "|---|---|",
+    ]
+    lines += [
+        f"| {name} | {value if isinstance(value, int) else format(value, '.4f')} |"
+        for name, value in rows
+    ]
+    return "\n".join(lines)
+
+
+def _loading_section(
+    name: str | None, task: dict[str, Any] | None, *, has_saved_model: bool
+) -> str:
+    lines = ["## Loading"]
+    if has_saved_model:
+        inputs, result = _SAVED_MODEL_CALL[name]
+        if task and name == "classification" and task["columns"]["text_pair"] is not None:
+            inputs += ', text_pair=tf.constant(["another text"])'
+        lines += [
+            "Text in, predictions out, with tensorflow and tensorflow_text alone:",
+            "```python",
+            "import tensorflow as tf",
+            "import tensorflow_text",
+            'model = tf.saved_model.load("THIS_FOLDER")',
+            f'outputs = model.signatures["serving_default"]({inputs})',
+            f"print({result}.numpy())",
+            "```",
+        ]
+    auto_class = _TRANSFORMERS_CLASS[name]
+    lines += [
+        "With transformers:",
+        "```python",
+        f"from transformers import AutoTokenizer, {auto_class}",
+        'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
+        f'model = {auto_class}.from_pretrained("THIS_FOLDER")',
+        "```",
+    ]
+    return "\n".join(lines)

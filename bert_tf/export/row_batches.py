@@ -1,0 +1,100 @@
+"""Inside a graph: rows of any number and length through a model in batches of similar length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+LENGTH_MULTIPLE = 8
+
+Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
+
+
+def map_row_batches(
+    forward: Forward,
+    word_ids: tf.RaggedTensor,
+    type_ids: tf.RaggedTensor,
+    *,
+    batch_tokens: tf.Tensor,
+    pad_id: int,
+    outputs: tuple[tf.TensorSpec, ...],
+) -> tuple[tf.Tensor, ...]:
+    """Runs a model over rows, the longest first, and returns its outputs in the rows' own order.
+
+    Neither the memory nor the padding grows with the number of rows or with the longest of them:
+    a batch has as many rows as fit `batch_tokens`, and at least one.
+
+    Args:
+        forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
+            the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
+        word_ids, type_ids: ragged int32 [rows, (pieces)].
+        batch_tokens: int32 scalar, rows x padded length of a batch.
+        pad_id: id of [PAD].
+        outputs: shape (without the row axis) and dtype of what `forward` returns.
+    """
+    lengths = tf.cast(word_ids.row_lengths(), tf.int32)
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    sorted_lengths = tf.gather(lengths, order)
+    rows = tf.size(order)
+
+    def run_batch(
+        batch: tf.Tensor, begin: tf.Tensor, arrays: tuple[tf.TensorArray, ...]
+    ) -> tuple[tf.Tensor, tf.Tensor, tuple[tf.TensorArray, ...]]:
+        length = _rounded_up(sorted_lengths[begin])
+        end = tf.minimum(begin + tf.maximum(batch_tokens // length, 1), rows)
+        chosen = order[begin:end]
+        padded = _padded(word_ids, type_ids, chosen, length=length, pad_id=pad_id)
+        results = forward(padded, chosen)
+        written = tuple(
+            array.write(batch, result) for array, result in zip(arrays, results, strict=True)
+        )
+        return batch + 1, end, written
+
+    arrays = tuple(
+        tf.TensorArray(
+            spec.dtype,
+            size=0,
+            dynamic_size=True,
+            infer_shape=False,
+            element_shape=[None, *spec.shape],
+        )
+        for spec in outputs
+    )
+    _, _, arrays = tf.while_loop(
+        lambda _batch, begin, _arrays: begin < rows,
+        run_batch,
+        (tf.constant(0), tf.constant(0), arrays),
+        parallel_iterations=1,
+    )
+    place = tf.math.invert_permutation(order)
+    return tuple(tf.gather(array.concat(), place) for array in arrays)
+
+
+def _rounded_up(length: tf.Tensor) -> tf.Tensor:
+    return (length + LENGTH_MULTIPLE - 1) // LENGTH_MULTIPLE * LENGTH_MULTIPLE
+
+
+def _padded(
+    word_ids: tf.RaggedTensor,
+    type_ids: tf.RaggedTensor,
+    chosen: tf.Tensor,
+    *,
+    length: tf.Tensor,
+    pad_id: int,
+) -> dict[str, tf.Tensor]:
+    rows = tf.gather(word_ids, chosen)
+    shape = tf.stack([tf.size(chosen), length])
+    mask = tf.sequence_mask(rows.row_lengths(), length, dtype=tf.int32)
+    return {
+        "input_word_ids": _dense(rows, shape, pad_id),
+        "input_mask": tf.reshape(mask, shape),
+        "input_type_ids": _dense(tf.gather(type_ids, chosen), shape, 0),
+    }
+
+
+def _dense(rows: tf.RaggedTensor, shape: tf.Tensor, fill: int) -> tf.Tensor:
+    """`RaggedTensor.to_tensor` for a width known only when the graph runs."""
+    dense = rows.to_tensor(default_value=fill)
+    missing = shape[1] - tf.shape(dense)[1]
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=fill)

@@ -1,0 +1,89 @@
+"""Writes a model as a TensorFlow SavedModel that takes text, and checks what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.errors import BertPipelineError
+from bert_tf.export.exported_model import ExportedModel
+from bert_tf.export.loading import TrainedModel
+from bert_tf.export.question_answerer import QuestionAnswerer
+from bert_tf.export.reference import (
+    reference_answers,
+    reference_pooled,
+    reference_probabilities,
+)
+from bert_tf.export.text_classifier import TextClassifier
+from bert_tf.export.text_embedder import TextEmbedder
+from bert_tf.export.text_module import TextModule
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.weights.model_directory import write_model_directory
+
+TOLERANCE = 1e-4
+_TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
+
+
+def write_huggingface_folder(trained: TrainedModel, output: Path) -> None:
+    """Writes the model directory that transformers' `AutoModel…` classes load."""
+    write_model_directory(
+        output,
+        trained.model,
+        vocab=trained.directory.vocab,
+        lowercase=trained.directory.lowercase,
+        task=trained.directory.task,
+    )
+
+
+def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
+    """Writes a SavedModel, loads it again and compares it with the model it was made from.
+
+    Args:
+        trained: the model.
+        output: folder, made if it is missing; other files in it stay.
+
+    Raises:
+        BertPipelineError: the SavedModel gives other results.
+    """
+    module = text_module(trained)
+    tf.saved_model.save(module, str(output), signatures=module.signatures())
+    exported = ExportedModel(output)
+    difference = largest_difference(trained, exported)
+    if not difference <= TOLERANCE:
+        raise BertPipelineError(
+            f"{output}: the SavedModel's results differ by {difference:.2g} from those of "
+            f"{trained.directory.path}; report this with the output of bert-pipeline doctor"
+        )
+    return exported
+
+
+def text_module(trained: TrainedModel) -> TextModule:
+    """The module of a model's task; a model without one gives vectors."""
+    match trained.task:
+        case ClassificationTask() as task:
+            return TextClassifier(task, trained.model, trained.tokenizer)
+        case QuestionAnsweringTask() as task:
+            return QuestionAnswerer(task, trained.model, trained.tokenizer)
+    return TextEmbedder(
+        trained.encoder,
+        trained.tokenizer,
+        max_seq_length=trained.directory.config.max_position_embeddings,
+    )
+
+
+def largest_difference(trained: TrainedModel, exported: ExportedModel) -> float:
+    """How far the results of a SavedModel are from the Keras model's, on a few texts."""
+    texts = list(_TRIAL_TEXTS)
+    got = exported.predict(dict.fromkeys(exported.input_names, texts))
+    match trained.task:
+        case ClassificationTask() as task:
+            pairs = texts if "text_pair" in exported.input_names else None
+            wanted = reference_probabilities(task, trained, texts, pairs)
+            return float(np.abs(got["probabilities"] - wanted).max())
+        case QuestionAnsweringTask() as task:
+            scores = reference_answers(task, trained, texts, texts).scores
+            return float(np.abs(got["predicted_score"] - scores).max())
+    return float(np.abs(got["pooled_output"] - reference_pooled(trained, texts)).max())

@@ -1,0 +1,62 @@
+"""Vectors of texts from a model that was pretrained only."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from bert_tf.data.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.export.row_batches import map_row_batches
+from bert_tf.export.text_module import TextModule
+
+
+class TextEmbedder(TextModule):
+    """From `text` to vectors.
+
+    Outputs, float32 [n, hidden]: `pooled_output`, the pooler's (Devlin et al. 2019, section 3), and
+    `mean_embedding`, the mean of the last layer over all pieces, [CLS] and [SEP] included (Reimers
+    and Gurevych 2019, section 3).
+
+    Args:
+        encoder: built `BertEncoder` with a pooler and its weights, float32.
+        tokenizer: the model's.
+        max_seq_length: pieces kept of a text, [CLS] and [SEP] included.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __init__(self, encoder: Any, tokenizer: WordPieceTokenizer, *, max_seq_length: int):
+        super().__init__(encoder, tokenizer)
+        self._max_seq_length = max_seq_length
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        """See `TextModule.predict`."""
+        word_ids, type_ids = pack_pairs(
+            self.tokenizer.tokenize(texts["text"]),
+            None,
+            max_seq_length=self._max_seq_length,
+            tokenizer=self.tokenizer,
+        )
+
+        def embed(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            encoded = self.model(
+                batch["input_word_ids"],
+                input_type_ids=batch["input_type_ids"],
+                attention_mask=batch["input_mask"],
+                training=False,
+            )
+            mask = tf.cast(batch["input_mask"], tf.float32)[:, :, None]
+            total = tf.reduce_sum(encoded["sequence_output"] * mask, axis=1)
+            return encoded["pooled_output"], total / tf.reduce_sum(mask, axis=1)
+
+        width = tf.TensorSpec([self.model.config.hidden_size], tf.float32)
+        pooled, mean = map_row_batches(
+            embed,
+            word_ids,
+            type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(width, width),
+        )
+        return {"pooled_output": pooled, "mean_embedding": mean}
