@@ -58,7 +58,7 @@ def test_no_complaint_comes_twice(data):
     assert len({" ".join(row["text"].lower().split()) for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize(("name", "questions"), [("train", 160), ("test", 40)])
+@pytest.mark.parametrize(("name", "questions"), [("train", 320), ("test", 40)])
 def test_answers_are_where_they_are_said_to_be(data, name, questions):
     rows = read_questions(data / f"cities-{name}.json")
     assert len(rows) == questions
