@@ -69,7 +69,7 @@ def window_spans(
 
     Returns:
         first, last (int64, counted within the window's part of the context) and score (float32),
-        each [windows, n]; a score of minus infinity marks a place without a span.
+        each [windows, n_best]; a score of minus infinity marks a place without a span.
     """
     rows, length = start_logits.shape
     places = np.arange(length)
@@ -79,12 +79,12 @@ def window_spans(
     starts = np.where(inside, start_logits, -np.inf).astype(np.float32)
     ends = np.where(inside, end_logits, -np.inf).astype(np.float32)
     longest = min(max_answer_length, length)
-    scores = np.full((rows, longest, length), -np.inf, np.float32)
+    spare = max(0, -(-n_best // length) - longest)
+    scores = np.full((rows, longest + spare, length), -np.inf, np.float32)
     for extra in range(longest):
         scores[:, extra, : length - extra] = starts[:, : length - extra] + ends[:, extra:]
     flat = scores.reshape(rows, -1)
-    kept = min(n_best, flat.shape[1])
-    best = np.argpartition(-flat, kept - 1, axis=1)[:, :kept]
+    best = np.argpartition(-flat, n_best - 1, axis=1)[:, :n_best]
     added, first = np.divmod(best, length)
     first = first - context_begins[:, None]
     return first, first + added, np.take_along_axis(flat, best, axis=1)

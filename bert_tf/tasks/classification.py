@@ -1,0 +1,229 @@
+"""Classification of a text or a pair of texts into two or more labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError
+from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.data.encoded_rows import encode_texts
+from bert_tf.data.rejects import Reject
+from bert_tf.data.tables import Table, read_table
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.models.classification import BertClassifier
+from bert_tf.tasks.classification_metrics import classification_metrics
+from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.training.protocols import Batch, LossParts
+
+_WHOLE_NUMBER = re.compile(r"-?\d+")
+_MANY_LABELS = 1000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassificationTask:
+    """One label a row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
+
+    Attributes:
+        labels: names in the order of the logits.
+        text_column, text_pair_column, label_column: where a table holds what.
+        max_seq_length: pieces of a row.
+    """
+
+    name: ClassVar[str] = "classification"
+    best_metric: ClassVar[str] = "accuracy"
+
+    labels: tuple[str, ...]
+    text_column: str
+    text_pair_column: str | None
+    label_column: str
+    max_seq_length: int
+
+    @classmethod
+    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Table]:
+        """Reads the training rows and finds the labels.
+
+        Raises:
+            InputError: fewer than two labels.
+        """
+        undecided = cls(
+            labels=(),
+            text_column=config.text_column,
+            text_pair_column=config.text_pair_column,
+            label_column=config.label_column,
+            max_seq_length=config.sequence_length,
+        )
+        table = undecided.read(config.train, console, max_rows=config.max_train_rows)
+        labels = sorted_labels(set(table.columns[config.label_column]))
+        if len(labels) < 2:
+            raise InputError(
+                f"{config.train}: column {config.label_column!r} holds {labels[0]!r} in every row; "
+                "classification needs at least two labels"
+            )
+        if len(labels) > min(_MANY_LABELS, len(table) // 2):
+            console.warn(
+                f"{config.train}: column {config.label_column!r} holds {len(labels)} labels in "
+                f"{len(table)} rows; is it the right column?"
+            )
+        return dataclasses.replace(undecided, labels=labels), table
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        columns = settings["columns"]
+        return cls(
+            labels=tuple(settings["labels"]),
+            text_column=columns["text"],
+            text_pair_column=columns["text_pair"],
+            label_column=columns["label"],
+            max_seq_length=settings["max_seq_length"],
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        return {
+            "task": self.name,
+            "labels": list(self.labels),
+            "columns": {
+                "text": self.text_column,
+                "text_pair": self.text_pair_column,
+                "label": self.label_column,
+            },
+            "max_seq_length": self.max_seq_length,
+        }
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        return dataclasses.replace(
+            self,
+            text_column=config.text_column or self.text_column,
+            text_pair_column=config.text_pair_column or self.text_pair_column,
+            label_column=config.label_column or self.label_column,
+        )
+
+    def read(self, path: str, console: Console, *, max_rows: int = 0) -> Table:
+        """Reads texts and labels."""
+        pair = () if self.text_pair_column is None else (self.text_pair_column,)
+        return read_table(
+            path,
+            text_columns=(self.text_column, *pair),
+            value_columns=(self.label_column,),
+            max_rows=max_rows,
+            console=console,
+        )
+
+    def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Tokenises the texts; rows with a label that the model does not know are rejected.
+
+        Raises:
+            InputError: no row is left.
+        """
+        source, unknown = self._known_labels(source)
+        pair = self.text_pair_column
+        rows = encode_texts(
+            tokenizer,
+            source.columns[self.text_column],
+            None if pair is None else source.columns[pair],
+            max_seq_length=self.max_seq_length,
+        )
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        targets = np.array(
+            [numbers[label] for label in source.columns[self.label_column]], np.int32
+        )
+        return TaskData(
+            source=source,
+            rows=rows,
+            targets={"label": targets},
+            weights=np.ones(len(rows), np.float32),
+            rejects=[*source.rejects, *unknown],
+        )
+
+    def _known_labels(self, source: Table) -> tuple[Table, list[Reject]]:
+        known = set(self.labels)
+        labels = source.columns[self.label_column]
+        kept = [index for index, label in enumerate(labels) if label in known]
+        if len(kept) == len(labels):
+            return source, []
+        rejects = [
+            Reject(source.source, line, "label is not one the model knows", repr(label))
+            for line, label in zip(source.lines, labels, strict=True)
+            if label not in known
+        ]
+        if not kept:
+            raise InputError(
+                f"{source.source}: no row has a label the model knows "
+                f"({_shown(self.labels)}); the first: {rejects[0]}"
+            )
+        columns = {name: [values[i] for i in kept] for name, values in source.columns.items()}
+        lines = [source.lines[index] for index in kept]
+        return dataclasses.replace(source, columns=columns, lines=lines), rejects
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
+        """The encoder with a linear layer on its pooled output."""
+        return BertClassifier(config, num_labels=len(self.labels), dtype=policy)
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [rows, labels]."""
+        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of rows."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Cross-entropy and accuracy."""
+        logits, labels, weights = outputs["logits"], batch["label"], batch[ROW_WEIGHTS]
+        predicted = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return LossParts(
+            losses={"loss": tf.reduce_sum(cross_entropy(logits, labels) * weights)},
+            metrics={"accuracy": weighted_hits(predicted == labels, weights)},
+        )
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The logits."""
+        return outputs
+
+    def measure(self, data: TaskData, reduced: dict[str, np.ndarray]) -> TaskResults:
+        """Accuracy, macro F1, Matthews correlation; a label and its probability a row."""
+        logits = reduced["logits"].astype(np.float64)
+        predicted = logits.argmax(axis=1)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        scores = odds.max(axis=1) / odds.sum(axis=1)
+        gold = data.source.columns[self.label_column]
+        return TaskResults(
+            metrics=classification_metrics(data.targets["label"], predicted),
+            predictions=[
+                {
+                    "line": line,
+                    "label": label,
+                    "predicted_label": self.labels[choice],
+                    "predicted_score": round(score, 6),
+                }
+                for line, label, choice, score in zip(
+                    data.source.lines, gold, predicted.tolist(), scores.tolist(), strict=True
+                )
+            ],
+        )
+
+
+def sorted_labels(labels: set[str]) -> tuple[str, ...]:
+    """Labels in a stable order: by number if all are whole numbers, else as text."""
+    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
+
+
+def _shown(labels: tuple[str, ...]) -> str:
+    listed = ", ".join(repr(label) for label in labels[:10])
+    return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10} more"

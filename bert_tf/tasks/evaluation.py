@@ -1,0 +1,41 @@
+"""Measuring a fine-tuned model on labelled rows."""
+
+from __future__ import annotations
+
+from bert_tf.config.console import Console
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.prediction import Evaluator
+from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.task import TaskData, TaskResults
+from bert_tf.weights.model_directory import load_weights, read_model_directory
+
+
+def evaluate(config: EvaluateConfig, console: Console) -> tuple[float, TaskResults, TaskData]:
+    """Runs a model, in float32, over labelled rows.
+
+    Returns:
+        The mean loss, metrics and predictions, and the rows.
+
+    Raises:
+        InputError: no row can be used.
+        UsageError: the model is not fine-tuned, a file or column is missing.
+    """
+    directory = read_model_directory(config.model)
+    task = task_from_settings(directory.task, config.model).with_columns(config)
+    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+    data = task.encode(task.read(config.data, console), tokenizer, training=False)
+    model = task.build_model(directory.config, policy="float32")
+    model.build_weights()
+    load_weights(model, directory)
+    evaluator = Evaluator(
+        task,
+        model,
+        data,
+        pad_id=tokenizer.pad_id,
+        batch_tokens=config.batch_tokens,
+        max_rows=None,
+        console=console,
+    )
+    loss, results = evaluator.run()
+    return loss, results, data

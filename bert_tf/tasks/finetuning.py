@@ -1,0 +1,217 @@
+"""Fine-tuning of any task: data, model, loop, evaluation after every epoch, the best model kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.losses import FinetuningLoss
+from bert_tf.tasks.prediction import Evaluator
+from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.task import Task, TaskData
+from bert_tf.tasks.training_inputs import FinetuningInputs
+from bert_tf.training.loop import TrainingLoop, TrainingResult
+from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.precision import Numerics, choose_numerics
+from bert_tf.training.settings import LoopSettings
+from bert_tf.training.strategy import is_chief, make_strategy
+from bert_tf.weights.model_directory import (
+    ModelDirectory,
+    load_weights,
+    read_model_directory,
+    write_model_directory,
+)
+
+EVALUATION_TOKENS = 4096
+_LENGTH_MULTIPLE = 16
+_LENGTHS_UNDER_XLA = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningResult:
+    """What a fine-tuning made.
+
+    Attributes:
+        task: the task with its labels.
+        train, evaluation: the rows; no evaluation rows without `--eval`.
+        training: how the loop ended.
+        best: step and metrics of the model in `best/`; without evaluation the last step alone.
+    """
+
+    task: Task
+    train: TaskData
+    evaluation: TaskData | None
+    training: TrainingResult
+    best: dict[str, Any]
+
+
+def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
+    """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
+
+    An interrupted run goes on from its newest checkpoint.
+
+    Raises:
+        InputError: the rows cannot be used, or training diverged.
+        UsageError: a file or column is missing; the rows are longer than the model allows.
+        StoppedEarly: a stop was asked for; a checkpoint has been saved.
+    """
+    strategy = make_strategy(config.strategy, config.tpu_address, console)
+    init = read_model_directory(config.init)
+    tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
+    task, source = TASKS[config.task].from_training(config, console)
+    _check_length(task, init)
+    train = task.encode(source, tokenizer, training=True)
+    evaluation = None
+    if config.eval is not None:
+        evaluation = task.encode(task.read(config.eval, console), tokenizer, training=False)
+    _say_rows(console, train, evaluation)
+
+    numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)
+    keras.utils.set_random_seed(config.seed % 2**32)
+    with strategy.scope():
+        model = task.build_model(_with_dropout(init.config, config), policy=numerics.policy)
+        model.build_weights()
+        fresh = load_weights(model, init)
+        optimizer = make_optimizer(config)
+    if fresh:
+        console.say(f"new weights: {', '.join(fresh)}")
+
+    replicas = strategy.num_replicas_in_sync
+    inputs = FinetuningInputs(
+        train,
+        batch_size=config.batch_size,
+        row_multiple=replicas * config.gradient_accumulation_steps,
+        length_multiple=_length_multiple(numerics, task.max_seq_length),
+        max_seq_length=task.max_seq_length,
+        pad_id=tokenizer.pad_id,
+        seed=config.seed,
+    )
+    total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
+    keeper = _BestModel(config, task=task, model=model, init=init, writes=is_chief(strategy))
+    if evaluation is not None:
+        keeper.evaluator = Evaluator(
+            task,
+            model,
+            evaluation,
+            pad_id=tokenizer.pad_id,
+            batch_tokens=EVALUATION_TOKENS,
+            max_rows=config.eval_batch_size,
+            console=console,
+        )
+    loop = TrainingLoop(
+        model=model,
+        loss=FinetuningLoss(task),
+        optimizer=optimizer,
+        inputs=inputs,
+        strategy=strategy,
+        settings=LoopSettings.from_config(
+            config,
+            total_steps=total_steps,
+            warmup_steps=round(config.warmup_proportion * total_steps),
+            peak_learning_rate=config.learning_rate,
+            eval_every=inputs.updates_an_epoch,
+        ),
+        run_directory=Path(config.output),
+        console=console,
+        evaluate=keeper.evaluate,
+        use_xla=numerics.use_xla,
+        scale_loss=numerics.scale_loss,
+    )
+    training = loop.run()
+    return FinetuningResult(
+        task=task,
+        train=train,
+        evaluation=evaluation,
+        training=training,
+        best=training.notes["best"],
+    )
+
+
+class _BestModel:
+    """Evaluates after every epoch and keeps the best model so far in `best/`.
+
+    Without evaluation rows the last model is the best.
+    """
+
+    def __init__(
+        self, config: FinetuneConfig, *, task: Task, model: Any, init: ModelDirectory, writes: bool
+    ):
+        self._run = Path(config.output)
+        self._task = task
+        self._model = model
+        self._init = init
+        self._writes = writes
+        self.evaluator: Evaluator | None = None
+
+    def evaluate(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
+        """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
+        if self.evaluator is None:
+            notes["best"] = {"step": step}
+            self._keep()
+            return {}
+        loss, results = self.evaluator.run()
+        line = {"loss": loss, **results.metrics}
+        if "best" not in notes or self._rank(line) > self._rank(notes["best"]):
+            notes["best"] = {"step": step, **line}
+            self._keep()
+        return line
+
+    def _rank(self, line: dict[str, float]) -> tuple[float, float]:
+        """The task's metric decides, among equals the loss."""
+        return line[self._task.best_metric], -line["loss"]
+
+    def _keep(self) -> None:
+        if not self._writes:
+            return
+        write_text_atomically(self._run / "vocab.txt", "\n".join([*self._init.vocab, ""]))
+        write_model_directory(
+            self._run / "best",
+            self._model,
+            vocab=self._init.vocab,
+            lowercase=self._init.lowercase,
+            task=self._task.settings(),
+        )
+
+
+def _check_length(task: Task, init: ModelDirectory) -> None:
+    longest = init.config.max_position_embeddings
+    if task.max_seq_length > longest:
+        raise UsageError(
+            f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
+            f"pieces only; use at most {longest}"
+        )
+
+
+def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:
+    for name, data in (("training", train), ("evaluation", evaluation)):
+        if data is not None:
+            rejected = f", {len(data.rejects)} rejected" if data.rejects else ""
+            console.say(
+                f"{name}: {len(data.source)} rows{rejected}, {len(data.rows)} sequences, "
+                f"{len(data.rows.ids)} pieces"
+            )
+
+
+def _with_dropout(model: BertConfig, config: FinetuneConfig) -> BertConfig:
+    given = {
+        name: getattr(config, name)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        if getattr(config, name) is not None
+    }
+    return dataclasses.replace(model, **given)
+
+
+def _length_multiple(numerics: Numerics, max_seq_length: int) -> int:
+    """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
+    if not numerics.use_xla:
+        return _LENGTH_MULTIPLE
+    return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8

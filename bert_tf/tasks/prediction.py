@@ -1,0 +1,106 @@
+"""Runs a task's model over labelled rows: sorted by length, in batches of a token budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.console import Console
+from bert_tf.data.batching import budgeted_batches, padded_length
+from bert_tf.tasks.task import Task, TaskData, TaskResults
+from bert_tf.training.protocols import Batch
+
+LENGTH_MULTIPLE = 8
+
+
+class Evaluator:
+    """Measures a model on one data set; made once, called after every epoch.
+
+    Every process runs the whole data set on one device, so all workers know the same metrics.
+
+    Args:
+        task: the task.
+        model: its built Keras model.
+        data: the rows.
+        pad_id: id of [PAD].
+        batch_tokens: pieces of a batch, padding included.
+        max_rows: rows of the biggest batch; None for no limit.
+        console: shows progress.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        model: Any,
+        data: TaskData,
+        *,
+        pad_id: int,
+        batch_tokens: int,
+        max_rows: int | None,
+        console: Console,
+    ):
+        self._task = task
+        self._model = model
+        self._data = data
+        self._pad_id = pad_id
+        self._console = console
+        self._batches = budgeted_batches(
+            data.rows.lengths,
+            batch_tokens=batch_tokens,
+            length_multiple=LENGTH_MULTIPLE,
+            max_rows=max_rows,
+        )
+        example = self._batch(np.zeros(1, np.int64))
+        self._forward = tf.function(
+            self._outputs_and_sums,
+            autograph=False,
+            input_signature=[
+                {
+                    name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
+                    for name, values in example.items()
+                }
+            ],
+        )
+
+    def run(self) -> tuple[float, TaskResults]:
+        """The mean loss, and the task's metrics and predictions."""
+        reduced: list[dict[str, np.ndarray]] = []
+        losses: dict[str, np.ndarray] = {}
+        rows_done = 0
+        for chosen in self._batches:
+            outputs, sums = self._forward(
+                {name: tf.constant(values) for name, values in self._batch(chosen).items()}
+            )
+            for term, pair in sums.items():
+                losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
+            arrays = {name: values.numpy() for name, values in outputs.items()}
+            reduced.append(self._task.reduce(self._data, chosen, arrays))
+            rows_done += len(chosen)
+            self._console.progress(f"evaluating: {rows_done}/{len(self._data.rows)} rows")
+        loss = sum(total / weight for total, weight in losses.values() if weight)
+        return float(loss), self._task.measure(self._data, self._in_row_order(reduced))
+
+    def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        length = padded_length(
+            self._data.rows.lengths[chosen], LENGTH_MULTIPLE, most=self._task.max_seq_length
+        )
+        return self._data.batch(chosen, length=length, pad_id=self._pad_id)
+
+    def _outputs_and_sums(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+        outputs = self._task.outputs(self._model, batch, training=False, dropout_key=None)
+        parts = self._task.loss_parts(outputs, batch)
+        weights = self._task.weights(batch)
+        return outputs, {
+            term: tf.stack([parts.losses[term], weight]) for term, weight in weights.items()
+        }
+
+    def _in_row_order(self, reduced: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        order = np.concatenate(self._batches)
+        joined = {}
+        for name in reduced[0]:
+            values = np.concatenate([part[name] for part in reduced])
+            joined[name] = np.empty_like(values)
+            joined[name][order] = values
+        return joined

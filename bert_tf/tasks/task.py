@@ -1,0 +1,159 @@
+"""What a task is: rows in, a head, a loss, metrics and predictions out.
+
+A new task is one file with a class that has these members, and a line in `registry.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.data.encoded_rows import EncodedRows
+from bert_tf.data.rejects import Reject
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.training.protocols import Batch, LossParts
+
+ROW_WEIGHTS = "row_weights"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskData:
+    """Labelled rows of a file, ready for a model.
+
+    Attributes:
+        source: what the task read; its `len` is the number of usable rows of the file.
+        rows: model input; a long context has several rows here.
+        targets: by name in a batch, an array whose first axis is that of `rows`.
+        weights: float32 [rows]; 0 leaves a row out of the loss.
+        rejects: rows of the file that cannot be used.
+        details: what the task needs to turn outputs into predictions.
+    """
+
+    source: Any
+    rows: EncodedRows
+    targets: dict[str, np.ndarray]
+    weights: np.ndarray
+    rejects: list[Reject]
+    details: Any = None
+
+    def batch(
+        self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
+    ) -> dict[str, np.ndarray]:
+        """Cuts out model input, targets and `row_weights`; see `EncodedRows.padded`.
+
+        Rows of padding alone have a weight and targets of 0.
+        """
+        batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
+        size = len(batch["input_mask"])
+        for name, values in {**self.targets, ROW_WEIGHTS: self.weights}.items():
+            column = np.zeros((size, *values.shape[1:]), values.dtype)
+            column[: len(chosen)] = values[chosen]
+            batch[name] = column
+        return batch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskResults:
+    """What a model made of labelled rows.
+
+    Attributes:
+        metrics: by name in metrics.json.
+        predictions: one mapping a usable row of the file, in file order.
+    """
+
+    metrics: dict[str, float]
+    predictions: list[dict[str, Any]]
+
+
+class Task(Protocol):
+    """A task with everything that was learnt from its training data (label names, …).
+
+    Attributes:
+        name: as on the command line and in `task.json`.
+        best_metric: the metric that decides which epoch's model is kept, the higher the better.
+        max_seq_length: pieces of the longest row.
+    """
+
+    name: ClassVar[str]
+    best_metric: ClassVar[str]
+
+    @property
+    def max_seq_length(self) -> int: ...
+
+    @classmethod
+    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Any]:
+        """Reads the training rows; returns the task and what was read, for `encode`.
+
+        Raises:
+            InputError, UsageError: the file or its labels cannot be used.
+        """
+        ...
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory, from its `task.json`."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        ...
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        ...
+
+    def read(self, path: str, console: Console) -> Any:
+        """Reads labelled rows to measure a model on."""
+        ...
+
+    def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Turns what was read into model input and targets."""
+        ...
+
+    def build_model(self, config: BertConfig, *, policy: str) -> Any:
+        """A Keras model with this task's head; variables are made by its `build_weights`.
+
+        Args:
+            config: shape and regularisation of the encoder.
+            policy: Keras dtype policy (`mixed_bfloat16`, …).
+        """
+        ...
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """Runs the model; traced into a graph. The first axis of every output is the row."""
+        ...
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The weight of each loss term, see `bert_tf.training.protocols.TaskLoss.weights`."""
+        ...
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Sums of losses and metrics over a batch, from the outputs; traced into a graph."""
+        ...
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Keeps of a batch's outputs what `measure` needs.
+
+        Args:
+            data: the rows.
+            chosen: int [n], which of them are in the batch.
+            outputs: of `outputs`, each [n, …].
+
+        Returns:
+            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
+        """
+        ...
+
+    def measure(self, data: TaskData, reduced: dict[str, np.ndarray]) -> TaskResults:
+        """Metrics and predictions from the reduced outputs of all rows, in row order."""
+        ...

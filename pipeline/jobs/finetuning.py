@@ -1,0 +1,77 @@
+"""`finetune`: labelled rows and a model to a run directory with the best model in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.tasks.finetuning import finetune
+from pipeline.artifacts import rejects_path
+from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts
+
+_SPEED_AND_SAFETY = (
+    "log_every",
+    "checkpoint_minutes",
+    "checkpoint_every",
+    "keep_checkpoints",
+    "eval_batch_size",
+)
+
+
+def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
+    """Fine-tunes, or goes on where an interrupted run was; returns the manifest."""
+
+    def body(record: JobRecord) -> None:
+        with record.stage("finetune"):
+            result = finetune(config, options.console)
+        parts = {"train": result.train}
+        if result.evaluation is not None:
+            parts["eval"] = result.evaluation
+        rejects = [reject for data in parts.values() for reject in data.rejects]
+        write_rejects(rejects_path(config.output), rejects)
+        record.counts = {
+            "rows_in": sum(len(data.source) + len(data.rejects) for data in parts.values()),
+            "rows_out": sum(len(data.source) for data in parts.values()),
+            "rows_rejected": len(rejects),
+            "rejected": count_reasons(rejects),
+            **{name: row_counts(data) for name, data in parts.items()},
+            "steps": result.training.step,
+        }
+        record.metrics = {
+            "best": result.best,
+            "train": result.training.train,
+            "eval": result.training.eval,
+        }
+        record.extra = {"task": result.task.settings()}
+        record.made = [
+            (str(Path(config.output) / "best"), "the model of the best epoch"),
+            (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),
+        ]
+        if rejects:
+            record.made.append((str(rejects_path(config.output)), f"{len(rejects)} rejected rows"))
+        record.next_command = [
+            "bert-pipeline",
+            "export",
+            "--run",
+            config.output,
+            "--output",
+            f"{Path(config.output)}-model",
+        ]
+
+    inputs = refuse_missing_inputs(
+        {"--train": config.train, "--eval": config.eval, "--init": config.init}
+    )
+    return run_job(
+        "finetune",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=True,
+        inputs=inputs,
+        body=body,
+        ignored_keys=_SPEED_AND_SAFETY,
+        can_resume=True,
+    )
