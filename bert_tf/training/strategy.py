@@ -33,15 +33,29 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes checkpoints, metrics and models (all do but workers above 0)."""
-    resolver = strategy.cluster_resolver
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or resolver is None:
+    """Whether this process writes checkpoints, metrics and models; of several workers one does."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return True
-    return resolver.task_type == "chief" or (
-        resolver.task_type in (None, "worker")
-        and not resolver.task_id
-        and "chief" not in resolver.cluster_spec().as_dict()
-    )
+    return _is_chief_task(strategy.cluster_resolver)
+
+
+def is_chief_process(name: str) -> bool:
+    """The same for a strategy that is not made yet, by its name.
+
+    Raises:
+        UsageError: TF_CONFIG is missing or not JSON.
+    """
+    if name != "multi-worker":
+        return True
+    _check_tf_config()
+    return _is_chief_task(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+
+
+def _is_chief_task(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> bool:
+    if resolver.task_type == "chief":
+        return True
+    has_chief = "chief" in resolver.cluster_spec().as_dict()
+    return resolver.task_type in (None, "worker") and not resolver.task_id and not has_chief
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
@@ -62,6 +76,11 @@ def _mirrored(_: str | None) -> tf.distribute.Strategy:
 
 
 def _multi_worker(_: str | None) -> tf.distribute.Strategy:
+    _check_tf_config()
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _check_tf_config() -> None:
     example = (
         '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, '
         '"task": {"type": "worker", "index": 0}}'
@@ -77,7 +96,6 @@ def _multi_worker(_: str | None) -> tf.distribute.Strategy:
         raise UsageError(
             f"--strategy multi-worker: TF_CONFIG is not valid JSON ({error}); expected {example}"
         ) from None
-    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def _tpu(address: str | None) -> tf.distribute.Strategy:
