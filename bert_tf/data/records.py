@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
+
+from bert_tf.data.example_bytes import frame_examples
 
 FEATURE_NAMES: dict[str, dict[str, str]] = {
     "reference": {
@@ -60,3 +63,18 @@ def shard_name(split: str, index: int, shards: int, *, compression: str = "none"
     """`train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
     ending = ".gz" if compression == "gzip" else ""
     return f"{split}-{index:05d}-of-{shards:05d}.tfrecord{ending}"
+
+
+def encode_records(
+    features: dict[str, np.ndarray], names: str = "reference"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Serialises a batch of pretraining examples as framed TFRecords, ready to be appended.
+
+    Args:
+        features: what `pretraining_rows.pretraining_features` returns.
+        names: schema, as in `feature_spec`.
+
+    Returns:
+        uint8 bytes of all records end to end, and where each begins: int64 [rows + 1].
+    """
+    return frame_examples({FEATURE_NAMES[names][name]: rows for name, rows in features.items()})

@@ -1,0 +1,1 @@
+"""Documents to pretraining records: pools, segments, masks, shards."""

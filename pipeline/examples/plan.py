@@ -1,0 +1,90 @@
+"""How the work is cut up: numbers that follow from the size of the input and the config alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from bert_tf.config.sections.data import PreprocessConfig
+from pipeline.corpus.files import FileInfo, compression_of
+
+# More buckets than this make the blobs of a block tiny, so documents are dealt out in two levels.
+MAX_BUCKETS = 256
+_MAX_POOLS = MAX_BUCKETS**2
+
+_SHARD_BYTES = 64e6
+_BYTES_PER_PIECE = 4.4  # English text and an English vocabulary of 30,000 pieces
+_TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExamplesPlan:
+    """The cut of a run.
+
+    Attributes:
+        pools: groups of documents that examples are made from.
+        train_shards, eval_shards: files of records.
+    """
+
+    pools: int
+    train_shards: int
+    eval_shards: int
+
+    @property
+    def buckets(self) -> int:
+        """Groups that documents are dealt to first; as many as pools unless those are too many."""
+        return self.pools if self.pools <= MAX_BUCKETS else math.ceil(self.pools / MAX_BUCKETS)
+
+    def buckets_of_pools(self, pools: np.ndarray) -> np.ndarray:
+        """The bucket that holds each of some pools, int64 as they are."""
+        return pools // math.ceil(self.pools / self.buckets)
+
+    def shards(self, split: str) -> int:
+        """Shards of "train" or "eval"."""
+        return self.train_shards if split == "train" else self.eval_shards
+
+
+def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPlan:
+    """Chooses pools and shards for a corpus.
+
+    Numbers are powers of two (but a `num_shards` that was asked for), so that a corpus keeps them
+    when it is cut into other files or a line is added.
+
+    | text   | pool_megabytes | pools | records     | shards |
+    |--------|----------------|-------|-------------|--------|
+    | 3 MB   | 32             | 1     | 50 MB       | 1      |
+    | 100 MB | 32             | 4     | 1.6 GB      | 32     |
+    """
+    text_bytes = sum(
+        file.bytes * _TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files
+    )
+    pools = _nearest_power_of_two(text_bytes / (config.pool_megabytes * 1e6))
+    train_shards = config.num_shards or _power_of_two_not_below(
+        expected_record_bytes(config, text_bytes) / _SHARD_BYTES
+    )
+    eval_shards = 0
+    if config.eval_fraction > 0:
+        eval_shards = _power_of_two_not_below(
+            train_shards * config.eval_fraction / (1 - config.eval_fraction)
+        )
+    return ExamplesPlan(
+        pools=min(pools, _MAX_POOLS), train_shards=train_shards, eval_shards=eval_shards
+    )
+
+
+def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
+    """About how many bytes of records a corpus becomes."""
+    pieces = text_bytes / _BYTES_PER_PIECE
+    examples = 1.2 * config.dupe_factor * pieces / (config.max_seq_length - 3)
+    record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq
+    return examples * record_bytes
+
+
+def _nearest_power_of_two(value: float) -> int:
+    return 2 ** max(0, round(math.log2(max(value, 1.0))))
+
+
+def _power_of_two_not_below(value: float) -> int:
+    return 2 ** max(0, math.ceil(math.log2(max(value, 1.0))))

@@ -1,0 +1,119 @@
+"""Tokenised documents with their hashes: made from blocks, dealt to groups, as bytes and back."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.flat_documents import (
+    FlatDocuments,
+    concatenate_documents,
+    offsets_of,
+)
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.identity import document_hashes
+
+_SENTENCES_AT_ONCE = 8192
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenisedDocuments:
+    """Documents and the hash of each one's text, uint64 [documents]."""
+
+    documents: FlatDocuments
+    hashes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def select(self, numbers: np.ndarray) -> TokenisedDocuments:
+        """The documents with these numbers, in that order."""
+        return TokenisedDocuments(self.documents.select(numbers), self.hashes[numbers])
+
+
+def tokenise_block(
+    block: DocumentBlock, tokenizer: WordPieceTokenizer
+) -> tuple[TokenisedDocuments, int]:
+    """Turns a block's sentences into pieces.
+
+    Returns:
+        The documents that have pieces, and the number of those that have none.
+    """
+    pieces, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    for start in range(0, len(block.sentences), _SENTENCES_AT_ONCE):
+        batch = block.sentences[start : start + _SENTENCES_AT_ONCE]
+        ids = tokenizer.tokenize(tf.constant(batch.to_numpy(zero_copy_only=False), tf.string))
+        pieces.append(ids.flat_values.numpy())
+        lengths.append(ids.row_lengths().numpy())
+    documents = FlatDocuments(
+        np.concatenate(pieces), offsets_of(np.concatenate(lengths)), block.document_offsets
+    ).without_empty_sentences()
+    tokenised = TokenisedDocuments(documents, document_hashes(block))
+    has_pieces = np.diff(documents.document_offsets) > 0
+    if has_pieces.all():
+        return tokenised, 0
+    return tokenised.select(np.flatnonzero(has_pieces)), int((~has_pieces).sum())
+
+
+def deal_documents(
+    tokenised: TokenisedDocuments, groups: np.ndarray
+) -> list[tuple[int, TokenisedDocuments]]:
+    """Splits documents by their groups, int64 [documents]; groups without any are left out."""
+    order = np.argsort(groups, kind="stable")
+    numbers, firsts = np.unique(groups[order], return_index=True)
+    return [
+        (int(number), tokenised.select(members))
+        for number, members in zip(numbers, np.split(order, firsts[1:]), strict=True)
+    ]
+
+
+def concatenate(parts: list[TokenisedDocuments]) -> TokenisedDocuments:
+    """The documents of all parts, in order; at least one part."""
+    return TokenisedDocuments(
+        concatenate_documents([part.documents for part in parts]),
+        np.concatenate([part.hashes for part in parts]),
+    )
+
+
+def to_bytes(tokenised: TokenisedDocuments) -> list[bytes]:
+    """The documents as parts of one blob; see `from_bytes`."""
+    documents = tokenised.documents
+    widest = int(documents.pieces.max(initial=0))
+    piece_type = np.uint16 if widest < 2**16 else np.int32
+    header = np.array(
+        [
+            np.dtype(piece_type).itemsize,
+            len(documents),
+            documents.num_sentences,
+            len(documents.pieces),
+        ],
+        np.int64,
+    )
+    return [
+        header.tobytes(),
+        tokenised.hashes.tobytes(),
+        np.diff(documents.document_offsets).astype(np.uint32).tobytes(),
+        np.diff(documents.sentence_offsets).astype(np.uint32).tobytes(),
+        documents.pieces.astype(piece_type).tobytes(),
+    ]
+
+
+def from_bytes(blob: bytes) -> TokenisedDocuments:
+    """What `to_bytes` made bytes of."""
+    item_size, num_documents, num_sentences, num_pieces = np.frombuffer(blob, np.int64, 4)
+    sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
+    hashes_at, documents_at, sentences_at, pieces_at = np.cumsum(sizes)
+    pieces = np.frombuffer(
+        blob, np.uint16 if item_size == 2 else np.int32, num_pieces, int(pieces_at)
+    )
+    return TokenisedDocuments(
+        FlatDocuments(
+            pieces.astype(np.int32),
+            offsets_of(np.frombuffer(blob, np.uint32, num_sentences, int(sentences_at))),
+            offsets_of(np.frombuffer(blob, np.uint32, num_documents, int(documents_at))),
+        ),
+        np.frombuffer(blob, np.uint64, num_documents, int(hashes_at)),
+    )

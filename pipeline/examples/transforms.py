@@ -1,0 +1,256 @@
+"""The Beam transforms between blocks of documents and finished shards."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.metrics import Metrics
+from apache_beam.pvalue import TaggedOutput
+
+from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.data.atomic import replacing_file
+from bert_tf.data.random_numbers import combine_keys, seed_key
+from bert_tf.data.records import shard_name
+from bert_tf.data.wordpiece import WordPieceTokenizer
+from pipeline.corpus.block import DocumentBlock
+from pipeline.examples.blobs import BlobReference, BlobStore
+from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
+from pipeline.examples.pool import ExampleMaker, sort_pool
+from pipeline.examples.runs import merge_runs, write_shard
+from pipeline.examples.tokenised import (
+    TokenisedDocuments,
+    concatenate,
+    deal_documents,
+    from_bytes,
+    to_bytes,
+    tokenise_block,
+)
+
+NO_PIECES = "no pieces"
+NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
+_REJECTS = "rejects"
+_BYTES_DEALT_AT_ONCE = 64_000_000
+
+
+def _count(name: str, amount: int) -> None:
+    if amount:
+        Metrics.counter("counts", name).inc(amount)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExamplesJob:
+    """What every transform of a run needs; travels to the workers.
+
+    Attributes:
+        config: the job's section.
+        vocab: pieces in the order of their ids.
+        plan: pools and shards.
+        store: where bulky data lie on their way.
+    """
+
+    config: PreprocessConfig
+    vocab: list[str]
+    plan: ExamplesPlan
+    store: BlobStore
+
+
+class WriteExamples(beam.PTransform):
+    """From `DocumentBlock`s to shards of records and the file of rejected lines."""
+
+    def __init__(self, job: ExamplesJob, rejects: str):
+        super().__init__()
+        self._job = job
+        self._rejects = rejects
+
+    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> None:
+        """Tokenises, deals to pools, makes examples, deals to shards, writes."""
+        job = self._job
+        dealt = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
+            _REJECTS, main="documents"
+        )
+        documents = dealt.documents | "GatherBuckets" >> beam.GroupByKey()
+        if job.plan.pools > MAX_BUCKETS:
+            documents = (
+                documents
+                | "DealBuckets" >> beam.ParDo(DealBuckets(job))
+                | "GatherPools" >> beam.GroupByKey()
+            )
+        runs = documents | "MakeExamples" >> beam.ParDo(MakeExamples(job))
+        # A shard without a single record is written as well.
+        all_shards = blocks.pipeline | "ListShards" >> beam.Create(
+            [
+                ((split, shard), None)
+                for split in ("train", "eval")
+                for shard in range(job.plan.shards(split))
+            ]
+        )
+        (
+            (runs, all_shards)
+            | "AddEmptyShards" >> beam.Flatten()
+            | "GatherShards" >> beam.GroupByKey()
+            | "WriteShards" >> beam.ParDo(WriteShard(job))
+        )
+        no_rejects = blocks.pipeline | "StartRejects" >> beam.Create([(None, None)])
+        (
+            (dealt.rejects, no_rejects)
+            | "AddNoRejects" >> beam.Flatten()
+            | "GatherRejects" >> beam.GroupByKey()
+            | "WriteRejects" >> beam.ParDo(WriteRejects(job, self._rejects))
+        )
+
+
+def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
+    """The pool of each document, int64 [documents]: a function of its text, so copies meet."""
+    return (combine_keys(hashes, seed_key(0, "pools")) % np.uint64(pools)).astype(np.int64)
+
+
+class TokeniseBlocks(beam.DoFn):
+    """Turns blocks into (bucket, reference to documents); rejected lines go to a side output."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def setup(self) -> None:
+        """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
+        self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
+
+    def process(self, block: DocumentBlock) -> Iterator[object]:
+        """Yields a reference for each bucket that has documents of this block."""
+        plan, store = self._job.plan, self._job.store
+        tokenised, without_pieces = tokenise_block(block, self._tokenizer)
+        for reason, amount in (*block.dropped.items(), (NO_PIECES, without_pieces)):
+            _count(f"dropped/{reason}", amount)
+        for reject in block.rejects:
+            _count(f"rejected/{reject['reason']}", 1)
+        _count("tokens", len(tokenised.documents.pieces))
+        _count("sentences", tokenised.documents.num_sentences)
+        pools = pools_of(tokenised.hashes, plan.pools)
+        with store.writer() as writer:
+            dealt = [
+                (bucket, writer.add(to_bytes(documents)))
+                for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools))
+            ]
+            if block.rejects:
+                lines = "".join(json.dumps(reject) + "\n" for reject in block.rejects)
+                rejects = writer.add([lines.encode("utf-8")])
+        yield from dealt
+        if block.rejects:
+            yield TaggedOutput(_REJECTS, (None, (block.source, block.index, rejects)))
+
+
+class DealBuckets(beam.DoFn):
+    """Splits the documents of a bucket into its pools, a bounded number of bytes at a time."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def process(
+        self, bucket: tuple[int, Iterable[BlobReference]]
+    ) -> Iterator[tuple[int, BlobReference]]:
+        """Yields (pool, reference to documents)."""
+        _, references = bucket
+        store = self._job.store
+        with store.writer() as writer:
+            dealt = []
+            for documents in _load_some(store, references):
+                pools = pools_of(documents.hashes, self._job.plan.pools)
+                dealt += [
+                    (pool, writer.add(to_bytes(members)))
+                    for pool, members in deal_documents(documents, pools)
+                ]
+        yield from dealt
+
+
+def _load_some(
+    store: BlobStore, references: Iterable[BlobReference]
+) -> Iterator[TokenisedDocuments]:
+    loaded: list[TokenisedDocuments] = []
+    size = 0
+    for reference in references:
+        if loaded and size + store.size(reference) > _BYTES_DEALT_AT_ONCE:
+            yield concatenate(loaded)
+            loaded, size = [], 0
+        loaded.append(from_bytes(store.read(reference)))
+        size += store.size(reference)
+    if loaded:
+        yield concatenate(loaded)
+
+
+class MakeExamples(beam.DoFn):
+    """Turns the documents of a pool into ((split, shard), reference to a run of records)."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def setup(self) -> None:
+        """Builds the tables of the vocabulary once a worker."""
+        self._maker = ExampleMaker(self._job.config, self._job.vocab)
+
+    def process(
+        self, pool: tuple[int, Iterable[BlobReference]]
+    ) -> Iterator[tuple[tuple[str, int], BlobReference]]:
+        """Yields a run for each shard that gets examples of this pool."""
+        _, references = pool
+        plan, store = self._job.plan, self._job.store
+        runs, counts = self._maker.make_runs(
+            sort_pool(
+                concatenate([from_bytes(store.read(reference)) for reference in references]),
+                seed=self._job.config.seed,
+                eval_fraction=self._job.config.eval_fraction,
+                is_only_pool=plan.pools == 1,
+            ),
+            train_shards=plan.train_shards,
+            eval_shards=plan.eval_shards,
+        )
+        for split, documents, examples in zip(
+            ("train", "eval"), counts.documents, counts.examples, strict=True
+        ):
+            _count(f"documents/{split}", documents)
+            _count(f"examples/{split}", examples)
+        _count("truncated", counts.truncated)
+        _count("random_next", counts.random_next)
+        _count(f"dropped/{NO_OTHER_DOCUMENT}", counts.left_out)
+        with store.writer() as writer:
+            stored = [((run.split, run.shard), writer.add(run.parts())) for run in runs]
+        yield from stored
+
+
+class WriteShard(beam.DoFn):
+    """Merges the runs of a shard into its file."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def process(self, shard: tuple[tuple[str, int], Iterable[BlobReference | None]]) -> None:
+        """Writes one file."""
+        (split, number), references = shard
+        config, store = self._job.config, self._job.store
+        name = shard_name(
+            split, number, self._job.plan.shards(split), compression=config.compression
+        )
+        runs = [reference for reference in references if reference is not None]
+        write_shard(
+            Path(config.output) / name, merge_runs(store, runs), compression=config.compression
+        )
+
+
+class WriteRejects(beam.DoFn):
+    """Writes the rejected lines of all files in the order of files and lines."""
+
+    def __init__(self, job: ExamplesJob, path: str):
+        self._job = job
+        self._path = path
+
+    def process(
+        self, rejects: tuple[None, Iterable[tuple[str, int, BlobReference] | None]]
+    ) -> None:
+        """Writes one file, also where there are no rejects."""
+        found = sorted(entry for entry in rejects[1] if entry is not None)
+        with replacing_file(self._path) as aside, aside.open("wb") as stream:
+            for _, _, reference in found:
+                stream.write(self._job.store.read(reference))

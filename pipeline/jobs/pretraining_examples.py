@@ -1,0 +1,209 @@
+"""`preprocess`: a corpus and a vocabulary to shards of pretraining records."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.metrics.metric import MetricResults
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError
+from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.records import shard_name
+from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
+from pipeline.artifacts import rejects_path
+from pipeline.corpus.files import FileInfo, match_files
+from pipeline.corpus.read import ReadDocuments
+from pipeline.examples.blobs import BlobStore, InlineBlobs, SpilledBlobs
+from pipeline.examples.plan import ExamplesPlan, plan_examples
+from pipeline.examples.progress import reporting_progress
+from pipeline.examples.transforms import ExamplesJob, WriteExamples
+from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.runner import run_pipeline
+
+_SPILL_FOLDER = ".unfinished"
+
+
+def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Makes pretraining records; returns the manifest.
+
+    Raises:
+        UsageError: an input or the vocabulary is missing or not what it should be.
+        InputError: there is no usable document, or no example could be made.
+    """
+    vocab = read_vocab(config.vocab)
+    files = match_files(config.input)
+
+    def body(record: JobRecord) -> None:
+        plan = plan_examples(config, files)
+        with record.stage("examples"):
+            metrics = _make_shards(config, runner, vocab, files, plan, options.console)
+        record.counts = collect_counts(metrics)
+        _refuse_nothing(config, record.counts)
+        _finish(config, vocab, plan, record)
+
+    return run_job(
+        "preprocess",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=True,
+        inputs=[*(file.path for file in files), config.vocab],
+        body=body,
+        # The content of the files counts, not the names they were given by.
+        ignored_keys=("input", "vocab", "output", "block_megabytes"),
+    )
+
+
+def _make_shards(
+    config: PreprocessConfig,
+    runner: RunnerConfig,
+    vocab: list[str],
+    files: list[FileInfo],
+    plan: ExamplesPlan,
+    console: Console,
+) -> MetricResults:
+    output = Path(config.output)
+    spill = output / _SPILL_FOLDER
+    store: BlobStore = InlineBlobs()
+    if runner.runner == "local":
+        spill.mkdir()
+        store = SpilledBlobs(str(spill))
+    job = ExamplesJob(config, vocab, plan, store)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files)
+        blocks | "WriteExamples" >> WriteExamples(job, str(rejects_path(output)))
+
+    try:
+        with reporting_progress(
+            console, output, spill, shards=plan.train_shards + plan.eval_shards
+        ):
+            return run_pipeline(
+                runner, build, console=console, input_bytes=sum(file.bytes for file in files)
+            )
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def collect_counts(metrics: MetricResults) -> dict[str, Any]:
+    """The pipeline's counters as the manifest's counts."""
+    found = {
+        result.key.metric.name: int(result.committed)
+        for result in metrics.query()["counters"]
+        if result.key.metric.namespace == "counts"
+    }
+
+    def by_reason(kind: str) -> dict[str, int]:
+        prefix = f"{kind}/"
+        chosen = {n.removeprefix(prefix): v for n, v in found.items() if n.startswith(prefix)}
+        return dict(sorted(chosen.items(), key=lambda item: (-item[1], item[0])))
+
+    documents = {split: found.get(f"documents/{split}", 0) for split in ("train", "eval")}
+    examples = {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")}
+    return {
+        "documents": sum(documents.values()),
+        "documents_train": documents["train"],
+        "documents_eval": documents["eval"],
+        "sentences": found.get("sentences", 0),
+        "tokens": found.get("tokens", 0),
+        "examples": examples,
+        "truncated": found.get("truncated", 0),
+        "random_next": found.get("random_next", 0),
+        "dropped": by_reason("dropped"),
+        "rejected": by_reason("rejected"),
+    }
+
+
+def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:
+    inputs = ", ".join(config.input)
+    if not counts["documents"]:
+        reasons = [
+            f"{n} {reason}"
+            for kind in ("rejected", "dropped")
+            for reason, n in counts[kind].items()
+        ]
+        found = f" (left out: {', '.join(reasons)})" if reasons else ""
+        raise InputError(
+            f"{inputs}: no usable document{found}; expected text, see --help for formats"
+        )
+    if not counts["examples"]["train"]:
+        raise InputError(
+            f"{inputs}: no training example could be made of {counts['documents']} document(s); "
+            "examples need a document of two sentences or more, or two different documents"
+        )
+
+
+def _finish(
+    config: PreprocessConfig, vocab: list[str], plan: ExamplesPlan, record: JobRecord
+) -> None:
+    output, console, counts = Path(config.output), record.console, record.counts
+    shards = {
+        split: [
+            shard_name(split, number, plan.shards(split), compression=config.compression)
+            for number in range(plan.shards(split))
+        ]
+        for split in ("train", "eval")
+    }
+    if not counts["examples"]["eval"]:
+        for name in shards.pop("eval"):
+            (output / name).unlink()
+        shards["eval"] = []
+        if config.eval_fraction > 0:
+            console.warn(
+                f"no document fell to evaluation; raise eval_fraction (now {config.eval_fraction}) "
+                "if the corpus is small"
+            )
+    if not counts["random_next"]:
+        console.warn(
+            "no example has a random second segment, so next-sentence prediction teaches nothing; "
+            "that takes at least two different documents and random_next_prob above 0"
+        )
+    write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
+    record.extra["records"] = {
+        "max_seq_length": config.max_seq_length,
+        "max_predictions_per_seq": config.max_predictions_per_seq,
+        "feature_names": config.feature_names,
+        "compression": config.compression,
+        "vocab_size": len(vocab),
+        "vocab_sha256": vocab_fingerprint(vocab),
+        "lowercase": config.lowercase,
+        "train_shards": shards["train"],
+        "eval_shards": shards["eval"],
+    }
+    record.extra["pools"] = plan.pools
+    examples, seconds = counts["examples"], record.timings["examples"]
+    total = examples["train"] + examples["eval"]
+    record.metrics = {
+        "random_next_share": round(counts["random_next"] / total, 4),
+        "truncated_share": round(counts["truncated"] / total, 4),
+        "examples_per_second": round(total / seconds, 1),
+    }
+    console.say(
+        f"{counts['documents']:,} documents, {counts['tokens']:,} tokens -> "
+        f"{examples['train']:,} training and {examples['eval']:,} evaluation examples "
+        f"in {seconds:.1f} s"
+    )
+    record.made = [
+        (str(output / shards["train"][0]), f"and {len(shards['train']) - 1} more training shards"),
+        (str(output / "vocab.txt"), "the vocabulary the records were made with"),
+    ]
+    if shards["eval"]:
+        record.made.insert(
+            1,
+            (
+                str(output / shards["eval"][0]),
+                f"and {len(shards['eval']) - 1} more evaluation shards",
+            ),
+        )
+    if counts["rejected"]:
+        rejected = sum(counts["rejected"].values())
+        record.made.append((str(rejects_path(output)), f"{rejected} rejected lines, with reasons"))
+    record.next_command = [
+        "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
+    ]  # fmt: skip
