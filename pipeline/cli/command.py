@@ -12,6 +12,7 @@ import click
 from bert_tf.config.console import Console
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, field_type
+from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.jobs.job import RunOptions
 
 _COMMON = (
@@ -44,6 +45,7 @@ def job_command(
     example: str,
     arguments: tuple[str, ...] = (),
     resumes: bool = False,
+    uses_tensorflow: bool = True,
 ) -> click.Command:
     """Builds the command that resolves its sections and runs a job on them.
 
@@ -55,6 +57,7 @@ def job_command(
         example: a command line to copy.
         arguments: fields of the sections given by position instead of by flag.
         resumes: whether the job has `--resume`.
+        uses_tensorflow: whether the job imports it, which takes seconds.
     """
 
     def invoke(
@@ -82,6 +85,8 @@ def job_command(
         options = RunOptions(
             overwrite=overwrite, resume=resume, max_rejects=max_rejects, console=Console()
         )
+        if uses_tensorflow:
+            import_tensorflow_quietly()
         manifest = importlib.import_module(job).run(*resolved, options)
         if as_json:
             click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))

@@ -5,6 +5,7 @@ import json
 import click
 
 from bert_tf.config.console import Console
+from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.jobs.job import RunOptions
 
 
@@ -19,6 +20,7 @@ def command(output: str, weights: str | None, as_json: bool) -> None:
     Example:
       bert-pipeline demo --output demo-output
     """
+    import_tensorflow_quietly()
     from pipeline.jobs.demo import run
 
     metrics = run(output, weights, RunOptions(console=Console()))

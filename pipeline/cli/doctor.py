@@ -4,6 +4,8 @@ import json
 
 import click
 
+from pipeline.cli.quiet_start import import_tensorflow_quietly
+
 
 @click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
@@ -14,6 +16,7 @@ def command(as_json: bool) -> int:
     Example:
       bert-pipeline doctor
     """
+    import_tensorflow_quietly()
     from pipeline.jobs.doctor import examine
 
     findings = examine()

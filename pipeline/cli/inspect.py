@@ -4,6 +4,8 @@ import json
 
 import click
 
+from pipeline.cli.quiet_start import import_tensorflow_quietly
+
 
 @click.command("inspect", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("path")
@@ -16,6 +18,7 @@ def command(path: str, samples: int, as_json: bool) -> None:
     Example:
       bert-pipeline inspect data
     """
+    import_tensorflow_quietly()
     from pipeline.report.artifact import describe_artifact, require_manifest
 
     if as_json:

@@ -10,6 +10,7 @@ import traceback
 import click
 
 from bert_tf.config.errors import BertPipelineError
+from pipeline.cli.quiet_start import drop_beam_import_warning
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
@@ -72,6 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    drop_beam_import_warning()
     sys.exit(_run(arguments))
 
 

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from pipeline.cli import command as cli_command
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
 
 # Names that other people's scripts depend on.
@@ -56,6 +57,7 @@ def run(monkeypatch, capsys):
 
     def run_command(arguments, outcome=None):
         job = FakeJob(outcome if outcome is not None else {"counts": {}})
+        monkeypatch.setattr(cli_command, "import_tensorflow_quietly", lambda: None)
         monkeypatch.setitem(sys.modules, "pipeline.jobs.pretraining", job)
         with pytest.raises(SystemExit) as exited:
             main(arguments)
