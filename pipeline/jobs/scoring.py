@@ -1,0 +1,109 @@
+"""`score`: tables and an exported model to the same tables with predictions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.export.exported_model import check_is_exported, read_task
+from pipeline.artifacts import fingerprint, rejects_path
+from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.runner import run_pipeline
+from pipeline.scoring.blocks import check_table
+from pipeline.scoring.columns import scoring_columns
+from pipeline.scoring.parts import join_parts
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.tables import ScoredTable, list_tables
+from pipeline.scoring.transforms import ScoreTables
+
+_SPEED = ("batch_tokens", "block_rows", "engine")
+
+
+def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Scores the tables; returns the manifest.
+
+    An interrupted job keeps its finished blocks in a folder beside the output and goes on from
+    there.
+    """
+    tables, is_folder = list_tables(config.input, config.output)
+    plan = _make_plan(config, tables)
+    for table in tables:
+        check_table(table, plan, options.console)
+
+    def body(record: JobRecord) -> None:
+        if options.overwrite:
+            shutil.rmtree(plan.parts, ignore_errors=True)
+        elif plan.parts.is_dir():
+            options.console.say(f"{plan.parts}: blocks of an interrupted run found; going on")
+        plan.parts.mkdir(parents=True, exist_ok=True)
+        with record.stage("score"), showing_progress(plan, options.console):
+            run_pipeline(
+                runner,
+                lambda pipeline: (
+                    pipeline | "ScoreTables" >> ScoreTables(plan, threads=_threads(runner))
+                ),
+                console=options.console,
+                input_bytes=0,  # TensorFlow uses all cores of one process
+            )
+        with record.stage("join"):
+            counts = join_parts(plan, rejects_path(config.output))
+        shutil.rmtree(plan.parts)
+        record.counts = {
+            "rows_in": counts.rows_in,
+            "rows_out": counts.rows_out,
+            "rows_rejected": counts.rows_in - counts.rows_out,
+            "rejected": counts.rejected,
+        }
+        record.metrics = {"rows_per_second": round(counts.rows_out / record.timings["score"], 1)}
+        record.extra = {"columns": {**plan.columns.sources, "added": plan.columns.predictions}}
+        record.made = [(table.output, f"{table.source} with predictions") for table in tables]
+        if counts.rejected:
+            rejects = rejects_path(config.output)
+            record.made.append((str(rejects), f"{sum(counts.rejected.values())} rejected rows"))
+
+    return run_job(
+        "score",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=is_folder,
+        inputs=[config.model, *(table.source for table in tables)],
+        body=body,
+        ignored_keys=_SPEED,
+        can_resume=True,
+    )
+
+
+def _make_plan(config: ScoreConfig, tables: list[ScoredTable]) -> ScoringPlan:
+    model, output = Path(config.model), Path(config.output)
+    check_is_exported(model)
+    columns = scoring_columns(config, read_task(model))
+    decides = {
+        "model": fingerprint(model)["sha256"],
+        "columns": columns.sources,
+        "predictions": columns.predictions,
+        "formats": [(table.source_format, table.output_format) for table in tables],
+    }
+    return ScoringPlan(
+        model=config.model,
+        columns=columns,
+        tables=tuple(tables),
+        parts=output.with_name(f".{output.name}.parts"),
+        identity=hashlib.sha256(json.dumps(decides).encode()).hexdigest(),
+        block_rows=config.block_rows,
+        limit=config.limit,
+        batch_tokens=config.batch_tokens,
+    )
+
+
+def _threads(runner: RunnerConfig) -> int | None:
+    """Threads of one operation where the cores are shared by worker processes."""
+    if runner.runner != "local" or runner.workers <= 1:
+        return None
+    return max(1, len(os.sched_getaffinity(0)) // runner.workers)

@@ -1,0 +1,1 @@
+"""Tables in, the same rows with a model's predictions beside them out."""

@@ -1,0 +1,214 @@
+"""Tables cut into blocks of rows: each is a file, and only a reference to it travels.
+
+A runner's shuffle may keep everything in memory, so rows must not pass through it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.delimited import TableHeader
+from bert_tf.data.rejects import Reject
+from bert_tf.data.tables import TableBlock, read_table_blocks
+from pipeline.scoring.output_rows import TSV_BREAKS
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import ScoredTable
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockReference:
+    """Where a block is found, and the SHA-256 of its content."""
+
+    table: int
+    number: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowBlock:
+    """Some rows of a table.
+
+    Attributes:
+        reference: which block this is.
+        raw_rows: the rows as they stand in the table.
+        lines: the line of each.
+        delimiter: what separates the table's cells; empty for JSON lines.
+        cells: values by column of each row; only where the output has another format.
+        texts: by name of the model's input.
+        rejects: rows that cannot be used.
+    """
+
+    reference: BlockReference
+    raw_rows: list[str]
+    lines: list[int]
+    delimiter: str
+    cells: list[dict[str, Any]] | None
+    texts: dict[str, list[str]]
+    rejects: list[Reject]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableSummary:
+    """What cutting a table has found.
+
+    Attributes:
+        blocks: number of blocks.
+        rows_in: usable and rejected rows.
+        keys: names of all columns, in the order of their first appearance.
+        header: of a delimited table.
+    """
+
+    blocks: int
+    rows_in: int
+    keys: tuple[str, ...]
+    header: TableHeader | None
+
+
+def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None:
+    """Looks at the first block of a table, so that a wrong column ends a job before it starts.
+
+    Raises:
+        InputError: the table is empty, or its header is unusable.
+        UsageError: it lacks a column, or has one that is to be added.
+    """
+    blocks = read_table_blocks(
+        table.source,
+        block_rows=plan.block_rows,
+        text_columns=tuple(plan.columns.sources.values()),
+        console=console,
+    )
+    taken = set(next(blocks).columns).intersection(plan.columns.predictions)
+    if taken:
+        raise UsageError(
+            f"{table.source}: has a column {min(taken)!r} already, which the predictions need; "
+            "rename or remove it"
+        )
+
+
+def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
+    """Writes the blocks of a table, and a summary after the last.
+
+    Raises:
+        InputError: the table is empty, or no row of it can be used.
+        UsageError: a column's name cannot stand in the output's format.
+    """
+    keys: dict[str, None] = {}
+    header: TableHeader | None = None
+    number = rows_in = 0
+    for block in read_table_blocks(
+        table.source,
+        block_rows=plan.block_rows,
+        text_columns=tuple(plan.columns.sources.values()),
+    ):
+        if plan.limit:
+            block = first_rows(block, plan.limit - rows_in)
+        block = _without_reserved_keys(table, block, set(plan.columns.predictions))
+        for row in block.rows:
+            keys.update(dict.fromkeys(row))
+        _refuse_names_beyond_tsv(table, keys)
+        yield _write_block(table, block, number, plan)
+        header = block.header
+        rows_in += block.rows_in
+        number += 1
+        if rows_in == plan.limit:
+            break
+    summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)
+    write_text_atomically(
+        plan.table_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
+    )
+
+
+def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
+    """What `cut_table` found; the table must have been cut."""
+    content = json.loads(plan.table_file(table.number).read_text(encoding="utf-8"))
+    header = content["header"]
+    return TableSummary(
+        blocks=content["blocks"],
+        rows_in=content["rows_in"],
+        keys=tuple(content["keys"]),
+        header=None
+        if header is None
+        else TableHeader(**{**header, "columns": tuple(header["columns"])}),
+    )
+
+
+def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
+    """Loads a block."""
+    path = plan.block_file(reference.table, reference.number)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    rejects = [Reject(**reject) for reject in content.pop("rejects")]
+    return RowBlock(reference=reference, rejects=rejects, **content)
+
+
+def first_rows(block: TableBlock, count: int) -> TableBlock:
+    """The first rows of a block, usable and rejected ones together."""
+    if block.rows_in <= count:
+        return block
+    lines = sorted([*block.lines, *(reject.line for reject in block.rejects)])
+    last = lines[count - 1]
+    kept = sum(line <= last for line in block.lines)
+    return dataclasses.replace(
+        block,
+        rows=block.rows[:kept],
+        raw_rows=block.raw_rows[:kept],
+        lines=block.lines[:kept],
+        rejects=[reject for reject in block.rejects if reject.line <= last],
+    )
+
+
+def _refuse_names_beyond_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
+    if table.output_format != "tsv" or table.source_format == "tsv":
+        return
+    for key in keys:
+        if TSV_BREAKS.search(key):
+            raise UsageError(
+                f"{table.source}: column {key!r} has a tab or line end in its name, which TSV "
+                "cannot hold; let --output end in .csv or .jsonl"
+            )
+
+
+def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[str]) -> TableBlock:
+    """Rejects objects of later lines that have a key which is to be added."""
+    if table.source_format != "jsonl":
+        return block
+    clashing = [index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row)]
+    if not clashing:
+        return block
+    dropped = set(clashing)
+    kept = [index for index in range(len(block.rows)) if index not in dropped]
+    rejects = [
+        Reject(table.source, block.lines[index], "has a key that the predictions need")
+        for index in clashing
+    ]
+    return dataclasses.replace(
+        block,
+        rows=[block.rows[index] for index in kept],
+        raw_rows=[block.raw_rows[index] for index in kept],
+        lines=[block.lines[index] for index in kept],
+        rejects=[*block.rejects, *rejects],
+    )
+
+
+def _write_block(
+    table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan
+) -> BlockReference:
+    needs_cells = table.source_format not in (table.output_format, "jsonl")
+    content = {
+        "raw_rows": block.raw_rows,
+        "lines": block.lines,
+        "delimiter": "" if block.header is None else block.header.delimiter,
+        "cells": block.rows if needs_cells else None,
+        "texts": {name: block.texts(column) for name, column in plan.columns.sources.items()},
+        "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
+    }
+    text = json.dumps(content)
+    write_text_atomically(plan.block_file(table.number, number), text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return BlockReference(table=table.number, number=number, sha256=digest)

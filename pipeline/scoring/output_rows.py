@@ -1,0 +1,114 @@
+"""Rows with their predictions as lines of CSV, TSV or JSON lines.
+
+A row that keeps its format is copied as it stands, so that quotes, numbers and the order of keys
+stay what they were; the predictions are appended to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bert_tf.data.delimited import TableHeader
+from bert_tf.data.tables import cell_text
+
+NOT_A_TSV_CELL = "a tab or line end cannot stand in a TSV cell"
+TSV_BREAKS = re.compile(r"[\t\n\r]")
+
+
+class UnwritableRowError(Exception):
+    """A row cannot be said in the output's format; the message is the reason."""
+
+
+def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
+    """A JSON object with keys appended, its own text untouched.
+
+    `json_line('{"a": 1.0}', {"b": None})` is `'{"a": 1.0, "b": null}'`.
+
+    Args:
+        raw: the object, without blanks around it, with at least one key.
+        predictions: what is appended.
+    """
+    added = json.dumps(dict(predictions), ensure_ascii=False)
+    return f"{raw[:-1].rstrip()}, {added[1:]}"
+
+
+def object_line(cells: Mapping[str, Any], predictions: Mapping[str, Any]) -> str:
+    """A JSON object of a row's cells and its predictions."""
+    return json.dumps({**cells, **predictions}, ensure_ascii=False)
+
+
+def extended_line(raw: str, predictions: Iterable[Any], *, delimiter: str, is_tsv: bool) -> str:
+    """A delimited row with cells appended, its own text untouched.
+
+    Raises:
+        UnwritableRowError: a cell cannot stand in TSV.
+    """
+    return delimiter.join([raw, *_delimited(predictions, delimiter=delimiter, is_tsv=is_tsv)])
+
+
+def delimited_line(cells: Iterable[Any], *, output_format: str) -> str:
+    """A new row of CSV (RFC 4180, quoted where needed) or TSV.
+
+    Raises:
+        UnwritableRowError: a cell cannot stand in TSV.
+    """
+    is_tsv = output_format == "tsv"
+    delimiter = "\t" if is_tsv else ","
+    return delimiter.join(_delimited(cells, delimiter=delimiter, is_tsv=is_tsv))
+
+
+def header_line(
+    header: TableHeader | None,
+    keys: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    source_format: str,
+    output_format: str,
+) -> str | None:
+    """The first line of an output: None for JSON lines.
+
+    Args:
+        header: of a delimited source.
+        keys: the source's columns.
+        predictions: the columns added.
+        source_format, output_format: `csv`, `tsv` or `jsonl`.
+    """
+    if output_format == "jsonl":
+        return None
+    if header is not None and source_format == output_format:
+        return extended_line(
+            header.raw, predictions, delimiter=header.delimiter, is_tsv=output_format == "tsv"
+        )
+    return delimited_line([*keys, *predictions], output_format=output_format)
+
+
+def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
+    """The values of a JSON object as cells: texts bare, numbers as they stand, the rest as JSON."""
+    written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+    if not any(isinstance(value, list | dict) for value in written.values()):
+        return [cell_text(written.get(key)) for key in keys]
+    plain = json.loads(line)
+    return [
+        json.dumps(plain[key], ensure_ascii=False)
+        if isinstance(written.get(key), list | dict)
+        else cell_text(written.get(key))
+        for key in keys
+    ]
+
+
+def _delimited(cells: Iterable[Any], *, delimiter: str, is_tsv: bool) -> list[str]:
+    texts = [cell_text(cell) for cell in cells]
+    if is_tsv:
+        if any(TSV_BREAKS.search(text) for text in texts):
+            raise UnwritableRowError(NOT_A_TSV_CELL)
+        return texts
+    return [_quoted(text, delimiter) for text in texts]
+
+
+def _quoted(text: str, delimiter: str) -> str:
+    if delimiter in text or '"' in text or "\n" in text or "\r" in text:
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,173 @@
+"""Scored blocks as files, and how they become the outputs."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import gzip
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from bert_tf.data.atomic import replacing_file, write_text_atomically
+from bert_tf.data.rejects import Reject, count_reasons, write_rejects
+from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
+from pipeline.scoring.columns import prediction_rows
+from pipeline.scoring.output_rows import (
+    UnwritableRowError,
+    cells_of_object,
+    delimited_line,
+    extended_line,
+    header_line,
+    json_line,
+    object_line,
+)
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import ScoredTable
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredBlock:
+    """A block and the model's outputs, [rows] by name."""
+
+    block: RowBlock
+    predicted: dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoringCounts:
+    """Rows of a job, and the rejected ones by reason."""
+
+    rows_in: int
+    rows_out: int
+    rejected: dict[str, int]
+
+
+def is_scored(reference: BlockReference, plan: ScoringPlan) -> bool:
+    """Whether the part of this very block, by this very model, is finished."""
+    try:
+        path = plan.done_file(reference.table, reference.number)
+        done = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    return (done["identity"], done["block"]) == (plan.identity, reference.sha256)
+
+
+def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
+    """Writes a block's rows as they will stand in the output, its rejects and, last, its counts."""
+    block = scored.block
+    table = plan.tables[block.reference.table]
+    lines, rejects = [], list(block.rejects)
+    for index, predictions in enumerate(
+        prediction_rows(plan.columns.predictions, scored.predicted)
+    ):
+        try:
+            lines.append(_part_line(table, block, index, predictions))
+        except UnwritableRowError as error:
+            rejects.append(Reject(table.source, block.lines[index], str(error)))
+    rejects.sort(key=lambda reject: reject.line)
+    place = (block.reference.table, block.reference.number)
+    write_text_atomically(plan.part_file(*place), "".join(f"{line}\n" for line in lines))
+    write_rejects(plan.rejects_file(*place), rejects)
+    done = {
+        "identity": plan.identity,
+        "block": block.reference.sha256,
+        "rows_out": len(lines),
+        "rejected": count_reasons(rejects),
+    }
+    write_text_atomically(plan.done_file(*place), json.dumps(done) + "\n")
+    plan.block_file(*place).unlink(missing_ok=True)
+    plan.progress_file(*place).unlink(missing_ok=True)
+
+
+def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
+    """Makes the outputs of the parts, each at once, and the file of all rejects."""
+    rows_in = rows_out = 0
+    rejected: collections.Counter[str] = collections.Counter()
+    with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
+        for table in plan.tables:
+            summary = read_summary(table, plan)
+            rows_in += summary.rows_in
+            done = [_read_done(plan, table, block) for block in range(summary.blocks)]
+            rows_out += sum(part["rows_out"] for part in done)
+            for part in done:
+                rejected.update(part["rejected"])
+            for block in range(summary.blocks):
+                _append_file(plan.rejects_file(table.number, block), all_rejects)
+            _join_table(table, summary, plan)
+    return ScoringCounts(rows_in=rows_in, rows_out=rows_out, rejected=dict(rejected.most_common()))
+
+
+def _part_line(table: ScoredTable, block: RowBlock, index: int, predictions: dict[str, Any]) -> str:
+    if table.source_format == "jsonl":
+        line = json_line(block.raw_rows[index], predictions)
+        if table.output_format == "tsv":  # `_join_table` makes the cells, when all keys are known
+            delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
+        return line
+    if table.source_format == table.output_format:
+        return extended_line(
+            block.raw_rows[index],
+            predictions.values(),
+            delimiter=block.delimiter,
+            is_tsv=table.output_format == "tsv",
+        )
+    assert block.cells is not None
+    cells = block.cells[index]
+    if table.output_format == "jsonl":
+        return object_line(cells, predictions)
+    return delimited_line(
+        [*cells.values(), *predictions.values()], output_format=table.output_format
+    )
+
+
+def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> None:
+    header = header_line(
+        summary.header,
+        summary.keys,
+        plan.columns.predictions,
+        source_format=table.source_format,
+        output_format=table.output_format,
+    )
+    needs_cells = table.source_format == "jsonl" != table.output_format
+    keys = [*summary.keys, *plan.columns.predictions]
+    with replacing_file(table.output) as aside, _open_output(aside, table.output) as stream:
+        if header is not None:
+            stream.write(f"{header}\n".encode())
+        for block in range(summary.blocks):
+            part = plan.part_file(table.number, block)
+            if needs_cells:
+                _append_as_cells(part, keys, table.output_format, stream)
+            else:
+                _append_file(part, stream)
+
+
+def _append_as_cells(part: Path, keys: list[str], output_format: str, stream: IO[bytes]) -> None:
+    with part.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            cells = cells_of_object(line, keys)
+            stream.write(f"{delimited_line(cells, output_format=output_format)}\n".encode())
+
+
+def _append_file(path: Path, stream: IO[bytes]) -> None:
+    with path.open("rb") as part:
+        shutil.copyfileobj(part, stream)
+
+
+@contextlib.contextmanager
+def _open_output(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """Opens a file to write; compressed, and equal for equal content, if its name ends in .gz."""
+    with path.open("wb") as plain:
+        if not name.endswith(".gz"):
+            yield plain
+            return
+        with gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
+            yield cast(IO[bytes], packed)
+
+
+def _read_done(plan: ScoringPlan, table: ScoredTable, block: int) -> dict[str, Any]:
+    return json.loads(plan.done_file(table.number, block).read_text(encoding="utf-8"))

@@ -1,0 +1,80 @@
+"""How far a scoring job is, told by the files its workers write, so that any runner shows it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bert_tf.config.console import Console
+from pipeline.scoring.plan import ScoringPlan
+
+_SECONDS = 1.0
+
+
+@contextmanager
+def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
+    """Shows rows done, rows in all and rows a second while the block runs."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        watcher = ProgressWatcher(plan)
+        while not stop.wait(_SECONDS):
+            line = watcher.line(time.monotonic())
+            if line:
+                console.progress(line)
+
+    thread = threading.Thread(target=watch, name="scoring-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+class ProgressWatcher:
+    """Counts rows by the files in a plan's folder."""
+
+    def __init__(self, plan: ScoringPlan):
+        self._plan = plan
+        self._finished: dict[str, int] = {}
+        self._tables: dict[str, int] = {}
+        self._start: tuple[float, int] | None = None
+
+    def line(self, now: float) -> str | None:
+        """What to show, None before the first row.
+
+        Args:
+            now: seconds on any clock that only goes forward.
+        """
+        running = 0
+        for path in self._plan.parts.iterdir():
+            with suppress(FileNotFoundError, ValueError):  # taken away by a worker meanwhile
+                if path.name.endswith(".done.json") and path.name not in self._finished:
+                    self._finished[path.name] = _finished_rows(path)
+                elif path.name.startswith("table-") and path.name not in self._tables:
+                    self._tables[path.name] = json.loads(path.read_text())["rows_in"]
+                elif path.name.endswith(".progress"):
+                    running += int(path.read_text())
+        done = sum(self._finished.values()) + running
+        if not done:
+            return None
+        if self._start is None:
+            self._start = (now, done)
+        seconds, rows = now - self._start[0], done - self._start[1]
+        total = (
+            f" of {sum(self._tables.values()):,}"
+            if len(self._tables) == len(self._plan.tables)
+            else ""
+        )
+        speed = f", {rows / seconds:,.1f} rows/s" if rows else ""
+        return f"scoring: {done:,}{total} rows{speed}"
+
+
+def _finished_rows(path: Path) -> int:
+    done = json.loads(path.read_text())
+    return done["rows_out"] + sum(done["rejected"].values())

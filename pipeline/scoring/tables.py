@@ -1,0 +1,73 @@
+"""Which tables are scored, where each goes, and in which format."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from pathlib import Path
+
+from bert_tf.config.errors import UsageError
+from bert_tf.data.tables import FORMATS, table_format
+from pipeline.corpus.files import match_files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoredTable:
+    """One input and its output.
+
+    Attributes:
+        number: place among the inputs, from 0.
+        source, output: the files.
+        source_format, output_format: `csv`, `tsv` or `jsonl`.
+    """
+
+    number: int
+    source: str
+    output: str
+    source_format: str
+    output_format: str
+
+
+def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTable], bool]:
+    """Expands the inputs and names their outputs.
+
+    One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
+    which every table keeps its name.
+
+    Returns:
+        The tables, sorted by path, and whether `output` is a folder.
+
+    Raises:
+        UsageError: nothing matches, a format is not known, two inputs have one name, an output
+            would replace its input.
+    """
+    sources = [file.path for file in match_files(patterns)]
+    is_folder = Path(output).is_dir() or not _is_table_name(output)
+    if len(sources) > 1 and not is_folder:
+        raise UsageError(
+            f"--output {output}: names one file, but {len(sources)} files are to be scored "
+            f"({sources[0]}, {sources[1]}, …); name a folder"
+        )
+    names = collections.Counter(Path(source).name for source in sources)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice and is_folder:
+        raise UsageError(f"two inputs are named {twice[0]}; score them one at a time")
+    tables = []
+    for number, source in enumerate(sources):
+        target = str(Path(output) / Path(source).name) if is_folder else output
+        if Path(target).resolve() == Path(source).resolve():
+            raise UsageError(f"--output {output}: would replace the input {source}; name another")
+        tables.append(
+            ScoredTable(
+                number=number,
+                source=source,
+                output=target,
+                source_format=table_format(source),
+                output_format=table_format(target),
+            )
+        )
+    return tables, is_folder
+
+
+def _is_table_name(path: str) -> bool:
+    return Path(Path(path).name.removesuffix(".gz")).suffix.lower() in FORMATS
