@@ -25,8 +25,8 @@ _CRC_MASK_DELTA = np.uint32(0xA282EAD8)
 def frame_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Encodes a batch of examples as framed TFRecords.
 
-    The features of an example are written in the order of their names, so the bytes equal those of
-    protobuf's deterministic serialisation.
+    The features of an example are written in the order of their names, so that equal examples have
+    equal bytes.
 
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
@@ -37,7 +37,8 @@ def frame_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndar
     """
     names = sorted(features, key=lambda name: name.encode("utf-8"))
     nested = {name: _nested_lengths(name, features[name]) for name in names}
-    messages = sum(_field_sizes(lengths[:, 0]) for lengths in nested.values())
+    entries = np.stack([lengths[:, 0] for lengths in nested.values()])
+    messages = _field_sizes(entries).sum(axis=0)
     offsets = offsets_of(_FRAME_HEAD + _field_sizes(messages) + _FRAME_TAIL)
     frames = np.empty(offsets[-1], np.uint8)
     at = _write_field_heads(frames, offsets[:-1] + _FRAME_HEAD, messages)
@@ -88,7 +89,10 @@ def _encoded_key(name: str) -> bytes:
 
 def _field_sizes(lengths: np.ndarray) -> np.ndarray:
     """Bytes of a tag, a length (a varint) and what follows it."""
-    return 2 + sum((lengths >= 1 << bits).astype(np.int64) for bits in (7, 14, 21, 28)) + lengths
+    sizes = 2 + lengths
+    for bits in (7, 14, 21, 28):
+        sizes += lengths >= 1 << bits
+    return sizes
 
 
 def _crc_tables() -> np.ndarray:

@@ -99,7 +99,7 @@ def segment_pairs(
         max_seq_length - 3,
         short_seq_prob,
         random_next_prob,
-        np.empty(documents.num_sentences, PAIR),
+        np.zeros(documents.num_sentences, PAIR),
     )
     return pairs.copy(), left_out
 
