@@ -40,8 +40,15 @@ class DocumentBlock:
     @property
     def num_bytes(self) -> int:
         """UTF-8 bytes of all sentences."""
-        if not len(self.sentences):
-            return 0
-        offsets = np.frombuffer(self.sentences.buffers()[1], np.int32)
-        first = self.sentences.offset
-        return int(offsets[first + len(self.sentences)] - offsets[first])
+        offsets, _ = offsets_and_data(self.sentences)
+        return int(offsets[-1] - offsets[0])
+
+
+def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The buffers of an Arrow string array without its null mask: offsets (int32 [texts + 1]) and
+    the bytes they point into (uint8), neither to be written to."""
+    if not len(texts):
+        return np.zeros(1, np.int32), np.frombuffer(b"", np.uint8)
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    return offsets[texts.offset : texts.offset + len(texts) + 1], data

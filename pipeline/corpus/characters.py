@@ -12,7 +12,7 @@ import numpy as np
 NUM_CODE_POINTS = sys.maxunicode + 1
 # Beyond these code points Unicode has private use only, and a few format characters and variation
 # selectors around U+E0000: the tables' loops leave the rest at its default.
-_ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
+ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
 # What cleaning does with a code point.
 KEEP, BLANK, REMOVE, COMPOSE = 0, 1, 2, 3
@@ -23,7 +23,7 @@ def cleaning_table() -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]: KEEP, BLANK (white space and control characters), REMOVE (the
     byte-order mark) or COMPOSE (kept, but text with it may not be in Unicode's form NFC)."""
     table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
-    for code_point in _ASSIGNED:
+    for code_point in ASSIGNED:
         character = chr(code_point)
         category = unicodedata.category(character)
         if character.isspace() or category == "Cc":
@@ -55,7 +55,7 @@ _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 def sentence_table() -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to PUNCTUATION."""
     table = np.full(NUM_CODE_POINTS, OTHER, np.uint8)
-    for code_point in _ASSIGNED:
+    for code_point in ASSIGNED:
         character = chr(code_point)
         category = unicodedata.category(character)
         if character.isupper() or category == "Lt":

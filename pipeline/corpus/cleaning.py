@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.corpus.block import offsets_and_data
 from pipeline.corpus.characters import BLANK, COMPOSE, REMOVE, cleaning_table, decode, valid_width
 
 
@@ -103,8 +104,7 @@ def _clean(data, starts, stops, table, cleaned, offsets, faults):
 
 def compose(texts: pa.Array) -> pa.Array:
     """Brings texts into Unicode's form NFC, working only on those that may not be in it."""
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    offsets, data = offsets_and_data(texts)
     may_change = np.zeros(len(texts), np.bool_)
     _find_uncomposed(data, offsets, cleaning_table(), may_change)
     if not may_change.any():

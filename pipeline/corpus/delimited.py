@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ class DelimitedReader:
         try:
             return [
                 copied[begin:end].tobytes().decode("utf-8").strip()
-                for begin, end in zip(offsets[:-1], offsets[1:], strict=True)
+                for begin, end in itertools.pairwise(offsets.tolist())
             ]
         except UnicodeDecodeError:
             raise UsageError(f"{path}: the header is not UTF-8; convert the file") from None
@@ -136,7 +137,7 @@ class DelimitedReader:
             ),
             rejects=[
                 self._reject(path, records, record, int(counts[record]))
-                for record in np.flatnonzero(is_row & ~is_sound)
+                for record in np.flatnonzero(is_row & ~is_sound).tolist()
             ],
             dropped={"blank line": records.blank_lines} if records.blank_lines else {},
         )

@@ -1,8 +1,9 @@
-"""Which files a glob names, how they are compressed, and their bytes."""
+"""Which files a glob names, their bytes before compression, and files that workers leave behind."""
 
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -112,6 +113,41 @@ class UncompressedFile:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+
+def write_shared_file(folder: str, name: str, data: bytes) -> None:
+    """Writes a file of a pipeline's results, from any worker, so that it appears whole.
+
+    Args:
+        folder: one that workers and the submitting process share.
+        name: the same whenever the same work is done again; the last one written stays.
+        data: what it holds.
+    """
+    target = FileSystems.join(folder, name)
+    aside = f"{target}.{uuid.uuid4().hex}.partial"
+    with FileSystems.create(aside, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        stream.write(data)
+    FileSystems.rename([aside], [target])
+
+
+def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
+    """Reads what workers wrote with `write_shared_file`, by name.
+
+    Raises:
+        InputError: there is no such file, and there should be.
+    """
+    (match,) = FileSystems.match([FileSystems.join(folder, pattern)])
+    paths = sorted(item.path for item in match.metadata_list)
+    if not paths and not may_be_none:
+        raise InputError(
+            f"{folder}: the workers' results have not arrived; with a cluster runner the output "
+            "has to lie on storage that all machines share"
+        )
+    contents = []
+    for path in paths:
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            contents.append(stream.read())
+    return contents
 
 
 def _first_line(error: Exception) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 import numba
 import numpy as np
 
+_QUOTE = ord('"')
 LONGEST_RECORD_BYTES = 64 << 20
 SOUND, QUOTE_NEVER_CLOSED, TEXT_AFTER_QUOTE = 0, 1, 2
 FAULTS = {QUOTE_NEVER_CLOSED: "quote never closed", TEXT_AFTER_QUOTE: "text after a closing quote"}
@@ -95,7 +96,7 @@ def _find(
             continue
         start, first_field, fault, feeds = position, fields, SOUND, 0
         while True:
-            if has_quotes and position < size and data[position] == ord('"'):
+            if has_quotes and position < size and data[position] == _QUOTE:
                 begin, position, fault, inside = _quoted(data, position, start)
                 feeds += inside
                 stop = position - 1
@@ -162,8 +163,8 @@ def _quoted(data, position, record_start):
     feeds = 0
     last = min(len(data), record_start + LONGEST_RECORD_BYTES)
     while position < last:
-        if data[position] == ord('"'):
-            if position + 1 < len(data) and data[position + 1] == ord('"'):
+        if data[position] == _QUOTE:
+            if position + 1 < len(data) and data[position + 1] == _QUOTE:
                 position += 2
                 continue
             return begin, position + 1, SOUND, feeds
@@ -196,9 +197,9 @@ def _unquote(data, starts, stops, copied, offsets):
     written = 0
     for field in range(len(starts)):
         position, stop = starts[field], stops[field]
-        was_quoted = position > 0 and data[position - 1] == ord('"')
+        was_quoted = position > 0 and data[position - 1] == _QUOTE
         while position < stop:
             copied[written] = data[position]
             written += 1
-            position += 2 if was_quoted and data[position] == ord('"') else 1
+            position += 2 if was_quoted and data[position] == _QUOTE else 1
         offsets[field + 1] = written

@@ -33,7 +33,7 @@ from pipeline.corpus.characters import (
 )
 
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
-_PERIOD = ord(".")
+_PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
 
 
 def split_sentences(
@@ -118,7 +118,7 @@ def _split(
                 break
             before = data[mark - 1] if mark > begin else 32
             is_isolated = before == 32
-            is_remark = before == ord("[") or before == ord("(")  # "[...]", "(?)"
+            is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)  # "[...]", "(?)"
             if follower == PUNCTUATION or is_remark:
                 ends = False
             elif is_wide or (is_isolated and not is_ellipsis):
@@ -204,11 +204,11 @@ def _end_of_closers(data, position, stop, table):
         kind, width = _kind(data, position, table)
         if kind in (CLOSER, QUOTE):
             position += width
-        elif data[position] == ord("["):
+        elif data[position] == _LEFT_BRACKET:
             ahead = position + 1
             while ahead < stop and 48 <= data[ahead] <= 57:
                 ahead += 1
-            if ahead == position + 1 or ahead >= stop or data[ahead] != ord("]"):
+            if ahead == position + 1 or ahead >= stop or data[ahead] != _RIGHT_BRACKET:
                 break
             position = ahead + 1
         else:

@@ -1,0 +1,146 @@
+"""What became of every document: counts by reason, and the list of what was rejected."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+
+from bert_tf.data.atomic import replacing_file
+from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.files import read_shared_files, write_shared_file
+
+_SUMMARY = "corpus-summary.json"
+_REJECTS = "corpus-rejects-{}.jsonl"
+
+# The first line and the rejects of a block, as JSON lines.
+BlockRejects = tuple[int, bytes]
+
+
+@dataclasses.dataclass
+class CorpusReport:
+    """What was read.
+
+    Attributes:
+        documents: documents kept.
+        sentences: their sentences.
+        bytes: their UTF-8 bytes.
+        dropped: documents left out on purpose, by reason.
+        rejected: lines and rows that could not be read, by reason.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    bytes: int = 0
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+    rejected: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    def counts(self) -> dict[str, Any]:
+        """The counts as a manifest holds them."""
+        return {
+            "documents": self.documents,
+            "sentences": self.sentences,
+            "dropped": dict(sorted(self.dropped.items())),
+            "rejected": dict(sorted(self.rejected.items())),
+        }
+
+
+class ReportCorpus(beam.PTransform):
+    """Writes what became of the documents of all blocks to a folder, for `read_report`.
+
+    Args:
+        folder: one that all workers and the submitting process share.
+    """
+
+    def __init__(self, folder: str):
+        super().__init__()
+        self._folder = folder
+
+    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
+        """Adds up the counts, and collects the rejects of each file."""
+        _ = (
+            blocks
+            | "TakeRejects" >> beam.FlatMap(_rejects_of_block)
+            | "GroupByFile" >> beam.GroupByKey()
+            | "WriteRejects" >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
+        )
+        return (
+            blocks
+            | "CountInBlock" >> beam.Map(_report_of_block)
+            | "AddUp" >> beam.CombineGlobally(_add_up)
+            | "WriteSummary" >> beam.Map(_write_summary, self._folder)
+        )
+
+
+def read_report(folder: str) -> CorpusReport:
+    """Reads the counts that `ReportCorpus` wrote.
+
+    Raises:
+        InputError: they are not there.
+    """
+    (text,) = read_shared_files(folder, _SUMMARY)
+    summary = json.loads(text)
+    return CorpusReport(
+        documents=summary["documents"],
+        sentences=summary["sentences"],
+        bytes=summary["bytes"],
+        dropped=Counter(summary["dropped"]),
+        rejected=Counter(summary["rejected"]),
+    )
+
+
+def write_rejects(folder: str, path: str | Path) -> int:
+    """Puts the rejects that `ReportCorpus` wrote into one file, by source and line.
+
+    Returns:
+        How many there are; without any, no file is written.
+    """
+    files = read_shared_files(folder, _REJECTS.format("*"), may_be_none=True)
+    files.sort(key=lambda lines: json.loads(lines.partition(b"\n")[0])["source"])
+    if files:
+        with replacing_file(path) as aside:
+            aside.write_bytes(b"".join(files))
+    return sum(lines.count(b"\n") for lines in files)
+
+
+def _rejects_of_block(block: DocumentBlock) -> Iterator[tuple[str, BlockRejects]]:
+    if block.rejects:
+        lines = (json.dumps(reject, ensure_ascii=False) + "\n" for reject in block.rejects)
+        yield block.source, (block.rejects[0]["line"], "".join(lines).encode("utf-8"))
+
+
+def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str) -> None:
+    name = _REJECTS.format(hashlib.sha256(source.encode()).hexdigest()[:32])
+    write_shared_file(folder, name, b"".join(lines for _, lines in sorted(rejects)))
+
+
+def _report_of_block(block: DocumentBlock) -> CorpusReport:
+    return CorpusReport(
+        documents=block.num_documents,
+        sentences=len(block.sentences),
+        bytes=block.num_bytes,
+        dropped=Counter(block.dropped),
+        rejected=Counter(reject["reason"] for reject in block.rejects),
+    )
+
+
+def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
+    total = CorpusReport()
+    for report in reports:
+        total.documents += report.documents
+        total.sentences += report.sentences
+        total.bytes += report.bytes
+        total.dropped.update(report.dropped)
+        total.rejected.update(report.rejected)
+    return total
+
+
+def _write_summary(report: CorpusReport, folder: str) -> None:
+    write_shared_file(folder, _SUMMARY, json.dumps(dataclasses.asdict(report)).encode())

@@ -1,0 +1,178 @@
+"""`vocab`: counts the words of a corpus with Beam, learns a vocabulary from them, measures it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+
+from bert_tf.config.errors import InputError
+from bert_tf.config.sections import RunnerConfig, VocabConfig
+from bert_tf.data.atomic import write_text_atomically
+from pipeline.artifacts import rejects_path
+from pipeline.corpus.files import FileInfo, match_files
+from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
+from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.runner import run_pipeline
+from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
+from pipeline.vocabulary.learner import LearnedVocabulary, learn_vocabulary
+from pipeline.vocabulary.quality import measure_fit
+
+
+def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Makes the vocabulary file and returns its manifest.
+
+    Raises:
+        UsageError: no file matches, a format or column is unknown, or the output is another's.
+        InputError: the files hold no text.
+    """
+    files = match_files(config.input)
+    return run_job(
+        "vocab",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=False,
+        inputs=[file.path for file in files],
+        body=lambda record: _make_vocabulary(config, runner, files, record),
+        ignored_keys=("block_megabytes",),
+    )
+
+
+def _make_vocabulary(
+    config: VocabConfig, runner: RunnerConfig, files: list[FileInfo], record: JobRecord
+) -> None:
+    output = Path(config.output)
+    folder = output.parent / f".{output.name}.work"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        with record.stage("count"):
+            _count_words(config, runner, files, str(folder), record)
+        report = read_report(str(folder))
+        rejects_file = rejects_path(output)
+        rejects_file.unlink(missing_ok=True)
+        if write_rejects(str(folder), rejects_file):
+            record.made.append((str(rejects_file), f"what was rejected: {_list(report.rejected)}"))
+        if report.documents == 0:
+            raise InputError(
+                f"{', '.join(config.input)}: no text found (rejected: {_list(report.rejected)}; "
+                f"dropped: {_list(report.dropped)})"
+            )
+        counted = read_counts(str(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _tell_counts(report, counted, record)
+    with record.stage("learn"):
+        learned = learn_vocabulary(
+            counted.words,
+            counted.counts,
+            vocab_size=config.vocab_size,
+            min_frequency=config.min_frequency,
+            limit_alphabet=config.limit_alphabet,
+        )
+    _tell_shortcomings(config, learned, record)
+    with record.stage("measure"):
+        _measure(learned, counted, record)
+    write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
+    record.counts["entries"] = len(learned.pieces)
+    record.counts["alphabet"] = len(learned.alphabet)
+    record.made.insert(0, (str(output), f"{len(learned.pieces):,} pieces, one a line"))
+    record.next_command = _next_command(config)
+
+
+def _count_words(
+    config: VocabConfig,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    folder: str,
+    record: JobRecord,
+) -> None:
+    input_bytes = sum(file.bytes for file in files)
+    record.console.say(f"reading {len(files):,} files, {input_bytes / 1e6:,.1f} MB")
+
+    def build(pipeline: beam.Pipeline) -> None:
+        blocks = pipeline | ReadDocuments(config, files)
+        _ = blocks | ReportCorpus(folder)
+        _ = blocks | CountWords(
+            folder,
+            lowercase=config.lowercase,
+            max_word_length=config.max_word_length,
+            held_out_fraction=config.held_out_fraction,
+        )
+
+    run_pipeline(runner, build, console=record.console, input_bytes=input_bytes)
+
+
+def _tell_counts(report: CorpusReport, counted: WordCounts, record: JobRecord) -> None:
+    words = int(counted.counts.sum())
+    held_out = int(counted.held_out_counts.sum())
+    record.counts.update(
+        report.counts(),
+        words=words + held_out + counted.too_long,
+        words_learned_from=words,
+        words_held_out=held_out,
+        words_too_long=counted.too_long,
+        distinct_words=len(counted.words),
+    )
+    record.console.say(
+        f"counted {words + held_out:,} words of {report.documents:,} documents "
+        f"({len(counted.words):,} distinct)"
+    )
+    for what, reasons in (("dropped", report.dropped), ("rejected", report.rejected)):
+        if reasons:
+            record.console.say(f"{what}: {_list(reasons)}")
+
+
+def _tell_shortcomings(config: VocabConfig, learned: LearnedVocabulary, record: JobRecord) -> None:
+    if learned.alphabet_left_out:
+        record.console.say(
+            f"{learned.alphabet_left_out:,} rare characters are not in the alphabet of "
+            f"{len(learned.alphabet):,}; words with them become [UNK] "
+            f"(vocab.limit_alphabet={config.limit_alphabet}, --vocab-size {config.vocab_size})"
+        )
+    if len(learned.pieces) < config.vocab_size:
+        record.console.warn(
+            f"the vocabulary has {len(learned.pieces):,} entries, not {config.vocab_size:,}: no "
+            f"pair of pieces is left that was seen {config.min_frequency} times; give more text, a "
+            "smaller --vocab-size or a smaller --min-frequency"
+        )
+
+
+def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord) -> None:
+    """Measures the vocabulary on the words of held-out documents and on those it is made from."""
+    for name, words, counts in (
+        ("held_out", counted.held_out_words, counted.held_out_counts),
+        ("corpus", counted.words, counted.counts),
+    ):
+        fit = measure_fit(learned.pieces, words, counts)
+        if fit is None:
+            record.console.say("no document was held out to measure the vocabulary on")
+            continue
+        for key, value in dataclasses.asdict(fit).items():
+            record.metrics[f"{name}_{key}"] = round(value, 6)
+        if name == "held_out":
+            record.console.say(
+                f"on {fit.words:,} words of held-out documents: {fit.pieces_per_word:.3f} pieces a "
+                f"word, {fit.unknown_share:.2%} [UNK], {fit.whole_word_share:.1%} whole words"
+            )
+
+
+def _next_command(config: VocabConfig) -> list[str]:
+    command = ["bert-pipeline", "preprocess"]
+    for pattern in config.input:
+        command += ["--input", pattern]
+    if config.text_column != "text":
+        command += ["--text-column", config.text_column]
+    command += ["--vocab", config.output]
+    if not config.lowercase:
+        command.append("--cased")
+    return [*command, "--output", str(Path(config.output).with_name("pretraining-data"))]
+
+
+def _list(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"

@@ -1,0 +1,204 @@
+"""Counts words over a whole corpus: within each bundle first, so that little is shuffled."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+import numba
+import numpy as np
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.windowed_value import WindowedValue
+
+from pipeline.corpus.block import DocumentBlock, offsets_and_data
+from pipeline.corpus.files import read_shared_files, write_shared_file
+from pipeline.corpus.identity import document_hashes
+from pipeline.vocabulary.word_counter import WordCounter
+
+NUM_PARTITIONS = 16
+# A bundle's counter is emptied at this many distinct words: at about 100 bytes each it stays below
+# half a gigabyte. Nothing is pruned, so counts are exact whatever the corpus' size; distinct words
+# grow with about the square root of the text, so what is shuffled stays a percent or two of it.
+MOST_WORDS_IN_MEMORY = 4_000_000
+_LEARNING, _HELD_OUT = "learning", "held-out"
+_COUNTS = "word-counts-{}-{}.arrow"
+_TOO_LONG = "words-too-long.txt"
+
+# Which documents the words are from and the partition; Arrow stream of words and counts.
+Key = tuple[str, int]
+
+
+class CountWords(beam.PTransform):
+    """Counts the words of all blocks and writes the counts to a folder, for `read_counts`.
+
+    Args:
+        folder: one that all workers and the submitting process share.
+        lowercase: which tokenizer's words to count.
+        max_word_length: characters; longer words are only numbered.
+        held_out_fraction: share of documents, chosen by the hash of their text, whose words are
+            counted apart.
+    """
+
+    def __init__(
+        self, folder: str, *, lowercase: bool, max_word_length: int, held_out_fraction: float
+    ):
+        super().__init__()
+        self._folder = folder
+        self._count = _CountInBundle(lowercase, max_word_length, held_out_fraction)
+
+    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
+        """Counts in each bundle, then adds up each partition of the words."""
+        counted = blocks | "CountInBundle" >> beam.ParDo(self._count).with_outputs(
+            _TOO_LONG, main="counts"
+        )
+        _ = (
+            counted[_TOO_LONG]
+            | "AddUpTooLong" >> beam.CombineGlobally(sum)
+            | "WriteTooLong" >> beam.Map(_write_too_long, self._folder)
+        )
+        return (
+            counted["counts"]
+            | "GroupByPartition" >> beam.GroupByKey()
+            | "AddUpPartition" >> beam.MapTuple(functools.partial(_add_up_partition, folder=self._folder))
+        )
+
+
+class _CountInBundle(beam.DoFn):
+    def __init__(self, lowercase: bool, max_word_length: int, held_out_fraction: float):
+        super().__init__()
+        self._lowercase = lowercase
+        self._max_word_length = max_word_length
+        self._held_out_fraction = held_out_fraction
+
+    def start_bundle(self) -> None:
+        self._counters = {kind: self._new_counter() for kind in (_LEARNING, _HELD_OUT)}
+
+    def process(
+        self, block: DocumentBlock
+    ) -> Iterator[tuple[Key, bytes] | beam.pvalue.TaggedOutput]:
+        is_held_out = held_out_documents(block, self._held_out_fraction)
+        in_sentence = np.repeat(is_held_out, np.diff(block.document_offsets))
+        for kind, mask in ((_LEARNING, ~in_sentence), (_HELD_OUT, in_sentence)):
+            if mask.any():
+                sentences = (
+                    block.sentences if mask.all() else block.sentences.filter(pa.array(mask))
+                )
+                self._counters[kind].count(sentences)
+                if len(self._counters[kind]) > MOST_WORDS_IN_MEMORY:
+                    yield from self._empty(kind)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        window = GlobalWindow()
+        for kind in (_LEARNING, _HELD_OUT):
+            for element in self._empty(kind):
+                if isinstance(element, beam.pvalue.TaggedOutput):
+                    value = WindowedValue(element.value, window.max_timestamp(), (window,))
+                    yield beam.pvalue.TaggedOutput(element.tag, value)
+                else:
+                    yield WindowedValue(element, window.max_timestamp(), (window,))
+
+    def _new_counter(self) -> WordCounter:
+        return WordCounter(lowercase=self._lowercase, max_word_length=self._max_word_length)
+
+    def _empty(self, kind: str) -> Iterator[tuple[Key, bytes] | beam.pvalue.TaggedOutput]:
+        counter = self._counters[kind]
+        if counter.too_long:
+            yield beam.pvalue.TaggedOutput(_TOO_LONG, counter.too_long)
+        words, counts = counter.words()
+        partitions = word_partitions(words)
+        for partition in range(NUM_PARTITIONS):
+            mask = pa.array(partitions == partition)
+            part = words.filter(mask)
+            if len(part):
+                yield (kind, partition), _to_bytes(part, counts[mask.to_numpy(False)])
+        self._counters[kind] = self._new_counter()
+
+
+@dataclasses.dataclass(frozen=True)
+class WordCounts:
+    """What `CountWords` counted.
+
+    Attributes:
+        words: string, distinct words to learn from.
+        counts: int64, how often each was seen.
+        held_out_words: string, distinct words of the held-out documents.
+        held_out_counts: int64.
+        too_long: words that were longer than allowed, of all documents.
+    """
+
+    words: pa.Array
+    counts: np.ndarray
+    held_out_words: pa.Array
+    held_out_counts: np.ndarray
+    too_long: int
+
+
+def read_counts(folder: str) -> WordCounts:
+    """Reads what `CountWords` wrote."""
+    too_long = read_shared_files(folder, _TOO_LONG, may_be_none=True)
+    return WordCounts(
+        *_read_kind(folder, _LEARNING),
+        *_read_kind(folder, _HELD_OUT),
+        too_long=int(too_long[0]) if too_long else 0,
+    )
+
+
+def _read_kind(folder: str, kind: str) -> tuple[pa.Array, np.ndarray]:
+    files = read_shared_files(folder, _COUNTS.format(kind, "*"), may_be_none=True)
+    if not files:
+        return pa.array([], pa.string()), np.zeros(0, np.int64)
+    words, counts = zip(*(_from_bytes(data) for data in files), strict=True)
+    return pa.concat_arrays(words), np.concatenate(counts)
+
+
+def held_out_documents(block: DocumentBlock, fraction: float) -> np.ndarray:
+    """bool [documents]: which documents are kept for measuring, by the hash of their text."""
+    return document_hashes(block) < np.uint64(min(int(fraction * 2**64), 2**64 - 1))
+
+
+def word_partitions(words: pa.Array) -> np.ndarray:
+    """int64 [words]: the partition of each word, by a hash of its bytes."""
+    offsets, data = offsets_and_data(words)
+    partitions = np.empty(len(words), np.int64)
+    _fill_partitions(data, offsets, NUM_PARTITIONS, partitions)
+    return partitions
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_partitions(data, offsets, num_partitions, partitions):
+    for word in range(len(partitions)):
+        value = np.uint64(0xCBF29CE484222325)
+        for position in range(offsets[word], offsets[word + 1]):
+            value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
+        partitions[word] = (value >> np.uint64(40)) % np.uint64(num_partitions)
+
+
+def _add_up_partition(key: Key, parts: Iterable[bytes], *, folder: str) -> None:
+    kind, partition = key
+    # Neither limits nor rules matter for adding up what was counted.
+    counter = WordCounter(lowercase=False, max_word_length=1)
+    for part in parts:
+        counter.add(*_from_bytes(part))
+    name = _COUNTS.format(kind, f"{partition:05d}")
+    write_shared_file(folder, name, _to_bytes(*counter.words()))
+
+
+def _write_too_long(count: int, folder: str) -> None:
+    write_shared_file(folder, _TOO_LONG, str(count).encode())
+
+
+def _to_bytes(words: pa.Array, counts: np.ndarray) -> bytes:
+    batch = pa.record_batch({"word": words, "count": counts})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def _from_bytes(data: bytes) -> tuple[pa.Array, np.ndarray]:
+    with pa.ipc.open_stream(data) as stream:
+        batch = stream.read_next_batch()
+    return batch.column("word"), batch.column("count").to_numpy()

@@ -1,0 +1,325 @@
+"""Merges the most frequent pair of symbols, again and again, over words as arrays of symbols."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+_LOW = (1 << 32) - 1
+_PAIRS, _NODES, _TOUCHED, _HEAP = range(4)  # places in `_Pairs.sizes`
+
+
+class _Pairs(NamedTuple):
+    """The pairs of neighbouring symbols; a pair has a number and a place in each array.
+
+    Attributes:
+        sizes: int64 [4]: pairs, nodes, touched pairs, and heap entries there are.
+        buckets: int32, the last pair of each hash bucket, -1 for none.
+        next_in_bucket: int32, the pair before it in the same bucket.
+        keys: int64, left symbol << 32 | right symbol.
+        totals: int64, how often the pair stands in the text.
+        steps: int32, the step in which the pair was last touched.
+        heads: int32, the first node of the chain of words the pair may be in, -1 for none.
+        node_words: int32, the word of a node.
+        next_nodes: int32, the node behind it.
+        touched: int32, the pairs that got more in this step.
+        heap_totals: int64, a heap with the highest total on top,
+        heap_pairs: int32, of equal totals the pair with the lowest key.
+    """
+
+    sizes: np.ndarray
+    buckets: np.ndarray
+    next_in_bucket: np.ndarray
+    keys: np.ndarray
+    totals: np.ndarray
+    steps: np.ndarray
+    heads: np.ndarray
+    node_words: np.ndarray
+    next_nodes: np.ndarray
+    touched: np.ndarray
+    heap_totals: np.ndarray
+    heap_pairs: np.ndarray
+
+
+class _Spellings(NamedTuple):
+    """What each symbol spells, as single symbols.
+
+    Attributes:
+        letters: int32, the spellings one after the other.
+        bounds: int64 [symbols + 1], where each begins.
+        slots: int32, an open-addressing hash table of symbols by spelling, -1 where free.
+    """
+
+    letters: np.ndarray
+    bounds: np.ndarray
+    slots: np.ndarray
+
+
+def merge_pairs(
+    symbols: np.ndarray,
+    bounds: np.ndarray,
+    counts: np.ndarray,
+    *,
+    num_singles: int,
+    most_symbols: int,
+    min_frequency: int,
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Byte pair encoding (Sennrich et al. 2016) with pair counts kept up to date.
+
+    The pair with the highest count is merged, of equal ones the pair with the smaller left symbol,
+    then the smaller right one. A merge that spells a symbol which exists already (`ab` + `c` after
+    `a` + `bc`) gives that symbol.
+
+    Args:
+        symbols: int32, the words' symbols below `num_singles`, one word after the other; this
+            array is worked in.
+        bounds: int64 [words + 1], where words begin in `symbols`.
+        counts: int64 [words], how often each word was seen.
+        num_singles: symbols to begin with.
+        most_symbols: symbols to end with.
+        min_frequency: pairs with a lower count are not merged (at least 1).
+
+    Returns:
+        Left and right symbol of each new one, which is numbered from `num_singles` on (int32
+        [merges] each), and whether pairs ran out before `most_symbols` were made.
+    """
+    merges = max(most_symbols - num_singles, 0)
+    left = np.empty(merges, np.int32)
+    right = np.empty(merges, np.int32)
+    made = _merge(
+        symbols,
+        bounds,
+        np.diff(bounds),
+        counts,
+        _room_for_pairs(len(symbols)),
+        _room_for_spellings(num_singles, merges, int(np.diff(bounds).max(initial=1))),
+        min_frequency,
+        left,
+        right,
+    )
+    return left[:made], right[:made], made < merges
+
+
+def _room_for_pairs(num_symbols: int) -> _Pairs:
+    """Room for every pair that can come up: one for each symbol of the text, and two for each time
+    that two symbols become one, which is at most once a symbol. Memory is taken as it is used."""
+    room = 3 * num_symbols + 1
+    return _Pairs(
+        sizes=np.zeros(4, np.int64),
+        buckets=np.full(_power_of_two(num_symbols // 4 + 1024), -1, np.int32),
+        next_in_bucket=np.empty(room, np.int32),
+        keys=np.empty(room, np.int64),
+        totals=np.empty(room, np.int64),
+        steps=np.empty(room, np.int32),
+        heads=np.empty(room, np.int32),
+        node_words=np.empty(room, np.int32),
+        next_nodes=np.empty(room, np.int32),
+        touched=np.empty(room, np.int32),
+        heap_totals=np.empty(room, np.int64),
+        heap_pairs=np.empty(room, np.int32),
+    )
+
+
+def _room_for_spellings(num_singles: int, merges: int, longest: int) -> _Spellings:
+    """The single symbols' spellings, and room for those of all merges and one more."""
+    letters = np.empty(num_singles + (merges + 1) * longest, np.int32)
+    letters[:num_singles] = np.arange(num_singles)
+    bounds = np.zeros(num_singles + merges + 2, np.int64)
+    bounds[: num_singles + 1] = np.arange(num_singles + 1)
+    slots = np.full(_power_of_two(4 * (num_singles + merges) + 16), -1, np.int32)
+    spellings = _Spellings(letters, bounds, slots)
+    for single in range(num_singles):
+        slots[_slot_of_spelling(spellings, single, single + 1)] = single
+    return spellings
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+@numba.njit(cache=True)
+def _slot_of_spelling(spellings, begin, end):
+    """Where the symbol spelt `letters[begin:end]` stands in the hash table, or a free place."""
+    letters, bounds, slots = spellings.letters, spellings.bounds, spellings.slots
+    mask = len(slots) - 1
+    value = np.uint64(0xCBF29CE484222325)
+    for place in range(begin, end):
+        value = (value ^ np.uint64(letters[place])) * np.uint64(0x100000001B3)
+    slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
+    while slots[slot] >= 0:
+        start = bounds[slots[slot]]
+        if bounds[slots[slot] + 1] - start == end - begin:
+            place = 0
+            while place < end - begin and letters[start + place] == letters[begin + place]:
+                place += 1
+            if place == end - begin:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@numba.njit(cache=True, nogil=True)
+def _merge(symbols, bounds, lengths, counts, pairs, spellings, min_frequency, left, right):
+    """Counts all pairs, then merges; how many symbols were made."""
+    for word in range(len(counts)):
+        for place in range(bounds[word], bounds[word + 1] - 1):
+            _change(pairs, symbols[place], symbols[place + 1], word, counts[word], 0)
+    made = 0
+    num_singles = len(spellings.bounds) - 2 - len(left)
+    step = 0
+    while made < len(left):
+        for index in range(pairs.sizes[_TOUCHED]):
+            _push(pairs, pairs.touched[index])
+        pairs.sizes[_TOUCHED] = 0
+        best = _pop_best(pairs, min_frequency)
+        if best < 0:
+            break
+        step += 1
+        first, second = pairs.keys[best] >> 32, pairs.keys[best] & _LOW
+        new = _symbol_of(spellings, first, second, num_singles + made)
+        if new == num_singles + made:
+            left[made], right[made] = first, second
+            made += 1
+        node = pairs.heads[best]
+        pairs.heads[best] = -1
+        while node >= 0:
+            word = pairs.node_words[node]
+            node = pairs.next_nodes[node]
+            lengths[word] = _merge_in_word(
+                symbols, bounds[word], lengths[word], pairs, first, second, new, word, counts, step
+            )
+        pairs.totals[best] = 0
+    return made
+
+
+@numba.njit(cache=True)
+def _merge_in_word(symbols, begin, length, pairs, first, second, new, word, counts, step):
+    """Makes one symbol of a pair wherever it stands in a word; the new length."""
+    place = begin
+    while place + 1 < begin + length:
+        if symbols[place] == first and symbols[place + 1] == second:
+            if place > begin:
+                _change(pairs, symbols[place - 1], first, word, -counts[word], step)
+                _change(pairs, symbols[place - 1], new, word, counts[word], step)
+            if place + 2 < begin + length:
+                _change(pairs, second, symbols[place + 2], word, -counts[word], step)
+                _change(pairs, new, symbols[place + 2], word, counts[word], step)
+            symbols[place] = new
+            length -= 1
+            for following in range(place + 1, begin + length):
+                symbols[following] = symbols[following + 1]
+        place += 1
+    return length
+
+
+@numba.njit(cache=True)
+def _change(pairs, first, second, word, amount, step):
+    """Adds to a pair's total; if that is more than nothing, the word joins the pair's chain."""
+    key = np.int64(first) << 32 | np.int64(second)
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    bucket = np.int64(mixed >> np.uint64(32)) & (len(pairs.buckets) - 1)
+    pair = np.int64(pairs.buckets[bucket])
+    while pair >= 0 and pairs.keys[pair] != key:
+        pair = np.int64(pairs.next_in_bucket[pair])
+    if pair < 0:
+        pair = pairs.sizes[_PAIRS]
+        pairs.sizes[_PAIRS] += 1
+        pairs.next_in_bucket[pair] = pairs.buckets[bucket]
+        pairs.buckets[bucket] = pair
+        pairs.keys[pair] = key
+        pairs.totals[pair] = 0
+        pairs.heads[pair] = pairs.steps[pair] = -1
+    pairs.totals[pair] += amount
+    if amount <= 0:
+        return
+    head = pairs.heads[pair]
+    if head < 0 or pairs.node_words[head] != word:
+        node = pairs.sizes[_NODES]
+        pairs.sizes[_NODES] += 1
+        pairs.node_words[node] = word
+        pairs.next_nodes[node] = head
+        pairs.heads[pair] = node
+    if pairs.steps[pair] != step:
+        pairs.steps[pair] = step
+        pairs.touched[pairs.sizes[_TOUCHED]] = pair
+        pairs.sizes[_TOUCHED] += 1
+
+
+@numba.njit(cache=True)
+def _symbol_of(spellings, first, second, next_symbol):
+    """The symbol that spells what two symbols spell together: an old one or the next."""
+    letters, bounds = spellings.letters, spellings.bounds
+    begin = end = bounds[next_symbol]
+    for part in (first, second):
+        for place in range(bounds[part], bounds[part + 1]):
+            letters[end] = letters[place]
+            end += 1
+    slot = _slot_of_spelling(spellings, begin, end)
+    if spellings.slots[slot] < 0:
+        spellings.slots[slot] = next_symbol
+        bounds[next_symbol + 1] = end
+    return np.int64(spellings.slots[slot])
+
+
+@numba.njit(cache=True)
+def _pop_best(pairs, min_frequency):
+    """Takes the pair with the highest total off the heap; -1 if none is frequent enough.
+
+    An entry whose total is outdated goes back with the pair's present total.
+    """
+    while pairs.sizes[_HEAP] > 0:
+        total, pair = pairs.heap_totals[0], np.int64(pairs.heap_pairs[0])
+        _drop_top(pairs)
+        if total < min_frequency:
+            return np.int64(-1)
+        if pairs.totals[pair] == total:
+            return pair
+        if pairs.totals[pair] >= min_frequency:
+            _push(pairs, pair)
+    return np.int64(-1)
+
+
+@numba.njit(cache=True)
+def _comes_first(pairs, total, pair, other_total, other_pair):
+    return total > other_total or (
+        total == other_total and pairs.keys[pair] < pairs.keys[other_pair]
+    )
+
+
+@numba.njit(cache=True)
+def _push(pairs, pair):
+    """Puts a pair with its present total on the heap."""
+    total = pairs.totals[pair]
+    place = pairs.sizes[_HEAP]
+    pairs.sizes[_HEAP] += 1
+    while place > 0:
+        parent = (place - 1) >> 1
+        parent_total, parent_pair = pairs.heap_totals[parent], pairs.heap_pairs[parent]
+        if not _comes_first(pairs, total, pair, parent_total, parent_pair):
+            break
+        pairs.heap_totals[place], pairs.heap_pairs[place] = parent_total, parent_pair
+        place = parent
+    pairs.heap_totals[place], pairs.heap_pairs[place] = total, pair
+
+
+@numba.njit(cache=True)
+def _drop_top(pairs):
+    """Takes the first entry off the heap."""
+    totals, entries = pairs.heap_totals, pairs.heap_pairs
+    pairs.sizes[_HEAP] -= 1
+    size = pairs.sizes[_HEAP]
+    total, pair = totals[size], entries[size]
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and _comes_first(
+            pairs, totals[child + 1], entries[child + 1], totals[child], entries[child]
+        ):
+            child += 1
+        if not _comes_first(pairs, totals[child], entries[child], total, pair):
+            break
+        totals[place], entries[place] = totals[child], entries[child]
+        place = child
+    totals[place], entries[place] = total, pair

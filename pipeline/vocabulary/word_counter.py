@@ -1,0 +1,156 @@
+"""Counts the distinct words of a corpus, exactly, a block of sentences at a time."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from pipeline.corpus.assemble import gather
+from pipeline.corpus.block import offsets_and_data
+from pipeline.vocabulary.word_splitter import WordSplitter
+
+
+class WordCounter:
+    """Counts of distinct words, in memory of about 100 bytes each.
+
+    Args:
+        lowercase: which tokenizer's words to count (see `normalisation`).
+        max_word_length: characters; longer words are not kept.
+    """
+
+    def __init__(self, *, lowercase: bool, max_word_length: int):
+        self._splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
+        self._size = 0
+        self._slots = np.full(1 << 12, -1, np.int32)
+        self._hashes = np.empty(1 << 11, np.uint64)
+        self._bounds = np.zeros((1 << 11) + 1, np.int64)
+        self._counts = np.empty(1 << 11, np.int64)
+        self._letters = np.empty(1 << 15, np.uint8)
+
+    def __len__(self) -> int:
+        """Distinct words."""
+        return self._size
+
+    @property
+    def too_long(self) -> int:
+        """Words seen that were longer than `max_word_length`."""
+        return self._splitter.too_long
+
+    def count(self, sentences: pa.Array) -> None:
+        """Counts the words of some sentences."""
+        for letters, bounds in self._splitter.split(sentences):
+            self._add(letters, bounds, np.ones(len(bounds) - 1, np.int64))
+
+    def add(self, words: pa.Array, counts: np.ndarray) -> None:
+        """Adds words that were counted elsewhere, as they are.
+
+        Args:
+            words: string [n].
+            counts: int64 [n].
+        """
+        bounds, letters = offsets_and_data(words)
+        self._add(letters, bounds.astype(np.int64), counts)
+
+    def words(self) -> tuple[pa.Array, np.ndarray]:
+        """The distinct words in the order of their first appearance, and their counts (int64)."""
+        bounds = self._bounds[: self._size + 1]
+        return gather(self._letters, bounds[:-1], bounds[1:]), self._counts[: self._size].copy()
+
+    def _add(self, letters: np.ndarray, bounds: np.ndarray, counts: np.ndarray) -> None:
+        done = 0
+        while done < len(counts):
+            done, self._size = _insert(
+                letters,
+                bounds,
+                counts,
+                done,
+                self._slots,
+                self._hashes,
+                self._bounds,
+                self._counts,
+                self._letters,
+                self._size,
+            )
+            if done < len(counts):
+                self._grow(int(bounds[done + 1] - bounds[done]))
+
+    def _grow(self, next_word: int) -> None:
+        """Doubles what is full."""
+        if self._size == len(self._hashes):
+            self._hashes = _grown(self._hashes, 2 * self._size)
+            self._counts = _grown(self._counts, 2 * self._size)
+            self._bounds = _grown(self._bounds, 2 * self._size + 1)
+            self._slots = np.full(2 * len(self._slots), -1, np.int32)
+            _fill_slots(self._slots, self._hashes[: self._size])
+        used = int(self._bounds[self._size])
+        if used + next_word > len(self._letters):
+            self._letters = _grown(self._letters, 2 * len(self._letters) + next_word)
+
+
+def _grown(array: np.ndarray, size: int) -> np.ndarray:
+    grown = np.empty(size, array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_slots(slots, hashes):
+    mask = len(slots) - 1
+    for word in range(len(hashes)):
+        slot = np.int64(hashes[word] & np.uint64(mask))
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = word
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(
+    new_letters,
+    new_bounds,
+    new_counts,
+    new_word,
+    slots,
+    hashes,
+    bounds,
+    counts,
+    letters,
+    size,
+):
+    """Adds words from a place on while there is room for another; where it stopped, and how many
+    distinct words there are now. All in one function: calls with many arrays cost too much here."""
+    mask = len(slots) - 1
+    while new_word < len(new_counts):
+        begin, end = new_bounds[new_word], new_bounds[new_word + 1]
+        used = bounds[size]
+        if size == len(hashes) or used + end - begin > len(letters):
+            break
+        value = np.uint64(0xCBF29CE484222325)
+        for position in range(begin, end):
+            value = (value ^ np.uint64(new_letters[position])) * np.uint64(0x100000001B3)
+        value ^= value >> np.uint64(29)
+        slot = np.int64(value & np.uint64(mask))
+        while slots[slot] >= 0:
+            word = slots[slot]
+            start = bounds[word]
+            if hashes[word] == value and bounds[word + 1] - start == end - begin:
+                position = 0
+                while position < end - begin:
+                    if letters[start + position] != new_letters[begin + position]:
+                        break
+                    position += 1
+                if position == end - begin:
+                    break
+            slot = (slot + 1) & mask
+        if slots[slot] >= 0:
+            counts[slots[slot]] += new_counts[new_word]
+        else:
+            for position in range(end - begin):
+                letters[used + position] = new_letters[begin + position]
+            slots[slot] = size
+            hashes[size] = value
+            counts[size] = new_counts[new_word]
+            size += 1
+            bounds[size] = used + end - begin
+        new_word += 1
+    return new_word, size
