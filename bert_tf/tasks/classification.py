@@ -167,7 +167,9 @@ class ClassificationTask:
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
         """The encoder with a linear layer on its pooled output."""
-        return BertClassifier(config, num_labels=len(self.labels), dtype=policy)
+        return BertClassifier(
+            config, num_labels=len(self.labels), dtype=policy, name="classification"
+        )
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None

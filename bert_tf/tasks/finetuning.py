@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
@@ -32,7 +33,7 @@ from bert_tf.weights.model_directory import (
 )
 
 EVALUATION_TOKENS = 4096
-_LENGTH_MULTIPLE = 16
+_LENGTH_MULTIPLE = 8
 _LENGTHS_UNDER_XLA = 4
 
 
@@ -81,24 +82,11 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
         model = task.build_model(_with_dropout(init.config, config), policy=numerics.policy)
         model.build_weights()
         fresh = load_weights(model, init)
-        optimizer = make_optimizer(config)
     if fresh:
         console.say(f"new weights: {', '.join(fresh)}")
-
-    replicas = strategy.num_replicas_in_sync
-    inputs = FinetuningInputs(
-        train,
-        batch_size=config.batch_size,
-        row_multiple=replicas * config.gradient_accumulation_steps,
-        length_multiple=_length_multiple(numerics, task.max_seq_length),
-        max_seq_length=task.max_seq_length,
-        pad_id=tokenizer.pad_id,
-        seed=config.seed,
-    )
-    total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
-    keeper = _BestModel(config, task=task, model=model, init=init, writes=is_chief(strategy))
+    evaluator = None
     if evaluation is not None:
-        keeper.evaluator = Evaluator(
+        evaluator = Evaluator(
             task,
             model,
             evaluation,
@@ -107,7 +95,50 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
             max_rows=config.eval_batch_size,
             console=console,
         )
-    loop = TrainingLoop(
+    keeper = _BestModel(config, task, model, init, evaluator=evaluator, writes=is_chief(strategy))
+    inputs = FinetuningInputs(
+        train,
+        batch_size=config.batch_size,
+        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
+        length_multiple=_length_multiple(numerics, task.max_seq_length),
+        max_seq_length=task.max_seq_length,
+        pad_id=tokenizer.pad_id,
+        seed=config.seed,
+    )
+    training = _training_loop(
+        config,
+        model=model,
+        task=task,
+        inputs=inputs,
+        strategy=strategy,
+        numerics=numerics,
+        keeper=keeper,
+        console=console,
+    ).run()
+    return FinetuningResult(
+        task=task,
+        train=train,
+        evaluation=evaluation,
+        training=training,
+        best=training.notes["best"],
+    )
+
+
+def _training_loop(
+    config: FinetuneConfig,
+    *,
+    model: Any,
+    task: Task,
+    inputs: FinetuningInputs,
+    strategy: tf.distribute.Strategy,
+    numerics: Numerics,
+    keeper: _BestModel,
+    console: Console,
+) -> TrainingLoop:
+    total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
+    with strategy.scope():
+        optimizer = make_optimizer(config)
+    return TrainingLoop(
         model=model,
         loss=FinetuningLoss(task),
         optimizer=optimizer,
@@ -126,14 +157,6 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
         use_xla=numerics.use_xla,
         scale_loss=numerics.scale_loss,
     )
-    training = loop.run()
-    return FinetuningResult(
-        task=task,
-        train=train,
-        evaluation=evaluation,
-        training=training,
-        best=training.notes["best"],
-    )
 
 
 class _BestModel:
@@ -143,22 +166,29 @@ class _BestModel:
     """
 
     def __init__(
-        self, config: FinetuneConfig, *, task: Task, model: Any, init: ModelDirectory, writes: bool
+        self,
+        config: FinetuneConfig,
+        task: Task,
+        model: Any,
+        init: ModelDirectory,
+        *,
+        evaluator: Evaluator | None,
+        writes: bool,
     ):
         self._run = Path(config.output)
         self._task = task
         self._model = model
         self._init = init
+        self._evaluator = evaluator
         self._writes = writes
-        self.evaluator: Evaluator | None = None
 
     def evaluate(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
-        if self.evaluator is None:
+        if self._evaluator is None:
             notes["best"] = {"step": step}
             self._keep()
             return {}
-        loss, results = self.evaluator.run()
+        loss, results = self._evaluator.run()
         line = {"loss": loss, **results.metrics}
         if "best" not in notes or self._rank(line) > self._rank(notes["best"]):
             notes["best"] = {"step": step, **line}

@@ -151,7 +151,7 @@ class QuestionAnsweringTask:
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:
         """The encoder with a start and an end score for every piece."""
-        return BertQuestionAnswerer(config, dtype=policy)
+        return BertQuestionAnswerer(config, dtype=policy, name="question_answering")
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None

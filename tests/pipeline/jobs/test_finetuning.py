@@ -1,0 +1,166 @@
+"""The jobs `finetune` and `evaluate`: what they write, count, and go on from."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.jobs import evaluation, finetuning
+from pipeline.jobs.job import RunOptions
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
+ROWS = "text,label\n" + "".join(
+    f"{colour} {word} film,{word}\n"
+    for colour in ("red", "blue", "film")
+    for word in ("good", "bad")
+)
+
+
+class CrashingConsole(Console):
+    """Fails like a power cut once the loop has made six updates."""
+
+    def progress(self, line: str) -> None:
+        if line.startswith("step 6/"):
+            raise MemoryError
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A model directory `init`, `train.csv` with two bad rows, `eval.jsonl` with one."""
+    place = tmp_path_factory.mktemp("finetuning")
+    keras.utils.set_random_seed(5)
+    encoder = BertEncoder(
+        BertConfig(
+            vocab_size=len(VOCAB),
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=16,
+            initializer_range=0.1,
+        )
+    )
+    encoder.build_weights()
+    write_model_directory(place / "init", encoder, vocab=VOCAB, lowercase=True, task=None)
+    (place / "train.csv").write_text(ROWS + "too,many,cells\n,good\n")
+    (place / "eval.jsonl").write_text(
+        '{"text": "red film", "label": "bad"}\n{"text": "good", "label": "good"}\nbroken\n'
+    )
+    return place
+
+
+def make_config(place, output):
+    return build_section(
+        FinetuneConfig,
+        {
+            "task": "classification",
+            "train": str(place / "train.csv"),
+            "eval": str(place / "eval.jsonl"),
+            "init": str(place / "init"),
+            "output": str(place / output),
+            "precision": "float32",
+            "epochs": 5,
+            "batch_size": 4,
+            "max_seq_length": 16,
+            "learning_rate": 1e-3,
+            "log_every": 1,
+            "checkpoint_every": 4,
+            "checkpoint_minutes": 0,
+        },
+    )
+
+
+def quietly():
+    return RunOptions(console=Console(io.StringIO()))
+
+
+@pytest.fixture(scope="module")
+def finished(place):
+    config = make_config(place, "run")
+    return config, finetuning.run(config, quietly())
+
+
+def losses(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [(line["split"], line["step"], line["loss"]) for line in lines]
+
+
+def test_the_run_directory_and_its_manifest(place, finished):
+    _, manifest = finished
+    counts = manifest["counts"]
+    assert {name: counts[name] for name in ("rows_in", "rows_out", "rows_rejected", "steps")} == {
+        "rows_in": 11,
+        "rows_out": 8,
+        "rows_rejected": 3,
+        "steps": 10,
+    }
+    assert counts["rejected"] == {"too many cells": 1, "column 'text' is empty": 1, "not JSON": 1}
+    assert counts["train"]["rows_in"] == 8
+    assert manifest["task"]["labels"] == ["bad", "good"]
+    assert manifest["next"].startswith("bert-pipeline export --run")
+    rejects = (place / "run" / "rejects.jsonl").read_text().splitlines()
+    assert [json.loads(line)["line"] for line in rejects] == [8, 9, 3]
+    assert (place / "run" / "vocab.txt").read_text().split() == VOCAB
+    assert [step for split, step, _ in losses(place / "run") if split == "eval"] == [2, 4, 6, 8, 10]
+
+
+def test_a_finished_run_is_left_alone_and_another_config_refused(place, finished):
+    config, _ = finished
+    assert finetuning.run(config, quietly())["already_done"]
+    with pytest.raises(UsageError, match="epochs: 5.0 then, 6.0 now"):
+        finetuning.run(dataclasses.replace(config, epochs=6.0), quietly())
+
+
+def test_a_crashed_run_goes_on_as_if_nothing_had_happened(place, finished):
+    config = make_config(place, "crashed")
+    with pytest.raises(MemoryError):
+        finetuning.run(config, RunOptions(console=CrashingConsole(io.StringIO())))
+    assert not (place / "crashed" / "manifest.json").exists()
+    finetuning.run(config, quietly())
+    assert losses(place / "crashed") == losses(place / "run")
+    whole = load_file(place / "run" / "best" / "model.safetensors")
+    resumed = load_file(place / "crashed" / "best" / "model.safetensors")
+    for name, values in whole.items():
+        np.testing.assert_array_equal(values, resumed[name], err_msg=name)
+
+
+def test_evaluate_writes_metrics_and_predictions(place, finished):
+    config = build_section(
+        EvaluateConfig,
+        {
+            "model": str(place / "run"),
+            "data": str(place / "eval.jsonl"),
+            "output": str(place / "evaluated"),
+        },
+    )
+    manifest = evaluation.run(config, quietly())
+    metrics = json.loads((place / "evaluated" / "metrics.json").read_text())
+    assert manifest["metrics"] == metrics
+    best = finished[1]["metrics"]["best"]
+    assert metrics["accuracy"] == best["accuracy"]
+    assert metrics["loss"] == pytest.approx(best["loss"], rel=1e-5)
+    predictions = (place / "evaluated" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["label"] for line in predictions] == ["bad", "good"]
+    assert manifest["counts"]["rejected"] == {"not JSON": 1}
+    assert len((place / "evaluated" / "rejects.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("flag", ["train", "eval", "init"])
+def test_missing_inputs_are_named_by_their_flag(place, flag):
+    config = dataclasses.replace(make_config(place, "never"), **{flag: "gone"})
+    with pytest.raises(UsageError, match=f"--{flag} gone: no such file or folder"):
+        finetuning.run(config, quietly())
+    assert not (place / "never").exists()
