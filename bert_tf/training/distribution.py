@@ -22,8 +22,11 @@ def distributed_iterator(
         make_dataset: called once a worker; its batches' rows are a multiple of the replicas.
     """
     replicas = strategy.num_replicas_in_sync
+    # Autotuning has nothing to tune, and closing an iterator waits for its thread, up to a minute.
+    options = tf.data.Options()
+    options.autotune.enabled = False
     if replicas == 1:
-        return iter(make_dataset().prefetch(2))
+        return iter(make_dataset().prefetch(2).with_options(options))
 
     def worker_dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
         local = replicas // context.num_input_pipelines
@@ -32,7 +35,8 @@ def distributed_iterator(
         def local_rows(batch: Batch) -> Batch:
             return {name: _rows(tensor, replicas, first, local) for name, tensor in batch.items()}
 
-        return make_dataset().map(local_rows).unbatch().prefetch(2 * local)
+        rows = make_dataset().map(local_rows).unbatch()
+        return rows.prefetch(2 * local).with_options(options)
 
     return iter(strategy.distribute_datasets_from_function(worker_dataset))
 

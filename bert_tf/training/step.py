@@ -36,7 +36,7 @@ class TrainingStep:
         accumulation_steps: parts that a batch is computed in, one after the other.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: first half of the dropout key.
-        use_xla: whether the step is compiled by XLA.
+        use_xla: whether the gradients are compiled by XLA.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
             and the scale halved; after 2,000 good steps it is doubled.
     """
@@ -76,14 +76,11 @@ class TrainingStep:
                 trainable=False,
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
-        # Collectives cannot be compiled on all devices, so with several replicas XLA gets the part
-        # between them, which is nearly all of the work.
+        # Neither the sums over replicas, which XLA cannot compile on all devices, nor the update,
+        # whose fused kernel it does not beat: a third less to compile.
         self._gradients = self._summed_gradients
-        self._update = self._replica_update
-        if use_xla and self._replicas > 1:
+        if use_xla:
             self._gradients = tf.function(self._summed_gradients, jit_compile=True)
-        elif use_xla:
-            self._update = tf.function(self._replica_update, jit_compile=True)
 
     def run(
         self, batches: Iterator[Batch], *, first_step: int, learning_rates: np.ndarray
@@ -121,7 +118,7 @@ class TrainingStep:
         rows = tf.TensorArray(tf.float32, size=count)
         for index in tf.range(count):
             row = self._strategy.run(
-                self._update, args=(next(batches), first_step + index, learning_rates[index])
+                self._replica_update, args=(next(batches), first_step + index, learning_rates[index])
             )
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()
