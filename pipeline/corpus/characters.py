@@ -45,7 +45,8 @@ OTHER, UPPER, LOWER, DIGIT, SPACE = 0, 1, 2, 3, 4
 TERMINATOR, WIDE_TERMINATOR, OPENER, CLOSER, QUOTE, DASH, PUNCTUATION = 5, 6, 7, 8, 9, 10, 11
 _TERMINATORS = ".!?\u2026\u203c\u2047\u2048\u2049\u061f\u06d4\u0589\u1362\u1367\u104b\u0964\u0965"
 _WIDE_TERMINATORS = "\u3002\uff01\uff1f\uff0e\uff61\u17d4\u17d5"
-_QUOTES = "\"'"
+# Opening in one language, closing in another.
+_QUOTES = "\"'\u201c\u2018\u00ab\u00bb\u2039\u203a"
 _OPENERS = "\u201e\u201a\u00bf\u00a1"
 _CLOSERS = "\u2019\u201d\u300d\u300f"
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 _FEWEST_BREAKS = 3  # too few line ends tell nothing
-_WRAPPED_SHARE = 0.8
+_WRAPPED_SHARE = 0.5
 _WIDEST_MARGIN = 200  # characters
 
 
@@ -15,9 +15,10 @@ def paragraph_bounds(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Joins clean lines to paragraphs.
 
-    A line end stays the end of a paragraph unless the document is hard-wrapped: nearly all its
-    lines that another line follows end where that line's first word would have crossed the margin
-    (the document's longest line). In such a document, just these line ends become spaces.
+    A line end stays the end of a paragraph unless the document is hard-wrapped: at least half of
+    its lines that another line follows end where that line's first word would have crossed the
+    margin (the document's longest line); of lists and verses it is a tenth. In such a document,
+    just these line ends become spaces.
 
     Args:
         data: uint8, clean lines, each followed by one space (`CleanLines.data`).

@@ -49,11 +49,11 @@ def cut_pieces(
         InputError: the file is damaged, or no border comes for LARGEST_DOCUMENT_BYTES.
     """
     index, line = 0, 1
-    pending = stream.read(piece_bytes)
+    pending = stream.read(max(piece_bytes, len(_BYTE_ORDER_MARK)))
     offset = len(_BYTE_ORDER_MARK) if pending.startswith(_BYTE_ORDER_MARK) else 0
     pending = pending[offset:]
     wanted = piece_bytes
-    while pending:
+    while True:
         more = stream.read(max(wanted - len(pending), 1))
         pending += more
         border = find_last_border(pending) if more else len(pending)
@@ -69,3 +69,5 @@ def cut_pieces(
             )
         else:
             wanted = 2 * len(pending)
+        if not more:
+            return

@@ -69,7 +69,8 @@ class ReportCorpus(beam.PTransform):
             blocks
             | "TakeRejects" >> beam.FlatMap(_rejects_of_block)
             | "GroupByFile" >> beam.GroupByKey()
-            | "WriteRejects" >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
+            | "WriteRejects"
+            >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
         )
         return (
             blocks

@@ -32,6 +32,7 @@ from pipeline.corpus.characters import (
     sentence_table,
 )
 
+_GUILLEMET = 0xBB
 _LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
 _PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
 
@@ -211,6 +212,12 @@ def _end_of_closers(data, position, stop, table):
             if ahead == position + 1 or ahead >= stop or data[ahead] != _RIGHT_BRACKET:
                 break
             position = ahead + 1
+        elif data[position] == 32 and position + 1 < stop:  # French sets a space before its quotes
+            code_point, width = decode(data, position + 1)
+            behind = position + 1 + width
+            if code_point != _GUILLEMET or (behind < stop and data[behind] != 32):
+                break
+            position = behind
         else:
             break
     return position

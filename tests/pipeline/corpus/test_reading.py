@@ -1,0 +1,276 @@
+"""Bytes in, documents and rejects out: every format, layout, compression and kind of damage."""
+
+import bz2
+import dataclasses
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import VocabConfig
+from pipeline.corpus.formats import make_reader
+from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
+
+
+def config_for(**values):
+    return build_section(VocabConfig, {"input": ("x",), "output": "y", **values})
+
+
+def read(path, *, block_bytes=1 << 20, **values):
+    config = config_for(**values)
+    task = ReadTask(str(path), make_reader(str(path), config))
+    tasks = plan_reading(task, block_bytes)
+    return [block for planned in tasks for block in read_blocks(planned, block_bytes)]
+
+
+def documents_of(blocks):
+    documents = []
+    for block in blocks:
+        sentences = block.sentences.to_pylist()
+        bounds = block.document_offsets.tolist()
+        documents += [sentences[bounds[d] : bounds[d + 1]] for d in range(block.num_documents)]
+    return documents
+
+
+def rejects_of(blocks):
+    return [(reject["line"], reject["reason"]) for block in blocks for reject in block.rejects]
+
+
+def dropped_of(blocks):
+    total = {}
+    for block in blocks:
+        for reason, count in block.dropped.items():
+            total[reason] = total.get(reason, 0) + count
+    return total
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    data: bytes
+    documents: list
+    rejects: list = dataclasses.field(default_factory=list)
+    dropped: dict = dataclasses.field(default_factory=dict)
+    values: dict = dataclasses.field(default_factory=dict)
+
+
+TEXT = [
+    Case("two.txt", b"a b\nc\n\nd\n", [["a b", "c"], ["d"]]),
+    Case("without-last-feed.txt", b"a\n\nb", [["a"], ["b"]]),
+    Case("crlf-and-mark.txt", b"\xef\xbb\xbfa\r\nb\r\n\r\nc\r\n", [["a", "b"], ["c"]]),
+    Case("blank-lines-of-spaces.txt", b"\n\n a\t b \n \t\n\n\nc\n\n", [["a b"], ["c"]]),
+    Case("no-split.txt", b"One. Two.\n\nThree.", [["One. Two."], ["Three."]]),
+    Case(
+        "bad-utf8.txt",
+        b"good\nbad \xff\n\n\xed\xa0\x80 surrogate\nlast \xe2\x82\n\nz\n",
+        [["good"], ["z"]],
+        [(2, "invalid UTF-8"), (4, "invalid UTF-8"), (5, "invalid UTF-8")],
+    ),
+    Case("one.txt", b"A title\nOne. Two\nlines.\n", [["A title", "One.", "Two", "lines."]]),
+    Case("one-bad.txt", b"One.\n\xff\nTwo.", [["One.", "Two."]], [(2, "invalid UTF-8")]),
+    Case(
+        "lines.txt",
+        b"One. Two.\n\nThree.\n\xff\n",
+        [["One.", "Two."], ["Three."]],
+        [(4, "invalid UTF-8")],
+        {"empty document": 1},
+        {"text_layout": "lines"},
+    ),
+    Case("empty.txt", b"", []),
+    Case("blank.txt", b" \n\n", [], dropped={"empty document": 1}),
+    Case("named.log", b"x\n\ny", [["x"], ["y"]], values={"format": "text"}),
+    Case("nfc.txt", "e\u0301 n\u0303\n\n\u1e9b\u0323".encode(), [["é ñ"], ["\u1e9b\u0323"]]),
+    Case("controls.txt", b"a\x00b\x07 \xc2\x85c\xe2\x80\x8bd", [["a b c\u200bd"]]),
+]
+JSONL = [
+    Case("plain.jsonl", b'{"text": "One. Two."}\n{"text": "b"}\n', [["One.", "Two."], ["b"]]),
+    Case("mark.ndjson", b'\xef\xbb\xbf{"text": "a\\nb"}', [["a", "b"]]),
+    Case(
+        "damaged.jsonl",
+        b'{"text": "fine"}\n{"text": \n\n{"id": 3}\n[1]\n{"text": null}\n{"text": 17}\n'
+        b'{"text": "\\ud800 x"}\n{"text": "\xff"}\n{"text": " "}\n{"text": "fine too"}\n',
+        [["fine"], ["fine too"]],
+        [
+            (2, "broken JSON"),
+            (4, "missing key"),
+            (5, "not a JSON object"),
+            (6, "text is not a string"),
+            (7, "text is not a string"),
+            (8, "lone surrogate"),
+            (9, "invalid UTF-8"),
+        ],
+        {"blank line": 1, "empty document": 1},
+    ),
+    Case("key.jsonl", b'{"body": "x"}', [["x"]], values={"text_column": "body"}),
+]
+TABLES = [
+    Case("plain.csv", b"id,text\n1,a\n2,b\n", [["a"], ["b"]]),
+    Case(
+        "quoted.csv",
+        b'\xef\xbb\xbfid,text\r\n1,"two\r\nlines, ""quoted"""\r\n2,x"y\r\n',
+        [["two", 'lines, "quoted"'], ['x"y']],
+    ),
+    Case(
+        "ragged.csv",
+        b'id,text,label\n1,fine,a\n2,too,many,fields\n3\n4,"unclosed,b\n5,next,a\n\n6,"q"x,a\n7,,b\n',
+        [["fine"], ["next"]],
+        [
+            (3, "wrong number of fields"),
+            (4, "wrong number of fields"),
+            (5, "text after a closing quote"),
+            (8, "text after a closing quote"),
+        ],
+        {"blank line": 1, "empty document": 1},
+    ),
+    Case(
+        "an-early-quote.csv",
+        b'id,text\n1,"oops\n2,"good"\n3,fine\n',
+        [["good"], ["fine"]],
+        [(2, "text after a closing quote")],
+    ),
+    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "quote never closed")]),
+    Case("bad.csv", b"id,text\n1,\xff\n2,b\n", [["b"]], [(2, "invalid UTF-8")]),
+    Case("header.csv", b"id,text\n", []),
+    Case(
+        "plain.tsv", b'id\ttext\n1\t"a, b\n2\tc\td\n', [['"a, b']], [(3, "wrong number of fields")]
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TEXT + JSONL + TABLES, ids=lambda case: case.name)
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+def test_each_file_gives_its_documents(case, block_bytes, tmp_path):
+    path = tmp_path / case.name
+    path.write_bytes(case.data)
+    blocks = read(path, block_bytes=block_bytes, **case.values)
+    assert documents_of(blocks) == case.documents
+    assert rejects_of(blocks) == case.rejects
+    assert dropped_of(blocks) == case.dropped
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".bz2", bz2.compress),
+        (".zst", lambda data: pa.compress(data, "zstd", asbytes=True)),
+        (".GZ", lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:])),
+    ],
+)
+def test_compressed_files_read_as_the_plain_ones(suffix, compress, tmp_path):
+    data = b"".join(b"%d a\n%d b\n\n" % (n, n) for n in range(100))
+    (tmp_path / "plain.txt").write_bytes(data)
+    compressed = tmp_path / f"same.txt{suffix}"
+    compressed.write_bytes(compress(data))
+    plain = read(tmp_path / "plain.txt", block_bytes=64)
+    assert len(plain) > 5
+    assert documents_of(read(compressed, block_bytes=64)) == documents_of(plain)
+
+
+@pytest.mark.parametrize("name", ["cut.txt.gz", "nonsense.csv.bz2", "cut.jsonl.zst"])
+def test_damaged_compressed_files_are_told(name, tmp_path):
+    kind = name.rpartition(".")[2]
+    compress = {"gz": gzip.compress, "bz2": bz2.compress}.get(
+        kind, lambda data: pa.compress(data, "zstd", asbytes=True)
+    )
+    data = compress(b"some words\n" * 1000)
+    (tmp_path / name).write_bytes(data[: len(data) // 2] if "cut" in name else b"nonsense" * 9)
+    with pytest.raises(InputError, match="cannot be read to its end .*make or download it again"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "message"),
+    [
+        ("x.csv", b"id;text\n1;a\n", UsageError, "no column 'text'; columns found: id;text .*','"),
+        ("x.csv", b"a,b\n", UsageError, "no column 'text'; columns found: a, b .*--text-column"),
+        ("x.csv", b"text,text\n", UsageError, "2 columns are named 'text'"),
+        ("x.csv", b"text\xff\n", UsageError, "header is not UTF-8"),
+        ("x.csv", b"", InputError, "no header"),
+        ("x.csv", b'"text\n', InputError, "no header"),
+        ("x.jsonl", b'{"a": 1}\n{"b": 2}', UsageError, "no object has the key 'text'.*: a, b "),
+        ("x.docx", b"", UsageError, r"does not tell the format; known endings are \.txt"),
+        ("x.gz", b"", UsageError, "does not tell the format"),
+    ],
+)
+def test_files_that_cannot_have_documents_are_refused(name, data, error, message, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(error, match=message):
+        make_reader(str(tmp_path / name), config_for())
+
+
+FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(FIELD, FIELD), max_size=8), st.integers(1, 40), st.booleans())
+def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, cut, always_quote):
+    """What Python's `csv` writes, our reader reads."""
+    import csv
+    import io
+
+    stream = io.StringIO()
+    quoting = csv.QUOTE_ALL if always_quote else csv.QUOTE_MINIMAL
+    csv.writer(stream, quoting=quoting).writerows([("id", "text"), *rows])
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    path.write_bytes(stream.getvalue().encode())
+    blocks = read(path, block_bytes=cut)
+    found = ["".join("".join(document).split()) for document in documents_of(blocks)]
+    expected = [squeeze(text) for _, text in rows]
+    assert [squeeze(text) for text in found] == [text for text in expected if text]
+    assert dropped_of(blocks).get("empty document", 0) == expected.count("")
+    assert not rejects_of(blocks)
+
+
+def squeeze(text):
+    import unicodedata
+
+    kept = (c for c in text if unicodedata.category(c) != "Cc" and c != "\ufeff")
+    return unicodedata.normalize("NFD", "".join("".join(kept).split()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from(["a", "bb. C", "", " ", "\xff"]), max_size=12), st.integers(1, 30))
+def test_cuts_do_not_change_the_documents(tmp_path_factory, lines, cut):
+    path = tmp_path_factory.mktemp("text") / "lines.txt"
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    whole, cut_up = (
+        read(path, block_bytes=size, text_layout="sentences") for size in (1 << 20, cut)
+    )
+    assert documents_of(cut_up) == documents_of(whole)
+    assert rejects_of(cut_up) == rejects_of(whole)
+
+
+def test_a_document_may_be_larger_than_a_block(tmp_path):
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps({"text": "word " * 5000}) + "\n" + json.dumps({"text": "b"}))
+    assert [len(document[0]) for document in documents_of(read(path, block_bytes=100))] == [
+        24999,
+        1,
+    ]
+
+
+def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text(
+        "CHAPTER ONE\n"
+        "The old man sat on a bench beside the river and\n"
+        "watched the slow boats go by until the evening\n"
+        "came. He said nothing at all, though many people\n"
+        "greeted him.\n"
+        "Then he left.\n"
+    )
+    assert documents_of(read(path)) == [
+        [
+            "CHAPTER ONE",
+            "The old man sat on a bench beside the river and watched the slow boats go by until "
+            "the evening came.",
+            "He said nothing at all, though many people greeted him.",
+            "Then he left.",
+        ]
+    ]
