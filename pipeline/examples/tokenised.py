@@ -63,10 +63,11 @@ def deal_documents(
 ) -> list[tuple[int, TokenisedDocuments]]:
     """Splits documents by their groups, int64 [documents]; groups without any are left out."""
     order = np.argsort(groups, kind="stable")
-    numbers, firsts = np.unique(groups[order], return_index=True)
+    numbers, counts = np.unique(groups, return_counts=True)
+    ends = np.cumsum(counts)
     return [
-        (int(number), tokenised.select(members))
-        for number, members in zip(numbers, np.split(order, firsts[1:]), strict=True)
+        (int(number), tokenised.select(order[end - count : end]))
+        for number, count, end in zip(numbers, counts, ends, strict=True)
     ]
 
 

@@ -1,0 +1,107 @@
+"""Pools: the order of documents, the split, random next choices, and what is made of them."""
+
+import numpy as np
+import pytest
+
+from bert_tf.config.section import build_section
+from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.data.flat_documents import FlatDocuments, offsets_of
+from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
+from pipeline.examples.tokenised import TokenisedDocuments
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
+
+
+def documents_of(hashes: list[int], sentences: int = 6, pieces: int = 9) -> TokenisedDocuments:
+    """A document a hash; its pieces follow from its hash."""
+    count = len(hashes) * sentences
+    ids = np.repeat(np.array(hashes, np.int64) % 200 + 5, sentences * pieces).astype(np.int32)
+    return TokenisedDocuments(
+        FlatDocuments(
+            ids,
+            offsets_of(np.full(count, pieces)),
+            offsets_of(np.full(len(hashes), sentences)),
+        ),
+        np.array(hashes, np.uint64),
+    )
+
+
+def config_of(**values) -> PreprocessConfig:
+    values = {
+        "input": ["a.txt"], "vocab": "v", "output": "o", "max_seq_length": 32,
+        "max_predictions_per_seq": 5, "dupe_factor": 3, **values,
+    }  # fmt: skip
+    return build_section(PreprocessConfig, values)
+
+
+def sort(documents, *, eval_fraction=0.3, seed=1, is_only_pool=False) -> Pool:
+    return sort_pool(documents, seed=seed, eval_fraction=eval_fraction, is_only_pool=is_only_pool)
+
+
+def all_bytes(pool: Pool, config: PreprocessConfig) -> dict:
+    runs, _ = ExampleMaker(config, VOCAB).make_runs(pool, train_shards=3, eval_shards=2)
+    return {(run.split, run.shard): b"".join(bytes(part) for part in run.parts()) for run in runs}
+
+
+def test_any_order_of_documents_makes_the_same_runs():
+    hashes = [*range(100, 140), 107, 107, 133]
+    shuffled = np.random.default_rng(0).permutation(hashes).tolist()
+    config = config_of()
+    runs = all_bytes(sort(documents_of(hashes)), config)
+    assert runs == all_bytes(sort(documents_of(shuffled)), config)
+    assert runs != all_bytes(sort(documents_of(hashes), seed=2), config)
+    assert {split for split, _ in runs} == {"train", "eval"}
+
+
+def test_copies_are_alike_in_split_but_not_in_their_examples():
+    pool = sort(documents_of([7] * 50))
+    assert pool.num_train in (0, 50)
+    assert len(np.unique(pool.keys)) == 50
+    assert (pool.choices.count() == 0).all()
+
+
+def test_random_next_stays_in_the_split_unless_evaluation_is_alone():
+    pool = sort(documents_of(list(range(60))))
+    train = np.arange(60) < pool.num_train
+    assert 0 < pool.num_train < 58
+    assert (pool.choices.low[train] == 0).all()
+    assert (pool.choices.high[train] == pool.num_train).all()
+    assert (pool.choices.low[~train] == pool.num_train).all()
+    assert (pool.choices.high[~train] == 60).all()
+    lonely = sort(documents_of(list(range(60))), eval_fraction=0.001, is_only_pool=True)
+    assert lonely.num_train == 59
+    assert lonely.choices.count().tolist() == [58] * 59 + [59]
+
+
+@pytest.mark.parametrize(
+    ("texts", "eval_fraction", "is_only_pool", "evals"),
+    [(40, 1e-9, True, 1), (40, 1e-9, False, 0), (40, 0.0, True, 0), (9, 1e-9, True, 0)],
+)
+def test_a_small_corpus_spares_one_text_for_evaluation(texts, eval_fraction, is_only_pool, evals):
+    pool = sort(
+        documents_of(list(range(texts))), eval_fraction=eval_fraction, is_only_pool=is_only_pool
+    )
+    assert len(pool.documents) - pool.num_train == evals
+
+
+def test_the_split_takes_about_its_share():
+    pool = sort(documents_of(list(range(4000)), sentences=1), eval_fraction=0.1)
+    assert abs(1 - pool.num_train / 4000 - 0.1) < 0.015
+
+
+def test_examples_are_dealt_evenly_and_counted():
+    pool = sort(documents_of(list(range(300))), eval_fraction=0.2)
+    runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=4, eval_shards=1)
+    sizes = {(run.split, run.shard): len(run.ranks) for run in runs}
+    train = np.array([sizes["train", shard] for shard in range(4)])
+    assert counts.examples == (train.sum(), sizes["eval", 0])
+    assert abs(train / train.mean() - 1).max() < 0.15
+    assert sum(counts.documents) == 300 and counts.left_out == 0
+    assert all((np.diff(run.ranks.astype(object)) > 0).all() for run in runs)
+    assert sum(len(offsets) - 1 for _, offsets in runs[0].records) == len(runs[0].ranks)
+
+
+def test_documents_of_one_sentence_alone_make_nothing():
+    pool = sort(documents_of([1], sentences=1), eval_fraction=0.0)
+    runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=1, eval_shards=0)
+    assert runs == [] and counts.left_out == 3 and counts.examples == (0, 0)

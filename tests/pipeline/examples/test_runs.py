@@ -1,0 +1,79 @@
+"""Runs: stored, merged in order of their ranks, written as TFRecord files."""
+
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.data.example_bytes import frame_examples
+from pipeline.examples import runs as runs_module
+from pipeline.examples.blobs import InlineBlobs, SpilledBlobs
+from pipeline.examples.runs import Run, merge_runs, write_shard
+
+
+@pytest.fixture(params=["spilled", "inline"])
+def store(request, tmp_path):
+    if request.param == "inline":
+        return InlineBlobs()
+    (tmp_path / "spill").mkdir()
+    return SpilledBlobs(str(tmp_path / "spill"))
+
+
+def run_of(ranks: list[int]) -> Run:
+    """A run whose records hold their rank, some in long records, in batches of three."""
+    batches = []
+    for start in range(0, len(ranks), 3):
+        values = np.array(ranks[start : start + 3], np.int32)
+        batches.append(frame_examples({"rank": np.tile(values[:, None], (1, 1 + start))}))
+    return Run("train", 0, np.array(ranks, np.uint64), batches)
+
+
+def ranks_in(path, compression="") -> list[int]:
+    examples = tf.data.TFRecordDataset(str(path), compression_type=compression)
+    return [
+        tf.train.Example.FromString(record).features.feature["rank"].int64_list.value[0]
+        for record in examples.as_numpy_iterator()
+    ]
+
+
+def stored(store, runs: list[Run]) -> list:
+    with store.writer() as writer:
+        return [writer.add(run.parts()) for run in runs]
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 500, 10**9])
+def test_merging_sorts_the_records_of_all_runs(store, tmp_path, monkeypatch, bytes_at_once):
+    monkeypatch.setattr(runs_module, "_BYTES_AT_ONCE", bytes_at_once)
+    ranks = np.random.default_rng(0).permutation(100).tolist()
+    runs = [run_of(sorted(part)) for part in (ranks[:50], ranks[50:51], ranks[51:])]
+    write_shard(tmp_path / "shard", merge_runs(store, stored(store, runs)), compression="none")
+    assert ranks_in(tmp_path / "shard") == list(range(100))
+
+
+def test_no_runs_make_an_empty_file(store, tmp_path):
+    write_shard(tmp_path / "shard", merge_runs(store, []), compression="none")
+    assert (tmp_path / "shard").read_bytes() == b""
+
+
+def test_gzip_holds_the_same_records_and_no_time_or_name(tmp_path):
+    store = InlineBlobs()
+    for name in ("one", "two"):
+        write_shard(
+            tmp_path / name, merge_runs(store, stored(store, [run_of([1, 2])])), compression="gzip"
+        )
+    packed = (tmp_path / "one").read_bytes()
+    assert packed == (tmp_path / "two").read_bytes()
+    assert packed[3:8] == bytes(5)  # no name, time 0
+    assert ranks_in(tmp_path / "one", "GZIP") == [1, 2]
+    assert gzip.decompress(packed)
+
+
+def test_a_failure_leaves_no_file(tmp_path):
+    def broken():
+        yield np.zeros(3, np.uint8)
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_shard(tmp_path / "shard", broken(), compression="none")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,74 @@
+"""Tokenised blocks: what becomes of sentences and documents, and the way through bytes."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bert_tf.data.wordpiece import SPECIAL_PIECES, WordPieceTokenizer
+from pipeline.corpus.block import DocumentBlock
+from pipeline.examples import tokenised as tokenised_module
+from pipeline.examples.tokenised import (
+    concatenate,
+    deal_documents,
+    from_bytes,
+    to_bytes,
+    tokenise_block,
+)
+
+VOCAB = [*SPECIAL_PIECES, "a", "b", "c", "d", "e"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPieceTokenizer(VOCAB, lowercase=True)
+
+
+def block_of(documents: list[list[str]]) -> DocumentBlock:
+    return DocumentBlock(
+        source="a.txt",
+        index=0,
+        sentences=pa.array([text for document in documents for text in document], pa.string()),
+        document_offsets=np.cumsum([0, *map(len, documents)]),
+        rejects=[],
+        dropped={},
+    )
+
+
+def as_lists(tokenised) -> list[list[list[int]]]:
+    documents = tokenised.documents
+    sentences = np.split(documents.pieces, documents.sentence_offsets[1:-1])
+    borders = documents.document_offsets
+    return [
+        [sentence.tolist() for sentence in sentences[borders[d] : borders[d + 1]]]
+        for d in range(len(documents))
+    ]
+
+
+@pytest.mark.parametrize("sentences_at_once", [1, 2, 100])
+def test_sentences_and_documents_without_pieces_go(tokenizer, monkeypatch, sentences_at_once):
+    monkeypatch.setattr(tokenised_module, "_SENTENCES_AT_ONCE", sentences_at_once)
+    block = block_of([["A b", "\u200b", "c"], ["\u00ad"], ["d d", "e"]])
+    tokenised, without_pieces = tokenise_block(block, tokenizer)
+    assert as_lists(tokenised) == [[[5, 6], [7]], [[8, 8], [9]]]
+    assert without_pieces == 1 and len(tokenised.hashes) == 2
+
+
+def test_an_empty_block_is_no_trouble(tokenizer):
+    tokenised, without_pieces = tokenise_block(block_of([]), tokenizer)
+    assert len(tokenised) == without_pieces == 0
+    assert deal_documents(tokenised, np.empty(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("shift", [0, 70_000])
+def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
+    texts = [["a b"], ["c", "d"], ["e e e"], ["a"]]
+    tokenised, _ = tokenise_block(block_of(texts), tokenizer)
+    tokenised.documents.pieces[:] += shift
+    dealt = deal_documents(tokenised, np.array([4, 1, 4, 0]))
+    assert [group for group, _ in dealt] == [0, 1, 4]
+    parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in dealt]
+    together = concatenate(parts)
+    whole = tokenised.select(np.array([3, 1, 0, 2]))
+    assert as_lists(together) == as_lists(whole)
+    assert together.hashes.tolist() == whole.hashes.tolist()
+    assert together.documents.pieces.dtype == np.int32

@@ -1,0 +1,260 @@
+"""The preprocess job: same bytes however it runs, whole or not there, and what it says."""
+
+import io
+import json
+import random
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.records import feature_spec
+from bert_tf.data.wordpiece import SPECIAL_PIECES
+from pipeline.corpus.read import ReadDocuments
+from pipeline.examples import transforms
+from pipeline.examples.blobs import InlineBlobs, SpilledBlobs
+from pipeline.examples.plan import ExamplesPlan
+from pipeline.examples.transforms import ExamplesJob, WriteExamples
+from pipeline.jobs import pretraining_examples
+from pipeline.jobs.job import RunOptions
+from pipeline.report.records import describe_records
+from pipeline.runner import run_pipeline
+
+WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
+VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[str]:
+    """60 documents of 3 to 20 sentences, one of them twice."""
+    source = random.Random(0)
+    texts = [
+        "\n".join(
+            " ".join(source.choices(WORDS, k=source.randint(2, 12))) + " ."
+            for _ in range(source.randint(3, 20))
+        )
+        for _ in range(60)
+    ]
+    return [*texts, texts[5]]
+
+
+@pytest.fixture
+def folder(tmp_path, documents) -> Path:
+    write_corpus(tmp_path / "corpus.txt", documents)
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def write_corpus(path: Path, documents: list[str]) -> None:
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+
+
+def config_of(folder: Path, **values) -> PreprocessConfig:
+    values = {
+        "input": [str(folder / "corpus.txt")],
+        "vocab": str(folder / "vocab.txt"),
+        "output": str(folder / "data"),
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 2,
+        "eval_fraction": 0.1,
+        "num_shards": 2,
+        **values,
+    }
+    return build_section(PreprocessConfig, values)
+
+
+def run(config: PreprocessConfig, *, workers: int = 1, overwrite: bool = False):
+    """Runs the job; returns its manifest and what it said."""
+    said = io.StringIO()
+    runner = build_section(RunnerConfig, {"workers": workers})
+    options = RunOptions(overwrite=overwrite, console=Console(said))
+    return pretraining_examples.run(config, runner, options), said.getvalue()
+
+
+def shards_in(folder: str | Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.tfrecord*"))}
+
+
+def records_in(path: Path, names: str = "reference") -> dict[str, tf.Tensor]:
+    compression = "GZIP" if path.name.endswith(".gz") else ""
+    records = list(tf.data.TFRecordDataset(str(path), compression).as_numpy_iterator())
+    return tf.io.parse_example(records, feature_spec(32, 5, names))
+
+
+def test_the_output_is_what_trainers_expect(folder):
+    manifest, said = run(config_of(folder))
+    data = PretrainingData.from_manifest(folder / "data", manifest)
+    assert data.train_shards == (
+        "train-00000-of-00002.tfrecord",
+        "train-00001-of-00002.tfrecord",
+    )
+    assert data.eval_shards == ("eval-00000-of-00001.tfrecord",)
+    assert (folder / "data" / "vocab.txt").read_text() == "\n".join(VOCAB) + "\n"
+    assert (folder / "data" / "rejects.jsonl").read_bytes() == b""
+    counts = manifest["counts"]
+    assert counts["documents"] == counts["documents_train"] + counts["documents_eval"] == 61
+    sizes = {
+        split: sum(len(records_in(Path(path))["input_ids"]) for path in data.paths(split))
+        for split in ("train", "eval")
+    }
+    assert counts["examples"] == sizes
+    assert manifest["next"].startswith("bert-pipeline train --data")
+    assert "61 documents" in said
+    assert not list((folder / "data").glob(".*"))
+
+
+def test_how_the_corpus_is_cut_and_listed_changes_nothing(folder, documents):
+    run(config_of(folder))
+    expected = shards_in(folder / "data")
+    write_corpus(folder / "z.txt", documents[:20])
+    write_corpus(folder / "a.txt", documents[20:])
+    config = config_of(
+        folder,
+        input=[str(folder / "z.txt"), str(folder / "a.txt")],
+        output=str(folder / "cut"),
+        block_megabytes=0.01,
+    )
+    run(config)
+    assert shards_in(folder / "cut") == expected
+    run(config_of(folder, output=str(folder / "other"), seed=1))
+    assert shards_in(folder / "other") != expected
+
+
+def test_worker_processes_change_nothing(folder):
+    run(config_of(folder))
+    run(config_of(folder, output=str(folder / "two"), block_megabytes=0.01), workers=2)
+    assert shards_in(folder / "two") == shards_in(folder / "data")
+
+
+def write_with(folder: Path, name: str, store, pools: int) -> dict[str, bytes]:
+    config = config_of(folder, output=str(folder / name), block_megabytes=0.01)
+    (folder / name).mkdir()
+    plan = ExamplesPlan(pools=pools, train_shards=2, eval_shards=1)
+    job = ExamplesJob(config, VOCAB, plan, store)
+
+    def build(pipeline: beam.Pipeline) -> None:
+        blocks = pipeline | ReadDocuments(config)
+        blocks | WriteExamples(job, str(folder / name / "rejects.jsonl"))
+
+    runner = build_section(RunnerConfig, {"workers": 1})
+    run_pipeline(runner, build, console=Console(io.StringIO()), input_bytes=0)
+    return shards_in(folder / name)
+
+
+def test_shuffling_the_data_or_references_in_one_level_or_two_is_the_same(folder, monkeypatch):
+    (folder / "spill").mkdir()
+    spilled = write_with(folder, "one", SpilledBlobs(str(folder / "spill")), pools=6)
+    assert write_with(folder, "two", InlineBlobs(), pools=6) == spilled
+    monkeypatch.setattr("pipeline.examples.plan.MAX_BUCKETS", 3)
+    monkeypatch.setattr(transforms, "MAX_BUCKETS", 3)
+    assert write_with(folder, "three", SpilledBlobs(str(folder / "spill")), pools=6) == spilled
+    assert write_with(folder, "four", InlineBlobs(), pools=5) != spilled
+
+
+def test_gzip_and_model_garden_names(folder):
+    run(config_of(folder))
+    values = {"compression": "gzip", "feature_names": "model-garden"}
+    manifest, _ = run(config_of(folder, output=str(folder / "packed"), **values))
+    assert manifest["records"]["train_shards"][0] == "train-00000-of-00002.tfrecord.gz"
+    packed = records_in(folder / "packed" / manifest["records"]["train_shards"][0], "model-garden")
+    plain = records_in(folder / "data" / "train-00000-of-00002.tfrecord")
+    assert (packed["input_word_ids"] == plain["input_ids"]).numpy().all()
+    assert (packed["input_type_ids"] == plain["segment_ids"]).numpy().all()
+
+
+def test_a_failure_leaves_nothing_finished_and_a_rerun_completes(folder, monkeypatch):
+    config = config_of(folder)
+    run(config_of(folder, output=str(folder / "whole")))
+
+    def failing(path, parts, *, compression):
+        if "00001" in Path(path).name:
+            raise InputError("disk full")
+        real(path, parts, compression=compression)
+
+    real = transforms.write_shard
+    with monkeypatch.context() as patch:
+        patch.setattr(transforms, "write_shard", failing)
+        with pytest.raises(InputError, match="disk full"):
+            run(config)
+    assert not (folder / "data" / "manifest.json").exists()
+    (folder / "data" / ".unfinished").mkdir()  # what kill -9 leaves
+    manifest, _ = run(config)
+    assert not manifest["already_done"]
+    assert shards_in(folder / "data") == shards_in(folder / "whole")
+
+
+def test_running_again_does_nothing_and_another_config_is_refused(folder, documents):
+    run(config_of(folder))
+    assert run(config_of(folder, block_megabytes=1.0))[0]["already_done"]
+    with pytest.raises(UsageError, match="dupe_factor: 2 then, 3 now"):
+        run(config_of(folder, dupe_factor=3))
+    write_corpus(folder / "corpus.txt", documents[:-1])
+    with pytest.raises(UsageError, match="content of the inputs has changed"):
+        run(config_of(folder))
+
+
+def test_bad_lines_are_rejected_and_counted(folder):
+    with (folder / "corpus.txt").open("ab") as stream:
+        stream.write(b"\nba be \xff .\nba be .\n\n\xc2\xad\n")
+    manifest, said = run(config_of(folder))
+    assert sum(manifest["counts"]["rejected"].values()) == 1
+    (reject,) = (folder / "data" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["source"] == str(folder / "corpus.txt")
+    assert "rejected lines" in said
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        (b"", "corpus.txt: no usable document"),
+        (b"\xff\n", "no usable document .left out: 1 invalid UTF-8"),
+        (b"ba be bi .\n", "no training example could be made of 1 document"),
+    ],
+)
+def test_a_corpus_without_examples_is_refused_in_one_line(folder, corpus, message):
+    (folder / "corpus.txt").write_bytes(corpus)
+    with pytest.raises(InputError, match=message) as failure:
+        run(config_of(folder, text_layout="sentences"))
+    assert "\n" not in str(failure.value)
+    assert not (folder / "data" / "manifest.json").exists()
+
+
+def test_one_document_makes_examples_without_random_next_and_says_so(folder, documents):
+    write_corpus(folder / "corpus.txt", documents[:1])
+    manifest, said = run(config_of(folder, text_layout="sentences"))
+    assert manifest["counts"]["random_next"] == 0
+    assert manifest["records"]["eval_shards"] == []
+    assert "no example has a random second segment" in said
+    assert "no document fell to evaluation" in said
+    assert not list((folder / "data").glob("eval-*"))
+
+
+def test_a_missing_vocabulary_or_corpus_is_named(folder):
+    with pytest.raises(UsageError, match="nowhere.txt: no such vocabulary"):
+        run(config_of(folder, vocab=str(folder / "nowhere.txt")))
+    with pytest.raises(UsageError, match="no file matches"):
+        run(config_of(folder, input=[str(folder / "*.nothing")]))
+    assert not (folder / "data").exists()
+
+
+def test_inspect_shows_examples_and_statistics(folder):
+    manifest, _ = run(config_of(folder))
+    lines = describe_records(folder / "data", samples=2)
+    text = "\n".join(lines)
+    assert sum(line.startswith("example ") for line in lines) == 2
+    assert "[MASK→" in text and "with a random second segment" in text
+    assert f"of the first {manifest['counts']['examples']['train']:,} records" in text
+    shard = folder / "data" / "train-00000-of-00002.tfrecord"
+    shard.write_bytes(shard.read_bytes().replace(b"input_ids", b"input_idz", 1))
+    with pytest.raises(InputError, match="damaged records"):
+        describe_records(folder / "data", samples=1)
+    shard.unlink()
+    with pytest.raises(UsageError, match="00000-of-00002.tfrecord: is gone"):
+        describe_records(folder / "data", samples=1)
