@@ -57,7 +57,6 @@ def reference_answers(
         rows=encoded.rows,
         targets={},
         weights=np.ones(len(encoded.rows), np.float32),
-        rejects=[],
         details=encoded,
     )
     arrays = {name: values.numpy() for name, values in outputs.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -109,61 +110,70 @@ class ClassificationTask:
         )
 
     def read(self, path: str, console: Console, *, max_rows: int = 0) -> Table:
-        """Reads texts and labels."""
+        """Reads texts and labels; rows with a label that the model does not know are rejected.
+
+        Raises:
+            InputError: no row is left.
+        """
         pair = () if self.text_pair_column is None else (self.text_pair_column,)
-        return read_table(
+        table = read_table(
             path,
             text_columns=(self.text_column, *pair),
             value_columns=(self.label_column,),
             max_rows=max_rows,
             console=console,
         )
+        return self._with_known_labels(table) if self.labels else table
+
+    def _with_known_labels(self, table: Table) -> Table:
+        known = set(self.labels)
+        labels = table.columns[self.label_column]
+        unknown = [
+            Reject(table.source, line, "label is not one the model knows", repr(label))
+            for line, label in zip(table.lines, labels, strict=True)
+            if label not in known
+        ]
+        if not unknown:
+            return table
+        kept = [index for index, label in enumerate(labels) if label in known]
+        if not kept:
+            raise InputError(
+                f"{table.source}: no row has a label the model knows "
+                f"({_shown(self.labels)}); the first: {unknown[0]}"
+            )
+        return dataclasses.replace(
+            table,
+            columns={name: [values[i] for i in kept] for name, values in table.columns.items()},
+            lines=[table.lines[index] for index in kept],
+            rejects=[*table.rejects, *unknown],
+        )
+
+    def texts(self, source: Table) -> dict[str, list[str]]:
+        """`text`, and `text_pair` where rows are pairs."""
+        texts = {"text": source.columns[self.text_column]}
+        if self.text_pair_column is not None:
+            texts["text_pair"] = source.columns[self.text_pair_column]
+        return texts
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenises the texts; rows with a label that the model does not know are rejected.
-
-        Raises:
-            InputError: no row is left.
-        """
-        source, unknown = self._known_labels(source)
-        pair = self.text_pair_column
+        """Tokenises the texts and numbers the labels."""
+        texts = self.texts(source)
         rows = encode_texts(
             tokenizer,
-            source.columns[self.text_column],
-            None if pair is None else source.columns[pair],
+            texts["text"],
+            texts.get("text_pair"),
             max_seq_length=self.max_seq_length,
-        )
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        targets = np.array(
-            [numbers[label] for label in source.columns[self.label_column]], np.int32
         )
         return TaskData(
             source=source,
             rows=rows,
-            targets={"label": targets},
+            targets={"label": self._numbers(source.columns[self.label_column])},
             weights=np.ones(len(rows), np.float32),
-            rejects=[*source.rejects, *unknown],
         )
 
-    def _known_labels(self, source: Table) -> tuple[Table, list[Reject]]:
-        known = set(self.labels)
-        labels = source.columns[self.label_column]
-        kept = [index for index, label in enumerate(labels) if label in known]
-        if len(kept) == len(labels):
-            return source, []
-        rejects = [
-            Reject(source.source, line, "label is not one the model knows", repr(label))
-            for line, label in zip(source.lines, labels, strict=True)
-            if label not in known
-        ]
-        if not kept:
-            raise InputError(
-                f"{source.source}: no row has a label the model knows "
-                f"({_shown(self.labels)}); the first: {rejects[0]}"
-            )
-        columns = {name: [values[i] for i in kept] for name, values in source.columns.items()}
-        lines = [source.lines[index] for index in kept]
-        return dataclasses.replace(source, columns=columns, lines=lines), rejects
+    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
+        number = {label: place for place, label in enumerate(self.labels)}
+        return np.array([number[label] for label in labels], np.int32)
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
         """The encoder with a linear layer on its pooled output."""
@@ -196,24 +206,30 @@ class ClassificationTask:
         """The logits."""
         return outputs
 
-    def measure(self, data: TaskData, reduced: dict[str, np.ndarray]) -> TaskResults:
-        """Accuracy, macro F1, Matthews correlation; a label and its probability a row."""
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The likeliest label and its probability."""
         logits = reduced["logits"].astype(np.float64)
-        predicted = logits.argmax(axis=1)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        scores = odds.max(axis=1) / odds.sum(axis=1)
-        gold = data.source.columns[self.label_column]
+        return {
+            "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
+            "predicted_score": odds.max(axis=1) / odds.sum(axis=1),
+        }
+
+    def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
+        """Accuracy, macro F1, Matthews correlation; a label and its probability a row."""
+        gold = source.columns[self.label_column]
+        chosen = predicted["predicted_label"]
         return TaskResults(
-            metrics=classification_metrics(data.targets["label"], predicted),
+            metrics=classification_metrics(self._numbers(gold), self._numbers(chosen)),
             predictions=[
                 {
                     "line": line,
                     "label": label,
-                    "predicted_label": self.labels[choice],
-                    "predicted_score": round(score, 6),
+                    "predicted_label": choice,
+                    "predicted_score": round(float(score), 6),
                 }
                 for line, label, choice, score in zip(
-                    data.source.lines, gold, predicted.tolist(), scores.tolist(), strict=True
+                    source.lines, gold, chosen, predicted["predicted_score"], strict=True
                 )
             ],
         )

@@ -7,15 +7,15 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import TaskData, TaskResults
+from bert_tf.tasks.task import LabelledRows, TaskResults
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 
 
-def evaluate(config: EvaluateConfig, console: Console) -> tuple[float, TaskResults, TaskData]:
+def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, TaskResults]:
     """Runs a model, in float32, over labelled rows.
 
     Returns:
-        The mean loss, metrics and predictions, and the rows.
+        The rows; metrics, with the mean loss among them, and predictions.
 
     Raises:
         InputError: no row can be used.
@@ -23,19 +23,20 @@ def evaluate(config: EvaluateConfig, console: Console) -> tuple[float, TaskResul
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
+    source = task.read(config.data, console)
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
-    data = task.encode(task.read(config.data, console), tokenizer, training=False)
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()
     load_weights(model, directory)
     evaluator = Evaluator(
         task,
         model,
-        data,
+        task.encode(source, tokenizer, training=False),
         pad_id=tokenizer.pad_id,
         batch_tokens=config.batch_tokens,
         max_rows=None,
         console=console,
     )
     loss, results = evaluator.run()
-    return loss, results, data
+    metrics = {**results.metrics, "loss": loss}
+    return source, TaskResults(metrics=metrics, predictions=results.predictions)

@@ -224,7 +224,8 @@ def _check_length(task: Task, init: ModelDirectory) -> None:
 def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:
     for name, data in (("training", train), ("evaluation", evaluation)):
         if data is not None:
-            rejected = f", {len(data.rejects)} rejected" if data.rejects else ""
+            rejects = data.source.rejects
+            rejected = f", {len(rejects)} rejected" if rejects else ""
             console.say(
                 f"{name}: {len(data.source)} rows{rejected}, {len(data.rows)} sequences, "
                 f"{len(data.rows.ids)} pieces"

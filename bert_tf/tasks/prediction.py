@@ -80,7 +80,8 @@ class Evaluator:
             rows_done += len(chosen)
             self._console.progress(f"evaluating: {rows_done}/{len(self._data.rows)} rows")
         loss = sum(total / weight for total, weight in losses.values() if weight)
-        return float(loss), self._task.measure(self._data, self._in_row_order(reduced))
+        predicted = self._task.predict(self._data, self._in_row_order(reduced))
+        return float(loss), self._task.measure(self._data.source, predicted)
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(

@@ -112,6 +112,13 @@ class QuestionAnsweringTask:
         """Reads questions with their gold answers; where these stand does not matter."""
         return read_questions(path, self.columns, check_offsets=False, console=console)
 
+    def texts(self, source: Questions) -> dict[str, list[str]]:
+        """`question` and `context`."""
+        return {
+            "question": source.questions,
+            "context": [source.contexts[index] for index in source.context_index],
+        }
+
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
@@ -145,7 +152,6 @@ class QuestionAnsweringTask:
             rows=encoded.rows,
             targets={"start_position": starts, "end_position": ends},
             weights=is_located[encoded.windows.question].astype(np.float32),
-            rejects=source.rejects,
             details=encoded,
         )
 
@@ -197,7 +203,9 @@ class QuestionAnsweringTask:
         )
         return {"first": first, "last": last, "score": score, "cls": start[:, 0] + end[:, 0]}
 
-    def answers(self, encoded: QuestionRows, contexts: list[str], reduced: Any) -> Answers:
+    def answers(
+        self, encoded: QuestionRows, contexts: list[str], reduced: dict[str, np.ndarray]
+    ) -> Answers:
         """The answer to each question from the reduced outputs of all its windows."""
         candidates = question_spans(
             encoded.windows,
@@ -206,10 +214,9 @@ class QuestionAnsweringTask:
             reduced["score"],
             n_best=self.n_best_size,
         )
-        number = len(encoded.context_index)
         return choose_answers(
             candidates,
-            null_scores(encoded.windows, reduced["cls"], number),
+            null_scores(encoded.windows, reduced["cls"], len(encoded.context_index)),
             contexts,
             encoded.contexts,
             encoded.context_index,
@@ -217,34 +224,45 @@ class QuestionAnsweringTask:
             null_threshold=self.null_score_diff_threshold,
         )
 
-    def measure(self, data: TaskData, reduced: dict[str, np.ndarray]) -> TaskResults:
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The answer to each question, its place in the context and its probability."""
+        answers = self.answers(data.details, data.source.contexts, reduced)
+        return {
+            "predicted_answer": answers.texts,
+            "predicted_start": answers.starts,
+            "predicted_end": answers.ends,
+            "predicted_score": answers.scores,
+        }
+
+    def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         """Exact match and F1; an answer, its place and its probability a question."""
-        source: Questions = data.source
-        answers = self.answers(data.details, source.contexts, reduced)
         golds = [[answer.text for answer in listed] for listed in source.answers]
-        metrics = answer_metrics(answers.texts, golds, version_2=not all(golds))
+        answers = predicted["predicted_answer"]
         predictions = [
             {
                 "id": identity,
                 **({"line": line} if line else {}),
                 "answers": gold,
                 "predicted_answer": text,
-                "predicted_start": start if start >= 0 else None,
-                "predicted_end": end if end >= 0 else None,
-                "predicted_score": round(score, 6),
+                "predicted_start": int(start) if start >= 0 else None,
+                "predicted_end": int(end) if end >= 0 else None,
+                "predicted_score": round(float(score), 6),
             }
             for identity, line, gold, text, start, end, score in zip(
                 source.ids,
                 source.lines,
                 golds,
-                answers.texts,
-                answers.starts.tolist(),
-                answers.ends.tolist(),
-                answers.scores.tolist(),
+                answers,
+                predicted["predicted_start"],
+                predicted["predicted_end"],
+                predicted["predicted_score"],
                 strict=True,
             )
         ]
-        return TaskResults(metrics=metrics, predictions=predictions)
+        return TaskResults(
+            metrics=answer_metrics(answers, golds, version_2=not all(golds)),
+            predictions=predictions,
+        )
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:

@@ -22,16 +22,27 @@ from bert_tf.training.protocols import Batch, LossParts
 ROW_WEIGHTS = "row_weights"
 
 
+class LabelledRows(Protocol):
+    """The usable rows of a file as a task read them; their number is `len`.
+
+    Attributes:
+        rejects: rows of the file that cannot be used.
+    """
+
+    rejects: list[Reject]
+
+    def __len__(self) -> int: ...
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskData:
     """Labelled rows of a file, ready for a model.
 
     Attributes:
-        source: what the task read; its `len` is the number of usable rows of the file.
+        source: what the task read.
         rows: model input; a long context has several rows here.
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
-        rejects: rows of the file that cannot be used.
         details: what the task needs to turn outputs into predictions.
     """
 
@@ -39,7 +50,6 @@ class TaskData:
     rows: EncodedRows
     targets: dict[str, np.ndarray]
     weights: np.ndarray
-    rejects: list[Reject]
     details: Any = None
 
     def batch(
@@ -112,6 +122,10 @@ class Task(Protocol):
         """Reads labelled rows to measure a model on."""
         ...
 
+    def texts(self, source: Any) -> dict[str, list[str]]:
+        """The texts of each row by the input names of an exported model (`text`, …)."""
+        ...
+
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Turns what was read into model input and targets."""
         ...
@@ -154,6 +168,14 @@ class Task(Protocol):
         """
         ...
 
-    def measure(self, data: TaskData, reduced: dict[str, np.ndarray]) -> TaskResults:
-        """Metrics and predictions from the reduced outputs of all rows, in row order."""
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Predictions for the rows of the file, from the reduced outputs of all rows in row order.
+
+        Returns:
+            Columns as an exported model has them (`predicted_label`, `predicted_score`, …).
+        """
+        ...
+
+    def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
+        """Compares predictions, from `predict` or an exported model, with the labels."""
         ...

@@ -1,4 +1,4 @@
-"""`evaluate`: a fine-tuned model and labelled rows to metrics and predictions."""
+"""`evaluate`: a fine-tuned or exported model and labelled rows to metrics and predictions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
+from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.task import LabelledRows, TaskResults
 from pipeline.artifacts import rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts, write_predictions
@@ -20,23 +24,25 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
+        is_exported = (Path(config.model) / SAVED_MODEL).is_file()
+        measure = evaluate_exported if is_exported else evaluate
         with record.stage("evaluate"):
-            loss, results, data = evaluate(config, options.console)
-        metrics = {**results.metrics, "loss": loss}
+            source, results = measure(config, options.console)
         write_predictions(output / "predictions.jsonl", results.predictions)
-        write_rejects(rejects_path(output), data.rejects)
-        write_text_atomically(output / "metrics.json", json.dumps(metrics, indent=2) + "\n")
-        record.counts = {**row_counts(data), "rejected": count_reasons(data.rejects)}
-        record.metrics = metrics
-        for name, value in metrics.items():
+        write_rejects(rejects_path(output), source.rejects)
+        text = json.dumps(results.metrics, indent=2) + "\n"
+        write_text_atomically(output / "metrics.json", text)
+        record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
+        record.metrics = results.metrics
+        for name, value in results.metrics.items():
             options.console.say(f"{name}: {value:.4f}")
         record.made = [
             (str(output / "metrics.json"), "the metrics"),
             (str(output / "predictions.jsonl"), "label and prediction of every row"),
         ]
-        if data.rejects:
-            count = len(data.rejects)
-            record.made.append((str(rejects_path(output)), f"{count} rejected rows"))
+        if source.rejects:
+            meaning = f"{len(source.rejects)} rejected rows"
+            record.made.append((str(rejects_path(output)), meaning))
 
     return run_job(
         "evaluate",
@@ -48,3 +54,24 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         body=body,
         ignored_keys=("batch_tokens",),
     )
+
+
+def evaluate_exported(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, TaskResults]:
+    """Runs an exported SavedModel over labelled rows, raw texts in; its loss is not known.
+
+    Raises:
+        InputError: no row can be used, or the model is damaged.
+        UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
+    """
+    exported = ExportedModel(config.model)
+    task = task_from_settings(exported.task, config.model).with_columns(config)
+    source = task.read(config.data, console)
+    rows_done = 0
+
+    def show(rows: int) -> None:
+        nonlocal rows_done
+        rows_done += rows
+        console.progress(f"evaluating: {rows_done}/{len(source)} rows")
+
+    predicted = exported.predict(task.texts(source), batch_tokens=config.batch_tokens, on_rows=show)
+    return source, task.measure(source, predicted)

@@ -30,14 +30,23 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         parts = {"train": result.train}
         if result.evaluation is not None:
             parts["eval"] = result.evaluation
-        rejects = [reject for data in parts.values() for reject in data.rejects]
+        rejects = [reject for data in parts.values() for reject in data.source.rejects]
         write_rejects(rejects_path(config.output), rejects)
+        each = {
+            name: {
+                **row_counts(data.source),
+                "sequences": len(data.rows),
+                "tokens": len(data.rows.ids),
+            }
+            for name, data in parts.items()
+        }
         record.counts = {
-            "rows_in": sum(len(data.source) + len(data.rejects) for data in parts.values()),
-            "rows_out": sum(len(data.source) for data in parts.values()),
-            "rows_rejected": len(rejects),
+            **{
+                key: sum(counts[key] for counts in each.values())
+                for key in ("rows_in", "rows_out", "rows_rejected")
+            },
             "rejected": count_reasons(rejects),
-            **{name: row_counts(data) for name, data in parts.items()},
+            **each,
             "steps": result.training.step,
         }
         record.metrics = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf.config.errors import UsageError
 from bert_tf.data.atomic import replacing_file
-from bert_tf.tasks.task import TaskData
+from bert_tf.tasks.task import LabelledRows
 
 
 def refuse_missing_inputs(paths: Mapping[str, str | None]) -> list[str]:
@@ -27,14 +27,13 @@ def refuse_missing_inputs(paths: Mapping[str, str | None]) -> list[str]:
     return [path for path in paths.values() if path is not None]
 
 
-def row_counts(data: TaskData) -> dict[str, int]:
-    """Rows of a file, and the sequences and pieces they became."""
+def row_counts(source: LabelledRows) -> dict[str, int]:
+    """Rows of a file: read, usable, rejected."""
+    rejected = len(source.rejects)
     return {
-        "rows_in": len(data.source) + len(data.rejects),
-        "rows_out": len(data.source),
-        "rows_rejected": len(data.rejects),
-        "sequences": len(data.rows),
-        "tokens": len(data.rows.ids),
+        "rows_in": len(source) + rejected,
+        "rows_out": len(source),
+        "rows_rejected": rejected,
     }
 
 

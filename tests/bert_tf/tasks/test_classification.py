@@ -50,25 +50,25 @@ def test_a_few_rows_are_learnt_by_heart(small_config, tmp_path, quiet_console):
         "columns": {"text": "text", "text_pair": None, "label": "label"},
         "max_seq_length": 64,
     }
-    assert [reject.reason for reject in result.train.rejects] == ["column 'text' is empty"]
-    assert [reject.detail for reject in result.evaluation.rejects] == ["'puzzling'"]
+    assert [reject.reason for reject in result.train.source.rejects] == ["column 'text' is empty"]
+    assert [reject.detail for reject in result.evaluation.source.rejects] == ["'puzzling'"]
     assert result.best["accuracy"] == result.best["macro_f1"] == 1.0
     assert result.training.eval["loss"] < 0.1
     assert result.training.step == 60
 
-    loss, results, data = evaluate(
+    source, results = evaluate(
         build_section(
             EvaluateConfig, {"model": str(tmp_path / "run"), "data": known, "output": "x"}
         ),
         quiet_console,
     )
     assert results.metrics["matthews_correlation"] == pytest.approx(1.0)
-    assert loss == pytest.approx(
+    assert results.metrics["loss"] == pytest.approx(
         -np.mean([np.log(row["predicted_score"]) for row in results.predictions]), abs=1e-3
     )
     assert [row["predicted_label"] for row in results.predictions] == [label for _, label in ROWS]
     assert [row["line"] for row in results.predictions] == list(range(2, 10))
-    assert len(data.rejects) == 1
+    assert len(source.rejects) == 1
 
 
 def test_pairs_and_other_columns(small_config, tmp_path, quiet_console):

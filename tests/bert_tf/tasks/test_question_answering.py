@@ -66,8 +66,8 @@ def test_a_few_questions_are_learnt_by_heart(small_config, tmp_path, quiet_conso
     assert result.best["exact_match"] == result.best["f1"] == 100.0
 
     output = {"model": str(tmp_path / "run"), "data": str(path), "output": "x"}
-    loss, results, _ = evaluate(build_section(EvaluateConfig, output), quiet_console)
-    assert loss < 0.2
+    _, results = evaluate(build_section(EvaluateConfig, output), quiet_console)
+    assert results.metrics["loss"] < 0.2
     assert results.metrics["f1"] == 100.0
     for row in results.predictions:
         context = next(
@@ -119,7 +119,7 @@ def test_answers_that_hold_no_piece_are_rejected(small_config, tokenizer, tmp_pa
     path.write_text("\n".join(["question,context,answer,answer_start", *lines]))
     config = small_config(task="qa", train=str(path), max_seq_length=32, max_query_length=8)
     data = encoded(config, tokenizer, quiet_console)
-    assert [str(reject) for reject in data.rejects] == [
+    assert [str(reject) for reject in data.source.rejects] == [
         f"{path}:3: answer holds nothing the tokenizer keeps (question 'line 3': '\u0301')"
     ]
     assert len(data.source) == 1

@@ -25,7 +25,6 @@ def inputs() -> FinetuningInputs:
         rows=rows,
         targets={"label": numbers},
         weights=np.ones(23, np.float32),
-        rejects=[],
     )
     return FinetuningInputs(
         data,
@@ -76,7 +75,6 @@ def test_position_names_epoch_and_batch_and_knows_the_data(inputs):
             rows=inputs._data.rows,
             targets={"label": np.zeros(23, np.int32)},
             weights=np.ones(23, np.float32),
-            rejects=[],
         ),
         batch_size=5,
         row_multiple=2,
