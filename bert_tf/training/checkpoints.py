@@ -124,17 +124,14 @@ class CheckpointStore:
 
 
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
-    """Variables under names that do not depend on what else the process has built.
+    """Variables as `group/number`; Keras' own names count what else the process has built.
 
     Args:
         variables: by group ("model", "optimizer", …), Keras or TensorFlow variables in an order
             that the code fixes.
-
-    Returns:
-        The same variables by `group/number/name`.
     """
     return {
-        f"{group}/{number:04d}/{variable.name.split('/')[-1]}": variable
+        f"{group}/{number:04d}": variable
         for group, members in variables.items()
         for number, variable in enumerate(members)
     }

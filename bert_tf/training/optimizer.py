@@ -98,10 +98,10 @@ class AdamW(keras.optimizers.AdamW):
 def decays(variable: keras.Variable) -> bool:
     """Whether weight decay applies: not to biases, nor to a layer norm's scale and shift.
 
-    Both are known by shape and name: a bias is called `bias`; Keras calls a layer norm's variables
-    `gamma` and `beta`.
+    Both are known by name, as in google-research/bert: a bias is called `bias` or `…_bias`, a layer
+    norm's variables `gamma` and `beta`.
     """
-    return variable.name not in ("bias", "gamma", "beta")
+    return not variable.name.endswith("bias") and variable.name not in ("gamma", "beta")
 
 
 def make_optimizer(config: LoopSection) -> AdamW:

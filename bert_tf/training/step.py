@@ -118,7 +118,8 @@ class TrainingStep:
         rows = tf.TensorArray(tf.float32, size=count)
         for index in tf.range(count):
             row = self._strategy.run(
-                self._replica_update, args=(next(batches), first_step + index, learning_rates[index])
+                self._replica_update,
+                args=(next(batches), first_step + index, learning_rates[index]),
             )
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()

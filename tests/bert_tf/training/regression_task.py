@@ -1,0 +1,115 @@
+"""A task for the loop that is traced in a second: a sum of four numbers, with weights a row."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import keras
+import tensorflow as tf
+
+from bert_tf.config.console import Console
+from bert_tf.training.loop import TrainingLoop
+from bert_tf.training.optimizer import AdamW
+from bert_tf.training.protocols import LossParts
+from bert_tf.training.settings import LoopSettings
+
+ROWS = 8
+
+
+class SquaredError:
+    def weights(self, batch):
+        return {"loss": tf.reduce_sum(batch["weights"])}
+
+    def __call__(self, model, batch, *, training, dropout_key):
+        predicted = model(batch["numbers"], training=training)[:, 0]
+        errors = predicted - batch["sums"]
+        if training:
+            errors += 0.1 * tf.random.stateless_normal(tf.shape(errors), dropout_key) * self.noise
+        return LossParts(
+            losses={"loss": tf.reduce_sum(batch["weights"] * errors**2)},
+            metrics={
+                "absolute_error": (
+                    tf.reduce_sum(batch["weights"] * tf.abs(errors)),
+                    tf.reduce_sum(batch["weights"]),
+                )
+            },
+        )
+
+    def __init__(self, noise: float = 0.0):
+        self.noise = noise
+
+
+class Numbers:
+    """Batches by the number of the update; from update `bad_from` on they hold NaN."""
+
+    def __init__(self, bad_from: int | None = None, rows: int = 10**6):
+        self.bad_from = bad_from
+        self.rows = rows
+
+    def position(self, first_update):
+        return {"row": first_update * ROWS, "rows": self.rows}
+
+    def batches(self, first_update):
+        def batch(update):
+            update = tf.cast(update, tf.int32)
+            numbers = tf.random.stateless_uniform([ROWS, 4], [3, update])
+            if self.bad_from is not None:
+                numbers = tf.where(update >= self.bad_from, math.nan, numbers)
+            return {
+                "numbers": numbers,
+                "sums": tf.reduce_sum(numbers, axis=1),
+                "weights": tf.range(ROWS, dtype=tf.float32),
+                "input_mask": tf.ones([ROWS, 4], tf.int32),
+            }
+
+        return tf.data.Dataset.range(first_update, 10**9).map(batch)
+
+
+def make_loop(
+    strategy=None,
+    *,
+    run_directory=None,
+    inputs=None,
+    noise=0.0,
+    console=None,
+    evaluate=None,
+    use_xla=False,
+    scale_loss=False,
+    **settings,
+) -> TrainingLoop:
+    """The loop of this task; the same initial weights every time."""
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        model = keras.Sequential(
+            [
+                keras.layers.Dense(
+                    8, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(1)
+                ),
+                keras.layers.Dense(1, kernel_initializer=keras.initializers.GlorotUniform(2)),
+            ]
+        )
+        model.build((None, 4))
+        optimizer = AdamW(beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01)
+    values = {
+        "total_steps": 12,
+        "warmup_steps": 3,
+        "peak_learning_rate": 1e-2,
+        "log_every": 1,
+        "checkpoint_minutes": 0.0,
+        "steps_per_call": 4,
+        **settings,
+    }
+    return TrainingLoop(
+        model=model,
+        loss=SquaredError(noise),
+        optimizer=optimizer,
+        inputs=inputs or Numbers(),
+        strategy=strategy,
+        settings=LoopSettings(**values),
+        run_directory=run_directory,
+        console=console or Console(io.StringIO()),
+        evaluate=evaluate,
+        use_xla=use_xla,
+        scale_loss=scale_loss,
+    )

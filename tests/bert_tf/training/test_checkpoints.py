@@ -1,0 +1,89 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.training.checkpoints import (
+    CheckpointStore,
+    assign_values,
+    read_checkpoint,
+    read_values,
+    variables_by_name,
+    write_checkpoint,
+)
+
+TENSORS = {"model/0000": np.arange(6, dtype=np.float32).reshape(2, 3)}
+
+
+def save(store, step):
+    return store.save(step=step, tensors=TENSORS, state={"notes": {"step": step}})
+
+
+@pytest.fixture
+def store(tmp_path, console):
+    return CheckpointStore(tmp_path / "checkpoints", keep=2, console=console)
+
+
+def test_what_is_written_is_read(tmp_path):
+    write_checkpoint(tmp_path / "one", step=7, tensors=TENSORS, state={"notes": {"a": 1}})
+    checkpoint = read_checkpoint(tmp_path / "one")
+    assert (checkpoint.step, checkpoint.state["notes"]) == (7, {"a": 1})
+    np.testing.assert_array_equal(checkpoint.tensors["model/0000"], next(iter(TENSORS.values())))
+
+
+def test_the_newest_are_kept(store, tmp_path):
+    for step in (5, 10, 15):
+        save(store, step)
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step-00000010", "step-00000015"]
+    assert store.newest().step == 15
+
+
+def test_no_checkpoint_is_none(store):
+    assert store.newest() is None
+
+
+@pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "missing"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, file, damage):
+    save(store, 5)
+    path = save(store, 10) / file
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[:-9])
+    else:
+        position = content.index(b"sha256") + 12 if file == "state.json" else len(content) - 3
+        path.write_bytes(
+            content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+        )
+    assert store.newest().step == 5
+    assert "step-00000010" in console.text
+    assert "trying the one before" in console.text
+    assert store.newest().step == 5, "it is out of the way the second time"
+
+
+def test_only_damaged_checkpoints_are_an_error(store):
+    (save(store, 5) / "state.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match="all checkpoints are damaged; start again"):
+        store.newest()
+
+
+def test_values_go_back_into_variables_of_any_process(tmp_path):
+    first = {"model": [keras.Variable([1.0, 2.0], name="a")], "other": [tf.Variable(3)]}
+    write_checkpoint(
+        tmp_path / "one", step=1, tensors=read_values(variables_by_name(first)), state={}
+    )
+    second = {"model": [keras.Variable([0.0, 0.0], name="a")], "other": [tf.Variable(0)]}
+    assign_values(variables_by_name(second), read_checkpoint(tmp_path / "one"))
+    np.testing.assert_array_equal(second["model"][0].numpy(), [1.0, 2.0])
+    assert second["other"][0].numpy() == 3
+
+
+def test_another_model_is_refused(tmp_path):
+    write_checkpoint(tmp_path / "one", step=1, tensors={"model/0000": np.zeros(3)}, state={})
+    here = variables_by_name({"model": [keras.Variable([0.0, 0.0], name="a")]})
+    with pytest.raises(UsageError, match=r"model/0000 is \[3\] there, \[2\] here"):
+        assign_values(here, read_checkpoint(tmp_path / "one"))

@@ -1,0 +1,184 @@
+import itertools
+import json
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+from regression_task import Numbers, make_loop
+
+from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.training.metrics_log import read_metrics
+
+
+def losses(run_directory):
+    """By step, every number of the train lines that does not depend on the clock."""
+    return {
+        line["step"]: {
+            name: value
+            for name, value in line.items()
+            if name not in ("time", "examples_per_second", "tokens_per_second")
+        }
+        for line in read_metrics(run_directory / "metrics.jsonl")
+        if line["split"] == "train"
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    """Twelve steps with noise that depends on the dropout key; lines every 5 steps."""
+    path = tmp_path_factory.mktemp("uninterrupted")
+    make_loop(run_directory=path, noise=1.0, log_every=5).run()
+    return losses(path)
+
+
+def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
+    make_loop(run_directory=tmp_path, total_steps=40, log_every=10, steps_per_call=10).run()
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert [line["step"] for line in lines] == [10, 20, 30, 40]
+    assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
+    assert lines[-1].keys() >= {
+        *("step", "split", "time", "loss", "learning_rate"),
+        *("examples_per_second", "tokens_per_second", "absolute_error"),
+    }
+    for line in lines:
+        assert line["tokens_per_second"] == pytest.approx(4 * line["examples_per_second"], rel=0.1)
+
+
+def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
+    """It stops between two lines; after that the calls are of other lengths."""
+    stopped = make_loop(run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1)
+    run_until(stopped, 7)
+    result = make_loop(run_directory=tmp_path, noise=1.0, log_every=5).run()
+    assert result.resumed_from == 7
+    assert losses(tmp_path) == uninterrupted
+
+
+def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
+    stopped = make_loop(
+        run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1, checkpoint_every=4
+    )
+    run_until(stopped, 11, save=False)
+    assert max(losses(tmp_path)) == 10
+    result = make_loop(run_directory=tmp_path, noise=1.0, log_every=5, checkpoint_every=4).run()
+    assert result.resumed_from == 8
+    assert losses(tmp_path) == uninterrupted
+
+
+def run_until(loop, step, *, save=True):
+    """Runs a loop of one step a call until `step`; then asks it to stop, or breaks it."""
+    run_one = loop._compiled.run
+
+    def run(*arguments, first_step, **keywords):
+        if first_step == step - 1:
+            loop.request_stop("test")
+        if first_step == step:
+            raise KeyboardInterrupt
+        return run_one(*arguments, first_step=first_step, **keywords)
+
+    loop._compiled.run = run
+    if not save:
+        loop._save = lambda save=loop._save: save() if loop._step != step else None
+    with pytest.raises(StoppedEarly):
+        loop.run()
+
+
+def test_sigterm_saves_and_says_how_to_go_on(tmp_path):
+    loop = make_loop(
+        run_directory=tmp_path,
+        total_steps=100,
+        eval_every=8,
+        evaluate=lambda step, notes: os.kill(os.getpid(), signal.SIGTERM) or {},
+    )
+    with pytest.raises(StoppedEarly, match=r"stopped at step 8 of 100 \(SIGTERM\): saved in"):
+        loop.run()
+    assert StoppedEarly.exit_code == 0
+    assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_notes_and_elapsed_time_survive(tmp_path):
+    def evaluate(step, notes):
+        notes["steps"] = [*notes.get("steps", []), step]
+        return {"loss": 1.0 / step}
+
+    run_until(make_loop(run_directory=tmp_path, evaluate=evaluate, eval_every=4,
+                        steps_per_call=1), 6)  # fmt: skip
+    state = json.loads((tmp_path / "checkpoints/step-00000006/state.json").read_text())
+    result = make_loop(run_directory=tmp_path, evaluate=evaluate, eval_every=4).run()
+    assert result.notes == {"steps": [4, 8, 12]}
+    assert result.eval["loss"] == 1.0 / 12
+    assert result.seconds > state["elapsed_seconds"] > 0
+
+
+def test_data_that_changed_are_refused(tmp_path):
+    run_until(make_loop(run_directory=tmp_path, steps_per_call=1), 2)
+    with pytest.raises(UsageError, match="the data have changed since; start again"):
+        make_loop(run_directory=tmp_path, inputs=Numbers(rows=7)).run()
+
+
+def test_a_finished_run_trains_no_further(tmp_path):
+    make_loop(run_directory=tmp_path).run()
+    before = losses(tmp_path)
+    result = make_loop(run_directory=tmp_path).run()
+    assert (result.step, result.resumed_from) == (12, 12)
+    assert result.train["step"] == 12
+    assert losses(tmp_path) == before
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_path):
+    loop = make_loop(run_directory=tmp_path, inputs=Numbers(bad_from=6))
+    with pytest.raises(InputError, match="not finite at step 7; the state just before is in") as e:
+        loop.run()
+    assert "lower --learning-rate" in str(e.value)
+    assert (tmp_path / "failed" / "step-00000006" / "state.safetensors").is_file()
+    assert all(np.isfinite(v.numpy()).all() for v in loop._variables.values())
+    assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
+
+
+def test_parts_of_a_batch_give_the_curve_of_the_whole():
+    whole = make_loop().run().train
+    parts = make_loop(accumulation_steps=4).run().train
+    for name in ("loss", "absolute_error", "gradient_norm"):
+        assert parts[name] == pytest.approx(whole[name], rel=1e-4)
+
+
+def test_xla_gives_the_same_curve():
+    plain, compiled = make_loop().run().train, make_loop(use_xla=True).run().train
+    assert compiled["loss"] == pytest.approx(plain["loss"], rel=1e-4)
+
+
+def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
+    plain = make_loop().run().train
+    loop = make_loop(scale_loss=True, run_directory=tmp_path)
+    loop._compiled.loss_scale.assign(4e19)  # its square is beyond float32
+    scaled = loop.run().train
+    lines = read_metrics(tmp_path / "metrics.jsonl")
+    assert lines[0]["step"] > 1, "the first steps overflow and are not logged"
+    assert scaled["loss_scale"] < 4e19
+    loop = make_loop(scale_loss=True)
+    assert loop.run().train["loss"] == pytest.approx(plain["loss"], rel=1e-4)
+
+
+def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr("bert_tf.training.pace.time.monotonic", lambda: 0.01 * next(ticks))
+    result = make_loop(
+        run_directory=tmp_path, total_steps=10**7, warmup_steps=0, max_minutes=1 / 60, log_every=5
+    ).run()
+    rates = [line["learning_rate"] for line in read_metrics(tmp_path / "metrics.jsonl")]
+    assert 20 < result.step < 1000
+    assert rates == sorted(rates, reverse=True)
+    assert 0.8e-2 < rates[0] <= 1e-2
+    assert rates[-1] < 0.2e-2
+
+
+def test_clipping_limits_the_norm_of_the_sum():
+    """With a norm far below Adam's epsilon, almost nothing moves; the log tells the true norm."""
+    loop = make_loop(gradient_clip_norm=1e-9, total_steps=2, warmup_steps=0)
+    kernel = loop._variables["model/0000"]
+    before = kernel.numpy()
+    assert loop.run().train["gradient_norm"] > 0.1
+    weight_decay = 2 * 1e-2 * 0.01 * np.abs(before).max()
+    assert np.abs(kernel.numpy() - before).max() < weight_decay + 2 * 1e-2 * 1e-3
