@@ -194,10 +194,7 @@ def _probabilities(candidates: SpanCandidates, chosen: np.ndarray, null: np.ndar
     has_span = np.zeros(number, bool)
     has_span[candidates.question] = True
     peak[~has_span] = chosen[~has_span]
-    total = np.bincount(
-        candidates.question,
-        np.exp(candidates.score - peak[candidates.question]),
-        minlength=number,
-    )
+    total = np.zeros(number)
+    np.add.at(total, candidates.question, np.exp(candidates.score - peak[candidates.question]))
     total += np.where(has_span, np.exp(null - peak), 1.0)
     return np.exp(chosen - peak) / total
