@@ -1,0 +1,99 @@
+"""Models with random weights, large enough that answers and labels differ from text to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import pytest
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.export.exported_model import ExportedModel
+from bert_tf.export.loading import TrainedModel, load_trained_model
+from bert_tf.export.saved_model import write_saved_model
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.tasks.registry import task_from_settings
+from bert_tf.weights.model_directory import write_model_directory
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+VOCAB = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *LETTERS,
+    *(f"##{letter}" for letter in LETTERS),
+    *("the", "river", "runs", "north", "of", "city", "where", "is", "it", ".", "?", ","),
+]
+CLASSIFICATION = {
+    "task": "classification",
+    "labels": ["no", "yes, or so", "Łódź"],
+    "columns": {"text": "text", "text_pair": "reply", "label": "label"},
+    "max_seq_length": 24,
+}
+QUESTION_ANSWERING = {
+    "task": "qa",
+    "columns": {
+        "question": "question",
+        "context": "context",
+        "answer": "answer",
+        "answer_start": "answer_start",
+    },
+    "max_seq_length": 24,
+    "doc_stride": 5,
+    "max_query_length": 6,
+    "max_answer_length": 4,
+    "n_best_size": 5,
+    "null_score_diff_threshold": 0.0,
+    "may_be_unanswerable": True,
+}
+
+Exported = tuple[TrainedModel, ExportedModel]
+
+
+@pytest.fixture(scope="session")
+def write_model(tmp_path_factory) -> Callable[[dict[str, Any] | None], Path]:
+    """Writes a model directory for a task's settings, an encoder for None."""
+
+    def write(settings: dict[str, Any] | None) -> Path:
+        config = BertConfig(
+            vocab_size=len(VOCAB),
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=32,
+            initializer_range=0.7,
+        )
+        keras.utils.set_random_seed(3)
+        if settings is None:
+            model = BertEncoder(config, dtype="float32")
+        else:
+            model = task_from_settings(settings, "test").build_model(config, policy="float32")
+        model.build_weights()
+        path = tmp_path_factory.mktemp("trained") / "model"
+        write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def export(write_model) -> Callable[[dict[str, Any] | None], Exported]:
+    """Writes a model and exports it beside its other files."""
+
+    def make(settings: dict[str, Any] | None) -> Exported:
+        path = write_model(settings)
+        trained = load_trained_model(str(path))
+        return trained, write_saved_model(trained, path)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def classifier(export) -> Exported:
+    return export(CLASSIFICATION)
+
+
+@pytest.fixture(scope="session")
+def answerer(export) -> Exported:
+    return export(QUESTION_ANSWERING)
