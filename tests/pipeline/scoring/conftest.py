@@ -1,0 +1,67 @@
+"""A plan without a model, and tables cut and joined as the pipeline does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.scoring.blocks import cut_table, read_block
+from pipeline.scoring.columns import ScoringColumns
+from pipeline.scoring.parts import ScoredBlock, ScoringCounts, is_scored, join_parts, write_part
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import list_tables
+
+COLUMNS = ScoringColumns(
+    sources={"text": "text"}, predictions=("predicted_label", "predicted_score")
+)
+
+
+def label_of(text: str) -> str:
+    """What the stand-in for a model predicts: it depends on the text alone and needs quoting."""
+    return f'{len(text)}, "{text[:1].strip()}"'
+
+
+@pytest.fixture
+def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
+    """A plan for files in the test's folder."""
+
+    def make(*patterns: str, output: str, **values) -> ScoringPlan:
+        tables, _ = list_tables(
+            tuple(str(tmp_path / pattern) for pattern in patterns), str(tmp_path / output)
+        )
+        parts = tmp_path / "parts"
+        parts.mkdir(exist_ok=True)
+        defaults = {"block_rows": 3, "limit": 0, "batch_tokens": 64, "identity": "model a"}
+        return ScoringPlan(
+            model="model",
+            columns=COLUMNS,
+            tables=tuple(tables),
+            parts=parts,
+            **{**defaults, **values},
+        )
+
+    return make
+
+
+@pytest.fixture
+def score(tmp_path) -> Callable[[ScoringPlan], ScoringCounts]:
+    """Runs a plan with `label_of` in place of a model; rejects go to `rejects.jsonl`."""
+
+    def run(plan: ScoringPlan) -> ScoringCounts:
+        for table in plan.tables:
+            for reference in cut_table(table, plan):
+                if is_scored(reference, plan):
+                    continue
+                block = read_block(reference, plan)
+                texts = block.texts["text"]
+                predicted = {
+                    "predicted_label": np.array([label_of(text) for text in texts], object),
+                    "predicted_score": np.full(len(texts), 0.25, np.float32),
+                }
+                write_part(ScoredBlock(block, predicted), plan)
+        return join_parts(plan, Path(tmp_path / "rejects.jsonl"))
+
+    return run

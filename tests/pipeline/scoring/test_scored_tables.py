@@ -1,0 +1,223 @@
+"""Rows through cutting, writing and joining: order, counts and every byte of theirs."""
+
+import csv
+import gzip
+import io
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from pipeline.scoring.blocks import check_table
+from pipeline.scoring.tables import list_tables
+
+CELLS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
+)
+MESSY_CSV = (
+    b"\xef\xbb\xbfid,text,note\r\n"
+    b'1,"two\r\nlines, ""one"" cell",=1+2\r\n'
+    b"2,,nothing\r\n"
+    b"3,too,many,cells\r\n"
+    b'04,plain,"quoted, not needed"\r\n'
+    b"5,caf\xe9,latin\r\n"
+    b'6,"never closed,x\r\n'
+    b"7,last, spaces \r\n"
+)
+MESSY_JSONL = (
+    '{"id": 1.0, "text": "fine", "more": {"a":[1, 2]}}\n'
+    '{"id": 2, "text": \n'
+    "\n"
+    '{"text":"\\u0041 b","id":1e400 }\n'
+    "[1, 2]\n"
+    '{"id": 4, "text": null}\n'
+    '{"id": 5, "text": 17}\n'
+    '{"id": 6, "text": "\\ud800 lone"}\n'
+    '{"id": 7, "text": "x", "predicted_label": "mine"}\n'
+    '{"id": 123456789012345678901234567890, "text": "tab\\there"}\n'
+)
+
+
+def rejects_of(folder: Path) -> list[tuple[int, str]]:
+    lines = (folder / "rejects.jsonl").read_text().splitlines()
+    return [(reject["line"], reject["reason"]) for reject in map(json.loads, lines)]
+
+
+def test_messy_csv_rows_keep_their_bytes(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_bytes(MESSY_CSV)
+    counts = score(make_plan("in.csv", output="out.csv"))
+    assert (tmp_path / "out.csv").read_bytes().decode() == (
+        "id,text,note,predicted_label,predicted_score\n"
+        '1,"two\r\nlines, ""one"" cell",=1+2,"22, ""t""",0.25\n'
+        '04,plain,"quoted, not needed","5, ""p""",0.25\n'
+        '7,last, spaces ,"4, ""l""",0.25\n'
+    )
+    assert (counts.rows_in, counts.rows_out) == (7, 3)
+    assert sum(counts.rejected.values()) == 4
+    assert [line for line, _ in rejects_of(tmp_path)] == [4, 5, 7, 8]
+
+
+def test_messy_objects_keep_their_text(tmp_path, make_plan, score):
+    (tmp_path / "in.jsonl").write_text(MESSY_JSONL)
+    counts = score(make_plan("in.jsonl", output="out.jsonl"))
+    assert (tmp_path / "out.jsonl").read_text().splitlines() == [
+        '{"id": 1.0, "text": "fine", "more": {"a":[1, 2]}, '
+        '"predicted_label": "4, \\"f\\"", "predicted_score": 0.25}',
+        '{"text":"\\u0041 b","id":1e400, "predicted_label": "3, \\"A\\"", "predicted_score": 0.25}',
+        '{"id": 123456789012345678901234567890, "text": "tab\\there", '
+        '"predicted_label": "8, \\"t\\"", "predicted_score": 0.25}',
+    ]
+    assert (counts.rows_in, counts.rows_out) == (9, 3)
+    assert (9, "has a key that the predictions need") in rejects_of(tmp_path)
+
+
+def test_objects_to_csv_have_the_columns_of_all_rows(tmp_path, make_plan, score):
+    (tmp_path / "in.jsonl").write_text(MESSY_JSONL)
+    score(make_plan("in.jsonl", output="out.csv", block_rows=2))
+    rows = list(csv.reader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert rows == [
+        ["id", "text", "more", "predicted_label", "predicted_score"],
+        ["1.0", "fine", '{"a": [1, 2]}', '4, "f"', "0.25"],
+        ["1e400", "A b", "", '3, "A"', "0.25"],
+        ["123456789012345678901234567890", "tab\there", "", '8, "t"', "0.25"],
+    ]
+
+
+def test_cells_that_tsv_cannot_hold_are_rejected(tmp_path, make_plan, score):
+    (tmp_path / "in.jsonl").write_text(MESSY_JSONL)
+    counts = score(make_plan("in.jsonl", output="out.tsv"))
+    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
+    assert counts.rejected["a tab or line end cannot stand in a TSV cell"] == 1
+
+
+def test_tsv_quotes_are_characters(tmp_path, make_plan, score):
+    (tmp_path / "in.tsv").write_text('text\tid\nsay "so\t1\n"\t2\n')
+    score(make_plan("in.tsv", output="out.tsv"))
+    assert (tmp_path / "out.tsv").read_text() == (
+        'text\tid\tpredicted_label\tpredicted_score\nsay "so\t1\t7, "s"\t0.25\n"\t2\t1, """\t0.25\n'
+    )
+
+
+def test_semicolons_stay(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text("id;text;note\n1;a, b;x\n")
+    score(make_plan("in.csv", output="out.csv"))
+    assert (tmp_path / "out.csv").read_text() == (
+        'id;text;note;predicted_label;predicted_score\n1;a, b;x;"4, ""a""";0.25\n'
+    )
+
+
+def test_compressed_outputs_are_equal_for_equal_rows(tmp_path, make_plan, score):
+    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(b"text\nx\n"))
+    score(make_plan("in.csv.gz", output="out.csv.gz"))
+    first = (tmp_path / "out.csv.gz").read_bytes()
+    score(make_plan("in.csv.gz", output="out.csv.gz"))
+    assert (tmp_path / "out.csv.gz").read_bytes() == first
+    assert b'x,"1, ' in gzip.decompress(first)
+
+
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    rows=st.lists(st.tuples(CELLS, st.one_of(st.just(" "), CELLS)), min_size=1, max_size=15),
+    block_rows=st.integers(1, 6),
+    output_format=st.sampled_from(["csv", "jsonl"]),
+)
+def test_rows_come_out_in_order_or_are_counted(
+    tmp_path, make_plan, score, rows, block_rows, output_format
+):
+    if not any(text.strip() for _, text in rows):
+        return
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        name = Path(folder).name
+        with (Path(folder) / "in.csv").open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream).writerows([("id", "text"), *rows])
+        output = f"{name}/out.{output_format}"
+        plan = make_plan(f"{name}/in.csv", output=output, block_rows=block_rows, identity=name)
+        counts = score(plan)
+        with (tmp_path / output).open(encoding="utf-8", newline="") as stream:
+            if output_format == "csv":
+                found = [(row["id"], row["text"]) for row in csv.DictReader(stream)]
+            else:
+                found = [(row["id"], row["text"]) for row in map(json.loads, stream)]
+    assert found == [(identity, text) for identity, text in rows if text.strip()]
+    assert counts.rows_out == len(found)
+    assert counts.rows_in == counts.rows_out + sum(counts.rejected.values()) == len(rows)
+
+
+def test_limit_counts_rejected_rows_too(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text("text\n" + "a\n" + '""\n' + "b\n" * 9)
+    counts = score(make_plan("in.csv", output="out.csv", limit=5))
+    assert (counts.rows_in, counts.rows_out) == (5, 4)
+
+
+def test_finished_parts_are_used_again_and_others_are_not(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(7)))
+    plan = make_plan("in.csv", output="out.csv")
+    score(plan)
+    kept, lost = plan.part_file(0, 0), plan.part_file(0, 1)
+    kept.write_text("kept\n")
+    lost.write_text("lost\n")
+    plan.done_file(0, 1).unlink()
+    score(plan)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[1] == "kept"
+    assert lines[2].startswith("row 3,")
+    score(make_plan("in.csv", output="out.csv", identity="model b"))
+    assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("row 0,")
+
+
+def test_a_changed_block_is_scored_again(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text("text\na\nb\n")
+    score(make_plan("in.csv", output="out.csv"))
+    (tmp_path / "in.csv").write_text("text\na\nc\n")
+    score(make_plan("in.csv", output="out.csv"))
+    assert (tmp_path / "out.csv").read_text().splitlines()[2].startswith("c,")
+
+
+def test_a_table_is_checked_before_the_job(tmp_path, make_plan):
+    console = Console(io.StringIO())
+    for content, error, message in (
+        ("id,body\n1,x\n", UsageError, r"no column 'text'; it has 'id', 'body'"),
+        ("text,predicted_score\nx,1\n", UsageError, "has a column 'predicted_score' already"),
+        ("", InputError, "is empty"),
+    ):
+        (tmp_path / "in.csv").write_text(content)
+        plan = make_plan("in.csv", output="out.csv")
+        with pytest.raises(error, match=message):
+            check_table(plan.tables[0], plan, console)
+
+
+def test_a_column_name_that_tsv_cannot_hold_is_refused(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text('text,"a\tb"\nx,y\n')
+    with pytest.raises(UsageError, match=r"has a tab or line end in its name"):
+        score(make_plan("in.csv", output="out.tsv"))
+
+
+def test_several_tables_keep_their_names_in_a_folder(tmp_path):
+    for name in ("b.csv", "a.jsonl"):
+        (tmp_path / name).write_text("text\n")
+    tables, is_folder = list_tables((str(tmp_path / "*"),), str(tmp_path / "out"))
+    assert is_folder
+    assert [Path(table.output).name for table in tables] == ["a.jsonl", "b.csv"]
+    with pytest.raises(UsageError, match="names one file, but 2 files are to be scored"):
+        list_tables((str(tmp_path / "*"),), str(tmp_path / "out.csv"))
+
+
+def test_outputs_never_replace_inputs_or_each_other(tmp_path):
+    (tmp_path / "a.csv").write_text("text\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.csv").write_text("text\n")
+    source = str(tmp_path / "a.csv")
+    with pytest.raises(UsageError, match="would replace the input"):
+        list_tables((source,), source)
+    with pytest.raises(UsageError, match=r"two inputs are named a\.csv"):
+        list_tables((source, str(tmp_path / "sub" / "a.csv")), str(tmp_path / "out"))
+    with pytest.raises(UsageError, match="format unknown"):
+        (tmp_path / "a.txt").write_text("text\n")
+        list_tables((str(tmp_path / "a.txt"),), str(tmp_path / "out.csv"))
