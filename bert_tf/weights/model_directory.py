@@ -50,6 +50,9 @@ class ModelDirectory:
         lowercase: whether texts are lower-cased before tokenisation.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
+
+    Raises:
+        UsageError: vocabulary and config disagree on the number of pieces.
     """
 
     path: Path
@@ -58,6 +61,13 @@ class ModelDirectory:
     lowercase: bool
     task: dict[str, Any] | None
     tensors: Mapping[str, np.ndarray]
+
+    def __post_init__(self):
+        if len(self.vocab) != self.config.vocab_size:
+            raise UsageError(
+                f"{self.path}: the vocabulary has {len(self.vocab)} pieces, but vocab_size in the "
+                f"config is {self.config.vocab_size}; they must be of the same model"
+            )
 
 
 def read_model_directory(path: str | Path) -> ModelDirectory:
@@ -74,15 +84,9 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     if (folder / "best").is_dir():
         folder = folder / "best"
     if not (folder / CONFIG).is_file():
-        hint = "; the run has not kept a model yet" if (folder / "config.yaml").is_file() else ""
-        raise UsageError(f"{folder}: not a model directory (it has no {CONFIG}){hint}")
+        raise UsageError(f"{folder}: {_why_no_model(folder)}")
     config = read_bert_config(folder / CONFIG)
     vocab = read_folder_vocab(folder)
-    if len(vocab) != config.vocab_size:
-        raise UsageError(
-            f"{folder}: the vocabulary has {len(vocab)} pieces, but vocab_size in {CONFIG} is "
-            f"{config.vocab_size}; they must be of the same model"
-        )
     return ModelDirectory(
         path=folder,
         config=config,
@@ -90,6 +94,15 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         lowercase=read_lowercase(folder, vocab),
         task=_read_task(folder / TASK),
         tensors=FolderTensors(folder),
+    )
+
+
+def _why_no_model(folder: Path) -> str:
+    if (folder / "config.yaml").is_file():
+        return "the run has kept no model yet; let it reach an evaluation"
+    return (
+        f"not a model directory (it has no {CONFIG}); "
+        "bert-pipeline import-weights converts other formats"
     )
 
 

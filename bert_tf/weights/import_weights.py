@@ -1,0 +1,139 @@
+"""Turns other libraries' BERT weights into a model directory; the format is detected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
+from bert_tf.weights.google_checkpoint import read_google_checkpoint
+from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
+from bert_tf.weights.model_directory import (
+    CONFIG,
+    ModelDirectory,
+    load_weights,
+    read_model_directory,
+    write_directory,
+)
+
+# A folder's heads decide which of HuggingFace's classes loads it whole.
+_HEADS = {
+    "classifier.weight": "BertForSequenceClassification",
+    "qa_outputs.weight": "BertForQuestionAnswering",
+    "cls.seq_relationship.weight": "BertForPreTraining",
+    "cls.predictions.transform.dense.weight": "BertForMaskedLM",
+}
+_WEIGHT_PREFIXES = ("bert.", "cls.", "classifier.", "qa_outputs.")
+# The masked-LM head's copies of the word embeddings and of its bias.
+_TIED = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+
+
+def read_source(source: str | Path) -> ModelDirectory:
+    """Opens weights of a known format.
+
+    Args:
+        source: a HuggingFace folder, a KerasHub preset folder, or a folder with a checkpoint of
+            google-research/bert.
+
+    Raises:
+        UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
+        InputError: a file is damaged.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder")
+    if (folder / GOOGLE_CONFIG).is_file():
+        directory = read_google_checkpoint(folder)
+    elif is_keras_hub_preset(folder):
+        directory = read_keras_hub_preset(folder)
+    elif (folder / CONFIG).is_file() or (folder / "best").is_dir():
+        directory = read_model_directory(folder)
+    else:
+        raise UsageError(
+            f"{folder}: no BERT weights; looked for {CONFIG} with model.safetensors or "
+            f"pytorch_model.bin (HuggingFace), {CONFIG} with model.weights.h5 (KerasHub) and "
+            f"{GOOGLE_CONFIG} with bert_model.ckpt (google-research/bert)"
+        )
+    encoder = BertEncoder(directory.config)
+    encoder.build_weights()
+    load_weights(encoder, directory)  # refuses incomplete weights and wrong shapes
+    return directory
+
+
+def architecture(directory: ModelDirectory) -> str:
+    """HuggingFace's class for the weights, by the heads there are."""
+    for tensor, name in _HEADS.items():
+        if tensor in directory.tensors:
+            return name
+    return "BertModel"
+
+
+def classifier_labels(directory: ModelDirectory) -> list[str]:
+    """Names of the classifier's logits, from `config.json` or `LABEL_0` …; [] without one.
+
+    Raises:
+        InputError: `id2label` does not fit the weights.
+    """
+    if "classifier.weight" not in directory.tensors:
+        return []
+    number = len(directory.tensors["classifier.weight"])
+    names = _config_document(directory).get("id2label")
+    if not names:
+        return [f"LABEL_{index}" for index in range(number)]
+    if set(names) != {str(index) for index in range(number)}:
+        raise InputError(
+            f"{directory.path / CONFIG}: id2label names {len(names)} labels, but the classifier "
+            f"has {number}"
+        )
+    return [str(names[str(index)]) for index in range(number)]
+
+
+def chooses_one_label(directory: ModelDirectory) -> bool:
+    """Whether the weights have a classifier that chooses one of several labels a row."""
+    kind = _config_document(directory).get("problem_type") or "single_label_classification"
+    return kind == "single_label_classification" and len(classifier_labels(directory)) > 1
+
+
+def _config_document(directory: ModelDirectory) -> dict[str, Any]:
+    path = directory.path / CONFIG
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def write_imported(
+    directory: ModelDirectory, output: str | Path, *, task: dict[str, Any] | None = None
+) -> None:
+    """Writes a model directory with the encoder and all known heads, float32.
+
+    Args:
+        directory: what `read_source` returned.
+        output: model directory to write; see `write_model_directory`.
+        task: content of `task.json`; None keeps the source's, if it has one.
+    """
+    write_directory(
+        output,
+        config=directory.config,
+        architecture=architecture(directory),
+        labels=classifier_labels(directory),
+        vocab=directory.vocab,
+        lowercase=directory.lowercase,
+        task=directory.task if task is None else task,
+        tensors={
+            name: directory.tensors[name]
+            for name in directory.tensors
+            if name.startswith(_WEIGHT_PREFIXES) and name not in _TIED
+        },
+    )
+
+
+def import_weights(source: str | Path, output: str | Path) -> ModelDirectory:
+    """Reads weights of a known format, writes them as a model directory, returns what was read.
+
+    Raises:
+        UsageError, InputError: as `read_source`.
+    """
+    directory = read_source(source)
+    write_imported(directory, output)
+    return directory
