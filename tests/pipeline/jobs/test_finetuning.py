@@ -15,10 +15,10 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections import EvaluateConfig, ExportConfig, FinetuneConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.model_directory import write_model_directory
-from pipeline.jobs import evaluation, finetuning
+from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.jobs.job import RunOptions
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
@@ -164,3 +164,23 @@ def test_missing_inputs_are_named_by_their_flag(place, flag):
     with pytest.raises(UsageError, match=f"--{flag} gone: no such file or folder"):
         finetuning.run(config, quietly())
     assert not (place / "never").exists()
+
+
+def test_an_exported_model_is_measured_like_its_run(place, finished):
+    exported, output = place / "exported", place / "exported-evaluated"
+    exporting.run(
+        build_section(ExportConfig, {"run": str(place / "run"), "output": str(exported)}), quietly()
+    )
+    config = build_section(
+        EvaluateConfig,
+        {"model": str(exported), "data": str(place / "eval.jsonl"), "output": str(output)},
+    )
+    manifest = evaluation.run(config, quietly())
+    best = finished[1]["metrics"]["best"]
+    assert manifest["metrics"] == {
+        name: best[name] for name in ("accuracy", "macro_f1", "matthews_correlation")
+    }
+    rows = [json.loads(line) for line in (output / "predictions.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in rows] == [1, 2]
+    assert all(0.5 <= row["predicted_score"] <= 1 for row in rows)
+    assert manifest["counts"]["rows_rejected"] == 1
