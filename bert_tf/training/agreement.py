@@ -21,7 +21,8 @@ class Agreement:
     def _means(self, values: tf.Tensor) -> tf.Tensor:
         def mean(values: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.MEAN, values)
+            # The copy is on the replica's device, where `all_reduce` looks for its destination.
+            return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(values))
 
         result = self._strategy.run(mean, args=(values,))
         return self._strategy.experimental_local_results(result)[0]

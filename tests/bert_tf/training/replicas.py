@@ -1,0 +1,54 @@
+"""Run by test_replicas.py in its own process, since devices are configured once a process.
+
+    python replicas.py mirrored            two logical processors
+    python replicas.py multi-worker        one of two workers, named by TF_CONFIG
+
+Prints a JSON list: the train lines' loss and gradient norm, and the eval loss.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import tensorflow as tf
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def main(name: str, run_directory: str | None) -> None:
+    if name == "mirrored":
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+    from regression_task import Numbers, SquaredError, make_loop
+
+    from bert_tf.config.console import Console
+    from bert_tf.training.evaluation import Evaluation
+    from bert_tf.training.strategy import is_chief, make_strategy
+
+    strategy = make_strategy(name, None, Console())
+    assert strategy.num_replicas_in_sync == 2
+    directory = Path(run_directory) if run_directory else None
+    loop = make_loop(strategy, accumulation_steps=2, run_directory=directory)
+    evaluation = Evaluation(
+        model=loop._compiled._model,
+        loss=SquaredError(),
+        strategy=strategy,
+        make_dataset=lambda: Numbers().batches(100).take(3),
+    )
+    result = loop.run()
+    names = ("step", "loss", "gradient_norm", "absolute_error")
+    sys.stdout.write(
+        json.dumps(
+            {
+                "chief": is_chief(strategy),
+                "train": {name: result.train[name] for name in names},
+                "eval": evaluation.run(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
