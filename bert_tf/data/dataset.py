@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import FEATURE_NAMES, feature_spec
 from bert_tf.data.tfrecord_index import BLOCK_RECORDS, RecordBlock, index_shards, read_records
 
@@ -184,26 +185,16 @@ def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, 
 
 def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
     """The order of the blocks in an epoch: a permutation of 0 … blocks - 1, int64."""
-    return np.argsort(_random_keys(blocks, (0, seed, epoch)), kind="stable")
+    return _permutation(blocks, seed_key(seed, "blocks"), epoch)
 
 
 def row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
     """The order of the rows of a block in an epoch: a permutation of 0 … rows - 1, int64."""
-    return np.argsort(_random_keys(rows, (1, seed, epoch, block)), kind="stable")
+    return _permutation(rows, seed_key(seed, "rows"), epoch, block)
 
 
-def _random_keys(count: int, names: tuple[int, ...]) -> np.ndarray:
-    """uint64 [count] that depend on `names` alone, not on a library's version (SplitMix64)."""
-    state = np.zeros(1, np.uint64)
-    with np.errstate(over="ignore"):
-        for name in names:
-            state = _mix(state + np.uint64(name & 0xFFFFFFFFFFFFFFFF))
-        return _mix(state + np.arange(1, count + 1, dtype=np.uint64))
-
-
-def _mix(state: np.ndarray) -> np.ndarray:
-    """SplitMix64's next number for each state (Steele, Lea & Flood 2014)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
+def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
+    keys = np.full(count, key, np.uint64)
+    for name in names:
+        keys = combine_keys(keys, np.uint64(name))
+    return np.argsort(combine_keys(keys, np.arange(count, dtype=np.uint64)), kind="stable")

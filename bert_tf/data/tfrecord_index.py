@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -96,7 +97,7 @@ def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes
     data = content.tobytes()
     return [
         _checked_record(data[start:end], block, number)
-        for number, (start, end) in enumerate(zip(starts[:-1], starts[1:], strict=True))
+        for number, (start, end) in enumerate(itertools.pairwise(starts))
     ]
 
 

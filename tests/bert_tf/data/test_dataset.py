@@ -1,0 +1,183 @@
+import gzip
+import itertools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.dataset import PretrainingInputs, block_order, evaluation_batches, row_order
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.records import encode_records
+
+LENGTH, PREDICTIONS = 8, 2
+
+
+def description(directory="data", **changes):
+    values = {
+        "directory": str(directory),
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": PREDICTIONS,
+        "vocab_size": 50,
+        "vocab_sha256": "0",
+        "lowercase": True,
+        "train_shards": ("train-00000-of-00001.tfrecord",),
+        **changes,
+    }
+    return PretrainingData(**values)
+
+
+def features(first, count):
+    """Records whose first masked id is their number."""
+    numbers = np.arange(first, first + count, dtype=np.int32)[:, None]
+    ids = np.tile(np.arange(LENGTH, dtype=np.int32), (count, 1))
+    return {
+        "input_word_ids": ids,
+        "input_mask": (ids < 6).astype(np.int32),
+        "input_type_ids": (ids > 3).astype(np.int32),
+        "masked_lm_positions": np.tile(np.array([[1, 0]], np.int32), (count, 1)),
+        "masked_lm_ids": np.concatenate([numbers, np.zeros_like(numbers)], axis=1),
+        "masked_lm_weights": np.tile(np.array([[1.0, 0.0]], np.float32), (count, 1)),
+        "next_sentence_labels": numbers % 2,
+    }
+
+
+def write_shards(directory, sizes, *, compression="none", names="reference"):
+    paths, first = [], 0
+    for index, size in enumerate(sizes):
+        data = encode_records(features(first, size), names)[0].tobytes() if size else b""
+        path = Path(directory) / f"train-{index}"
+        path.write_bytes(gzip.compress(data) if compression == "gzip" else data)
+        paths.append(str(path))
+        first += size
+    return paths
+
+
+def numbers_of(batches):
+    return [int(number) for batch in batches for number in batch["masked_lm_ids"][:, 0]]
+
+
+@given(
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any),
+    block_records=st.integers(1, 5),
+    batch_size=st.integers(1, 7),
+    first_update=st.integers(0, 12),
+    seed=st.integers(-5, 2**63),
+    compression=st.sampled_from(["none", "gzip"]),
+)
+@settings(max_examples=15, deadline=None)
+def test_any_position_is_entered_where_it_would_have_been_reached(
+    sizes, block_records, batch_size, first_update, seed, compression
+):
+    with tempfile.TemporaryDirectory() as directory:
+        inputs = PretrainingInputs(
+            write_shards(directory, sizes, compression=compression),
+            description(compression=compression),
+            batch_size=batch_size,
+            seed=seed,
+            block_records=block_records,
+        )
+        total = sum(sizes)
+        assert inputs.record_count == total
+        updates = -(-2 * total // batch_size) + first_update
+        read = numbers_of(inputs.batches(0).take(updates))
+        for epoch in range(2):
+            assert sorted(read[epoch * total : (epoch + 1) * total]) == list(range(total))
+        later = numbers_of(inputs.batches(first_update).take(updates - first_update))
+        assert later == read[first_update * batch_size :]
+        position = inputs.position(first_update)
+        assert position["epoch"] == first_update * batch_size // total
+        assert position["records"] == total
+
+
+def test_epochs_seeds_and_blocks_have_orders_of_their_own():
+    names = list(itertools.product((1, 2), (0, 1), (0, 1)))
+    orders = [row_order(seed, epoch, block, 20) for seed, epoch, block in names]
+    orders += [block_order(seed, epoch, 20) for seed, epoch, block in names if block == 0]
+    assert len({tuple(order) for order in orders}) == 12
+
+
+@pytest.mark.parametrize("names", ["reference", "model-garden"])
+def test_a_batch_has_the_names_and_shapes_of_the_model(tmp_path, names):
+    data = description(feature_names=names)
+    paths = write_shards(tmp_path, [3], names=names)
+    inputs = PretrainingInputs(paths, data, batch_size=3, seed=1)
+    batch = next(iter(inputs.batches(0)))
+    expected = features(0, 3)
+    order = batch["masked_lm_ids"][:, 0].numpy()
+    for name, rows in expected.items():
+        rows = rows[order, 0] if name == "next_sentence_labels" else rows[order]
+        np.testing.assert_array_equal(batch[name], rows)
+        assert batch[name].dtype == (tf.float32 if name == "masked_lm_weights" else tf.int32)
+        assert inputs.batches(0).element_spec[name].shape == rows.shape, "static shapes"
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(0, 7), (5, 5)])
+def test_evaluation_reads_the_first_records_and_fills_the_last_batch(tmp_path, limit, rows):
+    paths = write_shards(tmp_path, [4, 3])
+    batches = list(evaluation_batches(paths, description(), batch_size=4, limit=limit))
+    assert len(batches) == 2
+    assert numbers_of(batches)[:rows] == list(range(rows))
+    filling = tf.reduce_sum(tf.concat([batch["input_mask"] for batch in batches], 0), 1)[rows:]
+    assert filling.numpy().tolist() == [0] * (8 - rows)
+
+
+def test_a_shard_that_is_cut_off_is_named(tmp_path):
+    [path] = write_shards(tmp_path, [3])
+    Path(path).write_bytes(Path(path).read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"train-0: record 2 \(at byte \d+\) is cut off"):
+        PretrainingInputs([path], description(), batch_size=1, seed=1)
+
+
+def test_a_flipped_bit_is_found_when_its_block_is_read(tmp_path):
+    [path] = write_shards(tmp_path, [40])
+    content = bytearray(Path(path).read_bytes())
+    content[-20] ^= 1
+    Path(path).write_bytes(bytes(content))
+    inputs = PretrainingInputs([path], description(), batch_size=40, seed=1, block_records=8)
+    with pytest.raises(tf.errors.OpError):
+        list(inputs.batches(0).take(1))
+    assert "record 39 is damaged (its checksum is wrong)" in str(inputs.failure)
+
+
+def test_records_of_other_lengths_than_the_manifest_says_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not as the manifest says .max_seq_length 16"):
+        PretrainingInputs(
+            write_shards(tmp_path, [3]), description(max_seq_length=16), batch_size=1, seed=1
+        )
+
+
+def test_no_records_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no records in 2 training shards"):
+        PretrainingInputs(write_shards(tmp_path, [0, 0]), description(), batch_size=1, seed=1)
+
+
+def test_a_missing_shard_is_named(tmp_path):
+    with pytest.raises(UsageError, match="absent: no such file, but the manifest"):
+        PretrainingInputs([str(tmp_path / "absent")], description(), batch_size=1, seed=1)
+
+
+def test_a_folder_without_manifest_is_no_data():
+    with pytest.raises(UsageError, match="no manifest.json.*bert-pipeline preprocess"):
+        PretrainingData.from_manifest("data", None)
+    with pytest.raises(UsageError, match="the output of 'vocab', not pretraining data"):
+        PretrainingData.from_manifest("data", {"command": "vocab"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 40}, "vocab_size is 40, .* vocabulary of 50 entries"),
+        ({"max_position_embeddings": 4}, "max_position_embeddings is 4, .* max_seq_length 8"),
+        ({"type_vocab_size": 1}, "type_vocab_size is 1, .* two segments"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused(changes, message):
+    config = BertConfig(**{"vocab_size": 50, "hidden_size": 8, "num_attention_heads": 2, **changes})
+    with pytest.raises(UsageError, match=f"--size tiny: {message}"):
+        description().check_model(config, "--size tiny")
