@@ -1,0 +1,189 @@
+"""The jobs `export` and `score` on a tiny model: files, manifests, going on, refusing."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import keras
+import pytest
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
+from bert_tf.export.exported_model import ExportedModel
+from bert_tf.models.classification import BertClassifier
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+from pipeline.jobs import exporting, scoring
+from pipeline.jobs.job import RunOptions
+from pipeline.scoring import transforms
+from pipeline.scoring.parts import write_part
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
+TASK = {
+    "task": "classification",
+    "labels": ["good", "bad"],
+    "columns": {"text": "body", "text_pair": None, "label": "label"},
+    "max_seq_length": 16,
+}
+RUNNER = RunnerConfig()
+
+
+@dataclasses.dataclass
+class Told:
+    """Options whose console is kept."""
+
+    stream: io.StringIO = dataclasses.field(default_factory=io.StringIO)
+
+    def options(self, **values) -> RunOptions:
+        return RunOptions(console=Console(self.stream), **values)
+
+
+@pytest.fixture(scope="module")
+def run_directory(tmp_path_factory) -> Path:
+    """A fine-tuned model as `finetune` leaves it: RUN/best."""
+    place = tmp_path_factory.mktemp("runs") / "run"
+    keras.utils.set_random_seed(7)
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    model = BertClassifier(config, num_labels=2, dtype="float32")
+    model.build_weights()
+    write_model_directory(place / "best", model, vocab=VOCAB, lowercase=True, task=TASK)
+    (place / "checkpoints").mkdir()
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(run_directory) -> Path:
+    output = run_directory.parent / "model"
+    config = ExportConfig(run=str(run_directory), output=str(output))
+    told = Told()
+    manifest = exporting.run(config, told.options())
+    assert "is not finished; taking its best model so far" in told.stream.getvalue()
+    assert manifest["next"].startswith(f"bert-pipeline score --model {output}")
+    return output
+
+
+def config_of(model: Path, *inputs: Path, output: Path, **values) -> ScoreConfig:
+    values = {
+        "model": str(model),
+        "input": [str(path) for path in inputs],
+        "output": str(output),
+        "block_rows": 2,
+        **values,
+    }
+    return build_section(ScoreConfig, values)
+
+
+def write_rows(path: Path) -> list[str]:
+    texts = ["good film", "bad", "red blue red", "film film", "blue good bad"]
+    path.write_text("n,body\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
+    return texts
+
+
+def test_export_is_a_model_directory_with_a_card(model):
+    names = {path.name for path in model.iterdir()}
+    assert names >= {
+        *("saved_model.pb", "variables", "config.json", "vocab.txt", "model.safetensors"),
+        *("task.json", "tokenizer_config.json", "MODEL_CARD.md", "manifest.json"),
+    }
+    assert read_model_directory(model).task == TASK
+
+
+def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
+    config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format="huggingface")
+    exporting.run(config, Told().options())
+    written = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert written["architectures"] == ["BertForSequenceClassification"]
+    assert written["id2label"] == {"0": "good", "1": "bad"}
+    assert not (tmp_path / "m" / "saved_model.pb").exists()
+
+
+def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
+    texts = write_rows(tmp_path / "new.csv")
+    told = Told()
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    manifest = scoring.run(config, RUNNER, told.options())
+    with (tmp_path / "scored.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    wanted = ExportedModel(model).predict({"text": texts})
+    assert [row["n"] for row in rows] == ["0", "1", "2", "3", "4"]
+    assert [row["predicted_label"] for row in rows] == wanted["predicted_label"].tolist()
+    scores = [float(row["predicted_score"]) for row in rows]
+    assert scores == pytest.approx(wanted["predicted_score"].tolist(), abs=1e-5)
+    assert manifest["counts"] == {"rows_in": 5, "rows_out": 5, "rows_rejected": 0, "rejected": {}}
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {
+        *("new.csv", "scored.csv", "scored.csv.manifest.json", "scored.csv.rejects.jsonl"),
+    }
+
+    again = scoring.run(config, RUNNER, told.options())
+    assert again["already_done"]
+    with pytest.raises(UsageError, match="made with another config"):
+        scoring.run(dataclasses.replace(config, limit=3), RUNNER, told.options())
+
+
+def test_several_tables_go_to_a_folder(model, tmp_path):
+    write_rows(tmp_path / "a.csv")
+    (tmp_path / "b.jsonl").write_text('{"body": "good", "n": 1.0}\n{"body": ""}\n')
+    config = config_of(model, tmp_path / "*.csv", tmp_path / "*.jsonl", output=tmp_path / "out")
+    manifest = scoring.run(config, RUNNER, Told().options())
+    assert manifest["counts"]["rows_in"] == 7
+    assert manifest["counts"]["rejected"] == {"column 'body' is empty": 1}
+    (line,) = (tmp_path / "out" / "b.jsonl").read_text().splitlines()
+    assert line.startswith('{"body": "good", "n": 1.0, "predicted_label": "')
+    assert len((tmp_path / "out" / "a.csv").read_text().splitlines()) == 6
+    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["line"] == 2
+
+
+def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+
+    def fail_at_the_second_block(scored, plan):
+        if scored.block.reference.number == 1:
+            raise InputError("killed")
+        write_part(scored, plan)
+
+    monkeypatch.setattr(transforms, "write_part", fail_at_the_second_block)
+    with pytest.raises(InputError, match="killed"):
+        scoring.run(config, RUNNER, Told().options())
+    assert not (tmp_path / "scored.csv").exists()
+    parts = tmp_path / ".scored.csv.parts"
+    finished = sorted(path.name for path in parts.glob("*.done.json"))
+    assert "part-00000-00000001.done.json" not in finished
+
+    monkeypatch.undo()
+    told = Told()
+    manifest = scoring.run(config, RUNNER, told.options())
+    assert "blocks of an interrupted run found; going on" in told.stream.getvalue()
+    assert manifest["counts"]["rows_out"] == 5
+    assert not parts.exists()
+
+
+def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "out", text_column="text")
+    with pytest.raises(UsageError, match=r"no column 'text'; it has 'n', 'body'"):
+        scoring.run(config, RUNNER, Told().options())
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_a_run_is_no_exported_model(run_directory, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    config = config_of(run_directory, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    with pytest.raises(UsageError, match="run bert-pipeline export --run"):
+        scoring.run(config, RUNNER, Told().options())
