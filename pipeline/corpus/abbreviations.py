@@ -3,7 +3,7 @@ languages at once: a corpus seldom says which language a document is in, and a l
 less than a split after `Dr.`
 """
 
-# ruff: noqa: RUF001, SIM905  (Cyrillic is meant here; word lists read best as lines of words)
+# ruff: noqa: SIM905  (word lists read best as lines of words)
 
 from __future__ import annotations
 

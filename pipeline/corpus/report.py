@@ -144,4 +144,4 @@ def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
 
 
 def _write_summary(report: CorpusReport, folder: str) -> None:
-    write_shared_file(folder, _SUMMARY, json.dumps(dataclasses.asdict(report)).encode())
+    write_shared_file(folder, _SUMMARY, json.dumps(vars(report)).encode())

@@ -27,8 +27,10 @@ _LEARNING, _HELD_OUT = "learning", "held-out"
 _COUNTS = "word-counts-{}-{}.arrow"
 _TOO_LONG = "words-too-long.txt"
 
-# Which documents the words are from and the partition; Arrow stream of words and counts.
+# Which documents the words are from, and the partition.
 Key = tuple[str, int]
+# An Arrow stream of words and counts, or a number of words that were too long.
+Output = tuple[Key, bytes] | beam.pvalue.TaggedOutput
 
 
 class CountWords(beam.PTransform):
@@ -62,7 +64,8 @@ class CountWords(beam.PTransform):
         return (
             counted["counts"]
             | "GroupByPartition" >> beam.GroupByKey()
-            | "AddUpPartition" >> beam.MapTuple(functools.partial(_add_up_partition, folder=self._folder))
+            | "AddUpPartition"
+            >> beam.MapTuple(functools.partial(_add_up_partition, folder=self._folder))
         )
 
 
@@ -76,9 +79,7 @@ class _CountInBundle(beam.DoFn):
     def start_bundle(self) -> None:
         self._counters = {kind: self._new_counter() for kind in (_LEARNING, _HELD_OUT)}
 
-    def process(
-        self, block: DocumentBlock
-    ) -> Iterator[tuple[Key, bytes] | beam.pvalue.TaggedOutput]:
+    def process(self, block: DocumentBlock) -> Iterator[Output]:
         is_held_out = held_out_documents(block, self._held_out_fraction)
         in_sentence = np.repeat(is_held_out, np.diff(block.document_offsets))
         for kind, mask in ((_LEARNING, ~in_sentence), (_HELD_OUT, in_sentence)):
@@ -103,7 +104,7 @@ class _CountInBundle(beam.DoFn):
     def _new_counter(self) -> WordCounter:
         return WordCounter(lowercase=self._lowercase, max_word_length=self._max_word_length)
 
-    def _empty(self, kind: str) -> Iterator[tuple[Key, bytes] | beam.pvalue.TaggedOutput]:
+    def _empty(self, kind: str) -> Iterator[Output]:
         counter = self._counters[kind]
         if counter.too_long:
             yield beam.pvalue.TaggedOutput(_TOO_LONG, counter.too_long)

@@ -107,7 +107,7 @@ def _enter(data, offsets, seed, slots):
 @numba.njit(cache=True, nogil=True)
 def _write(data, offsets, slots, longest, found):
     for word in range(len(found)):
-        position, stop = np.int64(offsets[word]), np.int64(offsets[word + 1])
+        position, stop = int(offsets[word]), int(offsets[word + 1])
         seed = _BEGINNING
         count = 0
         while position < stop:

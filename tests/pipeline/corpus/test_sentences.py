@@ -55,7 +55,7 @@ def split(text):
     ],
 )
 def test_sentences_end_where_the_bars_are(marked):
-    joins = {c for c in "。！？」"}
+    joins = set("。！？」")
     text = ""
     for part in marked.split("|"):
         text += part if not text or text[-1] in joins else " " + part

@@ -1,0 +1,116 @@
+"""Globs, and the reading transform from them to blocks, with the report of what became of them."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import RunnerConfig, VocabConfig
+from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.files import match_files, read_shared_files, write_shared_file
+from pipeline.corpus.identity import document_hashes
+from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.report import ReportCorpus, read_report, write_rejects
+from pipeline.runner import run_pipeline
+
+
+def test_globs_are_expanded_once_and_sorted(tmp_path):
+    for name in ("b.txt", "a.txt", "c.csv"):
+        (tmp_path / name).write_text(name * 3)
+    found = match_files([f"{tmp_path}/*.txt", f"{tmp_path}/a.txt", f"{tmp_path}/c.*"])
+    assert [(file.path, file.bytes) for file in found] == [
+        (f"{tmp_path}/{name}", 15) for name in ("a.txt", "b.txt", "c.csv")
+    ]
+
+
+def test_a_glob_without_files_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"x\*: no file matches; check the path and quote the"):
+        match_files([f"{tmp_path}/x*"])
+    with pytest.raises(UsageError, match="is a folder; name its files"):
+        match_files([str(tmp_path)])
+    with pytest.raises(UsageError, match="cannot be listed"):
+        match_files(["nowhere://x/y"])
+
+
+def test_shared_files_appear_whole(tmp_path):
+    for _ in range(2):
+        write_shared_file(str(tmp_path), "a-1", b"x")
+    write_shared_file(str(tmp_path), "a-0", b"y")
+    assert read_shared_files(str(tmp_path), "a-*") == [b"y", b"x"]
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(InputError, match="results have not arrived"):
+        read_shared_files(str(tmp_path), "b-*")
+
+
+def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
+    (tmp_path / "b.csv").write_text('id,text\n1,a\n2\n3,"x\n4,\n')
+    (tmp_path / "a.txt").write_bytes(b"x y. z\n\nw\n\n\xff\n" * 50)
+    config = build_section(
+        VocabConfig,
+        {"input": (f"{tmp_path}/*",), "output": "y", "block_megabytes": "0.01"},
+    )
+    folder = tmp_path / "report"
+    folder.mkdir()
+
+    def build(pipeline):
+        _ = pipeline | ReadDocuments(config) | ReportCorpus(str(folder))
+
+    run_pipeline(
+        build_section(RunnerConfig, {}), build, console=Console(io.StringIO()), input_bytes=1
+    )
+    report = read_report(str(folder))
+    assert report.counts() == {
+        "documents": 101,
+        "sentences": 101,
+        "dropped": {"empty document": 1},
+        "rejected": {"invalid UTF-8": 50, "quote never closed": 1, "wrong number of fields": 1},
+    }
+    assert report.bytes == 50 * len("x y. zw") + len("a")
+    assert write_rejects(str(folder), tmp_path / "rejects.jsonl") == 52
+    listed = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
+    assert [reject["line"] for reject in listed] == [*range(5, 251, 5), 3, 4]
+    assert listed[0] == {
+        "source": f"{tmp_path}/a.txt",
+        "line": 5,
+        "reason": "invalid UTF-8",
+        "detail": "at byte 1",
+    }
+
+
+def block_of(*documents):
+    sentences = [sentence for document in documents for sentence in document]
+    return DocumentBlock(
+        source="x",
+        index=0,
+        sentences=pa.array(sentences, pa.string()),
+        document_offsets=np.cumsum([0, *map(len, documents)]),
+        rejects=[],
+        dropped={},
+    )
+
+
+def test_documents_are_known_by_their_sentences():
+    hashes = document_hashes(block_of(["a", "b"], ["ab"], ["a", "b"], ["b", "a"], ["a long one"]))
+    assert hashes.dtype == np.uint64
+    assert hashes[0] == hashes[2]
+    assert len(set(hashes.tolist())) == 4
+    assert document_hashes(block_of(["a long one"]))[0] == hashes[4]
+
+
+def test_document_hashes_stay_as_they_are():
+    """Other values would hold out other documents and change every random choice."""
+    assert [hex(h) for h in document_hashes(block_of(["Hello."], ["Grüße", "an alle!"]))] == [
+        "0xf465dc0e79fde156",
+        "0xd9a8987017715709",
+    ]
+
+
+def test_document_hashes_are_spread():
+    hashes = document_hashes(block_of(*([f"document {n}"] for n in range(4000))))
+    tenths = np.bincount((hashes >> np.uint64(60)).astype(np.int64), minlength=16)
+    assert 180 < tenths.min() <= tenths.max() < 320

@@ -1,0 +1,107 @@
+"""The vocab job from files to vocabulary and manifest."""
+
+import gzip
+import io
+import json
+
+import pytest
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import RunnerConfig, VocabConfig
+from pipeline.jobs import vocabulary
+from pipeline.jobs.job import RunOptions
+
+SENTENCES = ["The quick brown fox jumps over the lazy dog.", "Foxes and dogs are friends!"]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    documents = [f"{SENTENCES[n % 2]}\nDocument number {n} ends." for n in range(300)]
+    (folder / "a.txt").write_text("\n\n".join(documents[:200]))
+    with gzip.open(folder / "b.jsonl.gz", "wt") as stream:
+        for document in documents[200:]:
+            stream.write(json.dumps({"text": document}) + "\n")
+        stream.write("{broken\n")
+    return folder
+
+
+def run(corpus, output, *, runner=None, overwrite=False, **values):
+    stream = io.StringIO()
+    values = {"input": (f"{corpus}/*",), "output": str(output), "vocab_size": 130, **values}
+    manifest = vocabulary.run(
+        build_section(VocabConfig, values),
+        build_section(RunnerConfig, runner or {}),
+        RunOptions(console=Console(stream), overwrite=overwrite),
+    )
+    return manifest, stream.getvalue()
+
+
+def test_it_makes_a_vocabulary_and_says_what_comes_next(corpus, tmp_path):
+    output = tmp_path / "out" / "vocab.txt"
+    manifest, said = run(corpus, output, held_out_fraction=0.1)
+    pieces = output.read_text().splitlines()
+    assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(pieces) == len(set(pieces)) == 130
+    assert {"fox", "dog", "."} <= set(pieces)
+    counts = manifest["counts"]
+    assert counts["documents"] == 300
+    assert counts["rejected"] == {"broken JSON": 1}
+    assert counts["words"] == counts["words_learned_from"] + counts["words_held_out"]
+    assert counts["words"] == 150 * 10 + 150 * 6 + 300 * 5
+    assert 0 < counts["words_held_out"] < 0.2 * counts["words"]
+    assert manifest["metrics"]["held_out_unknown_share"] == 0
+    assert 1 <= manifest["metrics"]["held_out_pieces_per_word"] < 2
+    assert manifest["next"].startswith(f"bert-pipeline preprocess --input '{corpus}/*' --vocab")
+    assert "words of held-out documents" in said
+    assert json.loads((tmp_path / "out" / "vocab.txt.manifest.json").read_text()) == {
+        key: value for key, value in manifest.items() if key != "already_done"
+    }
+    (reject,) = (tmp_path / "out" / "vocab.txt.rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["line"] == 101
+    assert sorted(path.name for path in output.parent.iterdir()) == [
+        "vocab.txt",
+        "vocab.txt.manifest.json",
+        "vocab.txt.rejects.jsonl",
+    ]
+    again, said = run(corpus, output, held_out_fraction=0.1)
+    assert again["already_done"]
+    with pytest.raises(UsageError, match="vocab_size: 130 then, 80 now"):
+        run(corpus, output, held_out_fraction=0.1, vocab_size=80)
+
+
+def test_order_blocks_and_workers_do_not_matter(corpus, tmp_path):
+    expected, _ = run(corpus, tmp_path / "one.txt")
+    reordered = tmp_path / "reordered"
+    reordered.mkdir()
+    (reordered / "z.txt").write_bytes((corpus / "a.txt").read_bytes())
+    with gzip.open(corpus / "b.jsonl.gz", "rt") as stream:
+        lines = stream.readlines()
+    (reordered / "y.jsonl").write_text("".join(reversed(lines)))
+    found, _ = run(reordered, tmp_path / "two.txt", block_megabytes=0.01, runner={"workers": 2})
+    assert (tmp_path / "two.txt").read_bytes() == (tmp_path / "one.txt").read_bytes()
+    assert found["counts"] == expected["counts"]
+    assert found["metrics"] == expected["metrics"]
+
+
+def test_a_small_corpus_gives_fewer_entries_and_says_why(corpus, tmp_path):
+    manifest, said = run(corpus, tmp_path / "vocab.txt", vocab_size=5000, held_out_fraction=0)
+    assert manifest["counts"]["entries"] < 5000
+    assert "entries, not 5,000: no pair of pieces is left that was seen 2 times" in said
+    assert "no document was held out" in said
+
+
+def test_cased_vocabularies_keep_capitals(corpus, tmp_path):
+    manifest, _ = run(corpus, tmp_path / "vocab.txt", lowercase="false")
+    assert "D" in (tmp_path / "vocab.txt").read_text().splitlines()
+    assert " --cased " in manifest["next"]
+
+
+def test_nothing_to_read_is_an_error_and_leaves_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("\n\n")
+    with pytest.raises(InputError, match=r"no text found \(rejected: none; dropped: empty doc"):
+        run(tmp_path, tmp_path / "vocab.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

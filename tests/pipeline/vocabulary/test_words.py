@@ -1,0 +1,146 @@
+"""Words as BERT tokenizers see them, and their counts, against HuggingFace and TensorFlow Text."""
+
+import collections
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from pipeline.vocabulary import word_splitter
+from pipeline.vocabulary.normalisation import fold
+from pipeline.vocabulary.word_counter import WordCounter
+from pipeline.vocabulary.word_splitter import WordSplitter
+
+
+def split(texts, *, lowercase=True, max_word_length=100):
+    splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
+    words = []
+    for letters, bounds in splitter.split(pa.array(texts, pa.string())):
+        words += [
+            letters[bounds[n] : bounds[n + 1]].tobytes().decode() for n in range(len(bounds) - 1)
+        ]
+    return words
+
+
+def huggingface_words(text, *, lowercase):
+    normalised = BertNormalizer(lowercase=lowercase).normalize_str(text)
+    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(normalised)]
+
+
+def is_seen_alike(character):
+    """Control, format and compatibility characters are seen differently by the two libraries."""
+    category = unicodedata.category(character)
+    return (
+        category not in ("Cc", "Cf", "Cn", "Co", "Cs")
+        and unicodedata.normalize("NFKC", character) == unicodedata.normalize("NFC", character)
+        and character.lower() == character.casefold()
+    )
+
+
+ALIKE = st.text(
+    st.sampled_from("aB ,.'é中-$^9")
+    | st.sampled_from([c for c in map(chr, range(0x1F000)) if is_seen_alike(c)])
+)
+
+
+@settings(deadline=None)
+@given(st.lists(ALIKE, max_size=5), st.booleans())
+def test_words_are_huggingfaces(texts, lowercase):
+    expected = [
+        word
+        for text in texts
+        for word in huggingface_words(text, lowercase=lowercase)
+        if word and word != "\u0345"
+    ]
+    assert split(texts, lowercase=lowercase) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop—now!", ["don", "'", "t", "stop", "—", "now", "!"]),
+        ("ÀÉ Straße İstanbul Σίσυφος", ["ae", "strasse", "istanbul", "σισυφοσ"]),
+        ("ﬁnd ＡＢＣ ½ …", ["find", "abc", "1⁄2", ".", ".", "."]),
+        ("上海 is 日本語。", ["上", "海", "is", "日", "本", "語", "。"]),
+        (
+            "soft\u00adhyphen zero\u200bwidth no\u00a0break",
+            ["softhyphen", "zerowidth", "no", "break"],
+        ),
+        ("bell\x07here", ["bell", "here"]),
+        ("하나", ["\u1112\u1161\u1102\u1161"]),
+        ("⑴ ㏂", ["(", "1", ")", "a", ".", "m", "."]),
+    ],
+)
+def test_words_in_lower_case(text, words):
+    assert split([text]) == words
+
+
+def test_folding_is_that_of_tensorflow_text():
+    """All characters that Python's and ICU's versions of Unicode both know."""
+    import tensorflow as tf
+    import tensorflow_text as tf_text
+
+    characters = [
+        chr(c)
+        for c in (*range(0x3400), *range(0xA000, 0xD800), *range(0xF900, 0x20000))
+        if unicodedata.category(chr(c)) not in ("Cn", "Co", "Cs")
+    ]
+    folded = tf_text.normalize_utf8(tf_text.case_fold_utf8(tf.constant(characters)), "NFD")
+    expected = tf.strings.regex_replace(folded, r"\p{Mn}", "").numpy()
+    differing = {
+        c for c, theirs in zip(characters, expected, strict=True) if fold(c).encode() != theirs
+    }
+    assert not differing
+
+
+def test_words_go_on_where_the_output_was_full(monkeypatch):
+    text = "abc Défg, " * 50 + "½" * 30 + " x中"
+    expected = split([text, text])
+    for size in (1, 7, 100):
+        monkeypatch.setattr(word_splitter, "_OUTPUT_BYTES", size)
+        assert split([text, text]) == expected
+
+
+def test_long_words_are_left_out_and_counted():
+    counter = WordCounter(lowercase=True, max_word_length=3)
+    counter.count(pa.array(["abc abcd ÄÖÜ é̀é̀é̀é̀ x", "abcde"]))
+    words, counts = counter.words()
+    assert dict(zip(words.to_pylist(), counts.tolist(), strict=True)) == {
+        "abc": 1,
+        "aou": 1,
+        "x": 1,
+    }
+    assert counter.too_long == 3
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.text("abcdefgh ,é", max_size=30), max_size=60), st.integers(1, 5))
+def test_counts_equal_a_plain_count(texts, parts):
+    """Also when counted in parts that are added up."""
+    expected = collections.Counter(
+        word for text in texts for word in huggingface_words(text, lowercase=True)
+    )
+    total = WordCounter(lowercase=True, max_word_length=100)
+    for part in range(parts):
+        counter = WordCounter(lowercase=True, max_word_length=100)
+        counter.count(pa.array(texts[part::parts], pa.string()))
+        total.add(*counter.words())
+    words, counts = total.words()
+    assert dict(zip(words.to_pylist(), counts.tolist(), strict=True)) == expected
+    assert len(total) == len(expected)
+
+
+def test_tables_grow():
+    texts = [f"w{n} v{n} same" for n in range(20_000)]
+    counter = WordCounter(lowercase=False, max_word_length=100)
+    counter.count(pa.array(texts))
+    words, counts = counter.words()
+    assert len(words) == len(set(words.to_pylist())) == 40_001
+    assert counts.sum() == 60_000
+    assert counts[words.to_pylist().index("same")] == 20_000
+    assert isinstance(counts, np.ndarray)
