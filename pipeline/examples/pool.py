@@ -15,12 +15,13 @@ from bert_tf.data.pretraining_rows import pretraining_features
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import encode_records
 from bert_tf.data.segments import RandomNextChoices, segment_pairs
+from pipeline.examples.ahead import map_ahead
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenised import TokenisedDocuments
 
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +184,7 @@ class ExampleMaker:
     def _encode(
         self, pool: Pool, pairs: np.ndarray, members: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, len(members), _ROWS_AT_ONCE):
+        def encode_from(start: int) -> tuple[np.ndarray, np.ndarray]:
             features = pretraining_features(
                 pool.documents.pieces,
                 pairs[members[start : start + _ROWS_AT_ONCE]],
@@ -192,4 +193,6 @@ class ExampleMaker:
                 max_predictions_per_seq=self._config.max_predictions_per_seq,
                 **self._special_ids,
             )
-            yield encode_records(features, self._config.feature_names)
+            return encode_records(features, self._config.feature_names)
+
+        return map_ahead(encode_from, range(0, len(members), _ROWS_AT_ONCE))

@@ -15,8 +15,9 @@ from bert_tf.data.flat_documents import (
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.identity import document_hashes
+from pipeline.examples.ahead import map_ahead
 
-_SENTENCES_AT_ONCE = 8192
+_SENTENCES_AT_ONCE = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,12 +43,17 @@ def tokenise_block(
     Returns:
         The documents that have pieces, and the number of those that have none.
     """
-    pieces, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    for start in range(0, len(block.sentences), _SENTENCES_AT_ONCE):
+
+    def tokenise_from(start: int) -> tuple[np.ndarray, np.ndarray]:
         batch = block.sentences[start : start + _SENTENCES_AT_ONCE]
         ids = tokenizer.tokenize(tf.constant(batch.to_numpy(zero_copy_only=False), tf.string))
-        pieces.append(ids.flat_values.numpy())
-        lengths.append(ids.row_lengths().numpy())
+        return ids.flat_values.numpy(), ids.row_lengths().numpy()
+
+    pieces, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    starts = range(0, len(block.sentences), _SENTENCES_AT_ONCE)
+    for batch_pieces, batch_lengths in map_ahead(tokenise_from, starts):
+        pieces.append(batch_pieces)
+        lengths.append(batch_lengths)
     documents = FlatDocuments(
         np.concatenate(pieces), offsets_of(np.concatenate(lengths)), block.document_offsets
     ).without_empty_sentences()
