@@ -132,9 +132,13 @@ def build_section(
 
 def unknown_key(key: str, section: type[Section]) -> str:
     """The line that refuses an unknown key and names the nearest known one."""
-    known = [f"{section.section_name}.{field.name}" for field in dataclasses.fields(section)]
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    cure = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    known = [field.name for field in dataclasses.fields(section)]
+    near = difflib.get_close_matches(key.rpartition(".")[2], known, n=1, cutoff=0.5)
+    cure = (
+        f"did you mean '{section.section_name}.{near[0]}'?"
+        if near
+        else f"known keys: {', '.join(known)}"
+    )
     return f"unknown key {key!r}; {cure}"
 
 

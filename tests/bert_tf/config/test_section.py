@@ -59,6 +59,8 @@ def test_values_are_converted(key, raw, value):
         ("strict", "maybe", "sample.strict: expected true or false, got 'maybe'"),
         ("names", [{}], "sample.names: expected text, got {}"),
         ("stesp", 3, "unknown key 'sample.stesp'; did you mean 'sample.steps'?"),
+        ("stri", 3, "unknown key 'sample.stri'; did you mean 'sample.strict'?"),
+        ("qqq", 3, "known keys: path, steps, rate, mode, strict, names, limit"),
         ("path", None, "sample.path is missing: where it is (give --path or set sample.path)"),
     ],
 )
