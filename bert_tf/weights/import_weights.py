@@ -19,9 +19,10 @@ from bert_tf.weights.model_directory import (
     write_directory,
 )
 
-# A folder's heads decide which of HuggingFace's classes loads it whole.
+_CLASSIFIER = "BertForSequenceClassification"
+# HuggingFace's class for a folder that does not name its own, by the heads it has.
 _HEADS = {
-    "classifier.weight": "BertForSequenceClassification",
+    "classifier.weight": _CLASSIFIER,
     "qa_outputs.weight": "BertForQuestionAnswering",
     "cls.seq_relationship.weight": "BertForPreTraining",
     "cls.predictions.transform.dense.weight": "BertForMaskedLM",
@@ -64,7 +65,10 @@ def read_source(source: str | Path) -> ModelDirectory:
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """HuggingFace's class for the weights, by the heads there are."""
+    """HuggingFace's class for the weights: the one that `config.json` names, or by the heads."""
+    named = _config_document(directory).get("architectures")
+    if named:
+        return str(named[0])
     for tensor, name in _HEADS.items():
         if tensor in directory.tensors:
             return name
@@ -94,7 +98,11 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 def chooses_one_label(directory: ModelDirectory) -> bool:
     """Whether the weights have a classifier that chooses one of several labels a row."""
     kind = _config_document(directory).get("problem_type") or "single_label_classification"
-    return kind == "single_label_classification" and len(classifier_labels(directory)) > 1
+    return (
+        architecture(directory) == _CLASSIFIER
+        and kind == "single_label_classification"
+        and len(classifier_labels(directory)) > 1
+    )
 
 
 def _config_document(directory: ModelDirectory) -> dict[str, Any]:

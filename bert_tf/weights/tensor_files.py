@@ -95,8 +95,10 @@ def _shards(index: Path) -> list[Path]:
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes a safetensors file, whole or not at all, as HuggingFace's loader expects it."""
+    # The package writes memory as it lies: a transposed view would come back as its original.
+    contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     with replacing_file(path) as aside:
         aside.touch()
         readable_as_usual = aside.stat().st_mode  # the package makes files for their owner alone
-        safetensors.numpy.save_file(dict(tensors), aside, metadata={"format": "pt"})
+        safetensors.numpy.save_file(contiguous, aside, metadata={"format": "pt"})
         aside.chmod(readable_as_usual)

@@ -46,7 +46,7 @@ class TensorBinding:
         """The tensors by name from the variable's value, float32."""
         parts = np.split(value.astype(np.float32), len(self.names), axis=-1)
         return {
-            name: np.ascontiguousarray(part.T if self.is_transposed else part)
+            name: part.T if self.is_transposed else part
             for name, part in zip(self.names, parts, strict=True)
         }
 

@@ -1,0 +1,37 @@
+"""LayerNorm against Keras' own."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.layers.layer_norm import LayerNorm
+
+
+@pytest.mark.parametrize(
+    ("policy", "tolerance"), [("float64", 1e-12), ("float32", 1e-5), ("mixed_bfloat16", 2e-2)]
+)
+def test_equals_keras(policy, tolerance):
+    generator = np.random.default_rng(0)
+    ours = LayerNorm(epsilon=1e-12, dtype=policy)
+    theirs = keras.layers.LayerNormalization(epsilon=1e-12, dtype=policy)
+    for layer in (ours, theirs):
+        layer.build((None, 16))
+    for weight in ours.weights:
+        weight.assign(generator.normal(size=16))
+    theirs.gamma.assign(ours.gamma)
+    theirs.beta.assign(ours.beta)
+    inputs = tf.cast(generator.normal(3.0, 2.0, size=(4, 16)), ours.compute_dtype)
+    outputs = ours(inputs)
+    assert outputs.dtype == ours.compute_dtype
+    np.testing.assert_allclose(
+        tf.cast(outputs, tf.float64), tf.cast(theirs(inputs), tf.float64), atol=tolerance
+    )
+
+
+def test_a_large_common_offset_costs_no_precision():
+    values = np.random.default_rng(0).normal(size=(4, 64))
+    exact = (values - values.mean(-1, keepdims=True)) / values.std(-1, keepdims=True)
+    offset = np.float32(values) + np.float32(1000)
+    outputs = LayerNorm(epsilon=1e-12)(offset)
+    np.testing.assert_allclose(outputs, exact, atol=3e-4)

@@ -1,0 +1,89 @@
+"""Attention against Keras' own layer, and what masks hide."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.layers.self_attention import SelfAttention, attention_bias
+
+BATCH, LENGTH, HIDDEN, HEADS = 2, 5, 8, 2
+
+
+def make_layer(dtype="float32"):
+    layer = SelfAttention(
+        num_heads=HEADS,
+        dropout_rate=0.1,
+        dropout_stream=0,
+        initializer_range=0.5,
+        dtype=dtype,
+    )
+    layer.build((None, None, HIDDEN))
+    generator = np.random.default_rng(0)
+    for weight in layer.weights:
+        weight.assign(generator.normal(size=weight.shape))
+    return layer
+
+
+@pytest.fixture
+def hidden():
+    return np.random.default_rng(1).normal(size=(BATCH, LENGTH, HIDDEN)).astype(np.float32)
+
+
+def keras_attention(layer):
+    """Keras' multi-head attention with the same weights."""
+    head_size = HIDDEN // HEADS
+    reference = keras.layers.MultiHeadAttention(HEADS, head_size)
+    reference.build((None, None, HIDDEN), (None, None, HIDDEN))
+    kernels = np.split(layer.query_key_value.kernel.numpy(), 3, axis=1)
+    biases = np.split(layer.query_key_value.bias.numpy(), 3)
+    parts = ("query", "key", "value")
+    for name, kernel, bias in zip(parts, kernels, biases, strict=True):
+        dense = getattr(reference, f"_{name}_dense")
+        dense.kernel.assign(kernel.reshape(HIDDEN, HEADS, head_size))
+        dense.bias.assign(bias.reshape(HEADS, head_size))
+    output = layer.output_projection
+    reference._output_dense.kernel.assign(output.kernel.numpy().reshape(HEADS, head_size, HIDDEN))
+    reference._output_dense.bias.assign(output.bias)
+    return reference
+
+
+@pytest.mark.parametrize("mask_rank", [None, 2, 3])
+def test_equals_keras_multi_head_attention(hidden, mask_rank):
+    layer = make_layer()
+    mask = None
+    if mask_rank is not None:
+        shape = (BATCH, LENGTH) if mask_rank == 2 else (BATCH, LENGTH, LENGTH)
+        mask = np.random.default_rng(2).random(shape) < 0.6
+        mask[..., 0] = True
+    ours = layer(hidden, attention_bias=None if mask is None else attention_bias(mask))
+    keras_mask = mask[:, None, :] if mask_rank == 2 else mask
+    theirs = keras_attention(layer)(hidden, hidden, attention_mask=keras_mask)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_masked_keys_have_no_influence(hidden):
+    layer = make_layer()
+    bias = attention_bias(np.array([[1, 1, 1, 0, 0]] * BATCH))
+    changed = hidden.copy()
+    changed[:, 3:] += 100
+    expected = layer(hidden, attention_bias=bias)[:, :3]
+    np.testing.assert_array_equal(layer(changed, attention_bias=bias)[:, :3], expected)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_rows_of_padding_alone_stay_finite(hidden, policy):
+    layer = make_layer(policy)
+    inputs = tf.cast(hidden, layer.compute_dtype)
+    outputs = layer(inputs, attention_bias=attention_bias(np.zeros((BATCH, LENGTH), np.int32)))
+    assert outputs.dtype == layer.compute_dtype
+    assert np.isfinite(tf.cast(outputs, tf.float32)).all()
+
+
+def test_softmax_survives_scores_beyond_float16():
+    layer = make_layer("mixed_float16")
+    for weight in layer.weights:
+        weight.assign(np.full(weight.shape, 3.0))
+    inputs = tf.fill([1, LENGTH, HIDDEN], tf.constant(5.0, tf.float16))
+    outputs = layer(inputs, attention_bias=attention_bias(np.ones((1, LENGTH))))
+    assert np.isfinite(tf.cast(outputs, tf.float32)).all()

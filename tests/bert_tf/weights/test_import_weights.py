@@ -1,0 +1,213 @@
+"""Importing: KerasHub presets against KerasHub itself, Google checkpoints, HuggingFace folders."""
+
+import json
+import shutil
+from pathlib import Path
+
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.errors import UsageError
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.weights.google_checkpoint import huggingface_name
+from bert_tf.weights.import_weights import (
+    architecture,
+    chooses_one_label,
+    classifier_labels,
+    import_weights,
+    read_source,
+)
+from bert_tf.weights.model_directory import load_weights, read_model_directory
+from bert_tf.weights.tensor_files import FolderTensors
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "models"
+# Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
+KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(15))]
+
+
+def loaded(model, directory):
+    model.build_weights()
+    assert load_weights(model, directory) == []
+    return model
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    """KerasHub's BERT with every weight random."""
+    model = keras_hub.models.BertBackbone(
+        vocabulary_size=len(VOCAB),
+        num_layers=2,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=16,
+        max_sequence_length=12,
+    )
+    generator = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(generator.normal(scale=0.4, size=weight.shape))
+    return model
+
+
+@pytest.fixture
+def preset(backbone, tmp_path):
+    backbone.save_to_preset(str(tmp_path / "preset"))
+    tokenizer = keras_hub.models.BertTokenizer(vocabulary=VOCAB, lowercase=True)
+    tokenizer.save_to_preset(str(tmp_path / "preset"))
+    return tmp_path / "preset"
+
+
+@KERAS_SAVES
+def test_a_keras_hub_preset_computes_what_keras_hub_does(preset, backbone, tmp_path):
+    import_weights(preset, tmp_path / "model")
+    directory = read_model_directory(tmp_path / "model")
+    assert (directory.vocab, directory.lowercase) == (VOCAB, True)
+    assert directory.config.hidden_act == "gelu_new"
+    generator = np.random.default_rng(1)
+    ids = generator.integers(0, len(VOCAB), (3, 10))
+    segments = generator.integers(0, 2, (3, 10))
+    mask = (np.arange(10) < np.array([[10], [6], [3]])).astype(np.int32)
+    theirs = backbone({"token_ids": ids, "segment_ids": segments, "padding_mask": mask})
+    encoder = loaded(BertEncoder(directory.config), directory)
+    ours = encoder(ids, input_type_ids=segments, attention_mask=mask)
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-5)
+
+
+@KERAS_SAVES
+def test_keras_hub_reads_what_we_write(preset, backbone, tmp_path):
+    import_weights(preset, tmp_path / "model")
+    again = keras_hub.models.BertBackbone.from_preset(str(tmp_path / "model"))
+    for ours, theirs in zip(again.weights, backbone.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+@KERAS_SAVES
+def test_presets_of_other_models_are_refused(preset):
+    path = preset / "config.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "registered_name": "keras_hub>GPT2Backbone"}))
+    with pytest.raises(UsageError, match="a preset of keras_hub>GPT2Backbone; only BertBackbone"):
+        read_source(preset)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight"),
+        ("bert/embeddings/LayerNorm/gamma", "bert.embeddings.LayerNorm.weight"),
+        (
+            "bert/encoder/layer_11/attention/self/query/kernel",
+            "bert.encoder.layer.11.attention.self.query.weight",
+        ),
+        ("bert/encoder/layer_0/output/dense/bias", "bert.encoder.layer.0.output.dense.bias"),
+        ("cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias"),
+        ("cls/predictions/output_bias", "cls.predictions.bias"),
+        ("cls/squad/output_weights", "qa_outputs.weight"),
+        ("output_weights", "classifier.weight"),
+        ("bert/pooler/dense/kernel/adam_m", None),
+        ("global_step", None),
+    ],
+)
+def test_names_of_google_checkpoints(name, expected):
+    assert huggingface_name(name) == expected
+
+
+def google_name(name):
+    """The inverse, as convert_bert_original_tf_checkpoint_to_pytorch.py reads such files."""
+    renamed = {
+        "cls.predictions.bias": "cls/predictions/output_bias",
+        "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
+        "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
+    }
+    if name in renamed:
+        return renamed[name]
+    name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+    name = name.replace("LayerNorm.bias", "LayerNorm.beta")
+    name = name.replace("_embeddings.weight", "_embeddings").replace(".weight", ".kernel")
+    return name.replace("layer.", "layer_").replace(".", "/")
+
+
+@pytest.fixture
+def google_folder(tmp_path):
+    """A checkpoint with the golden pretraining model's weights and an optimizer's slots."""
+    folder = tmp_path / "google"
+    folder.mkdir()
+    shutil.copy(GOLDEN / "pretraining" / "vocab.txt", folder)
+    config = json.loads((GOLDEN / "pretraining" / "config.json").read_text())
+    del config["model_type"]
+    (folder / "bert_config.json").write_text(json.dumps(config))
+    names = {"global_step": np.int64(5), "bert/pooler/dense/kernel/adam_m": np.zeros(2)}
+    for name, value in FolderTensors(GOLDEN / "pretraining").items():
+        key = google_name(name)
+        names[key] = value.T if key.endswith("/kernel") else value
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / "bert_model.ckpt"),
+        tensor_names=list(names),
+        shape_and_slices=[""] * len(names),
+        tensors=list(names.values()),
+    )
+    return folder
+
+
+def test_a_google_checkpoint_holds_the_same_model(google_folder, tmp_path):
+    import_weights(google_folder, tmp_path / "model")
+    ours = read_model_directory(tmp_path / "model")
+    assert ours.config.hidden_act == "gelu_new"
+    assert ours.lowercase
+    theirs = FolderTensors(GOLDEN / "pretraining")
+    assert ours.tensors.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours.tensors[name], value)
+    loaded(BertPretrainingModel(ours.config), ours)
+
+
+def test_several_google_checkpoints_are_ambiguous(google_folder):
+    for path in list(google_folder.glob("bert_model.ckpt*")):
+        shutil.copy(path, path.with_name(path.name.replace("bert_model", "other")))
+    with pytest.raises(UsageError, match="expected one checkpoint .* found 2"):
+        read_source(google_folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("encoder", "BertModel"),
+        ("pretraining", "BertForPreTraining"),
+        ("classification", "BertForSequenceClassification"),
+        ("question_answering", "BertForQuestionAnswering"),
+    ],
+)
+def test_huggingface_folders_keep_their_heads(name, kind, tmp_path):
+    import_weights(GOLDEN / name, tmp_path / "model")
+    copy, source = read_model_directory(tmp_path / "model"), read_model_directory(GOLDEN / name)
+    assert architecture(copy) == kind
+    assert copy.tensors.keys() == source.tensors.keys()
+
+
+def test_a_classifiers_labels_are_kept(tmp_path):
+    folder = shutil.copytree(GOLDEN / "classification", tmp_path / "hf")
+    path = folder / "config.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "id2label": {"0": "x", "1": "y", "2": "z"}}))
+    import_weights(folder, tmp_path / "model")
+    directory = read_model_directory(tmp_path / "model")
+    assert classifier_labels(directory) == ["x", "y", "z"]
+    assert chooses_one_label(directory)
+    path.write_text(json.dumps({**document, "problem_type": "multi_label_classification"}))
+    assert not chooses_one_label(read_source(folder))
+    assert not chooses_one_label(read_source(GOLDEN / "encoder"))
+
+
+def test_an_unknown_folder_says_what_was_looked_for(tmp_path):
+    message = (
+        "looked for config.json with model.safetensors or pytorch_model.bin .* bert_model.ckpt"
+    )
+    with pytest.raises(UsageError, match=message):
+        import_weights(tmp_path, tmp_path / "model")
+    with pytest.raises(UsageError, match="no such folder"):
+        import_weights(tmp_path / "nothing", tmp_path / "model")
+    assert not (tmp_path / "model").exists()
