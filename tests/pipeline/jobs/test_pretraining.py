@@ -1,0 +1,213 @@
+"""The train job on records small enough to learn by heart."""
+
+import io
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import StoppedEarly, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import TrainConfig
+from bert_tf.data.records import encode_records
+from bert_tf.data.wordpiece import vocab_fingerprint
+from bert_tf.training import pretraining as training
+from bert_tf.training.metrics_log import read_metrics
+from bert_tf.weights.model_directory import read_model_directory
+from pipeline.artifacts import write_manifest
+from pipeline.jobs import pretraining
+from pipeline.jobs.job import RunOptions
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(25))]
+LENGTH, PREDICTIONS, RECORDS = 12, 2, 8
+BATCH = 4
+
+
+def make_features(seed, count):
+    """Rows `[CLS] a … [SEP] b … [SEP]`; the type of the second segment tells its label."""
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(5, len(VOCAB), (count, LENGTH)).astype(np.int32)
+    ids[:, 0], ids[:, 5], ids[:, 9] = 2, 3, 3
+    mask = np.broadcast_to(np.arange(LENGTH, dtype=np.int32) < 10, ids.shape).astype(np.int32)
+    positions = np.tile(np.array([2, 7], np.int32), (count, 1))
+    masked = np.take_along_axis(ids, positions, axis=1)
+    np.put_along_axis(ids, positions, 4, axis=1)
+    return {
+        "input_word_ids": ids * mask,
+        "input_mask": mask,
+        "input_type_ids": np.where(np.arange(LENGTH) > 5, mask, 0).astype(np.int32),
+        "masked_lm_positions": positions,
+        "masked_lm_ids": masked,
+        "masked_lm_weights": np.ones((count, PREDICTIONS), np.float32),
+        "next_sentence_labels": generator.integers(0, 2, (count, 1)).astype(np.int32),
+    }
+
+
+def write_data(folder, *, eval_records=RECORDS):
+    folder.mkdir()
+    (folder / "train-0").write_bytes(encode_records(make_features(1, RECORDS))[0].tobytes())
+    if eval_records:
+        features = make_features(1, eval_records)
+        (folder / "eval-0").write_bytes(encode_records(features)[0].tobytes())
+    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    records = {
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": PREDICTIONS,
+        "feature_names": "reference",
+        "compression": "none",
+        "vocab_size": len(VOCAB),
+        "vocab_sha256": vocab_fingerprint(VOCAB),
+        "lowercase": True,
+        "train_shards": ["train-0"],
+        "eval_shards": ["eval-0"] if eval_records else [],
+    }
+    write_manifest(folder, {"command": "preprocess", "records": records})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("records") / "data")
+
+
+@pytest.fixture(scope="module")
+def model_config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "config.json"
+    path.write_text(
+        json.dumps(
+            {
+                "vocab_size": len(VOCAB),
+                "hidden_size": 16,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 2,
+                "intermediate_size": 32,
+                "max_position_embeddings": LENGTH,
+                "initializer_range": 0.1,
+            }
+        )
+    )
+    return path
+
+
+def train(data, output, *, resume=False, **keys):
+    values = {
+        "data": str(data),
+        "output": str(output),
+        "xla": "off",
+        "precision": "float32",
+        "batch_size": BATCH,
+        "steps": 12,
+        "log_every": 1,
+        "eval_every": 6,
+        "checkpoint_minutes": 0.0,
+        **{name: str(value) if name == "model_config" else value for name, value in keys.items()},
+    }
+    console = Console(io.StringIO())
+    manifest = pretraining.run(
+        build_section(TrainConfig, values), RunOptions(console=console, resume=resume)
+    )
+    return manifest, console._stream.getvalue()
+
+
+def losses(run):
+    return [
+        {name: line[name] for name in ("step", "loss", "mlm_loss", "nsp_loss")}
+        for line in read_metrics(run / "metrics.jsonl")
+        if line["split"] == "train"
+    ]
+
+
+@pytest.fixture(scope="module")
+def learnt(data, model_config, tmp_path_factory):
+    run = tmp_path_factory.mktemp("learnt") / "run"
+    keys = {"steps": 250, "learning_rate": 1e-2, "log_every": 10, "eval_every": 125}
+    return run, *train(data, run, model_config=model_config, **keys)
+
+
+def test_a_few_records_are_learnt_by_heart(learnt):
+    _, manifest, _ = learnt
+    assert manifest["metrics"]["eval"]["mlm_accuracy"] == 1.0
+    assert manifest["metrics"]["eval"]["nsp_accuracy"] == 1.0
+    assert manifest["metrics"]["eval"]["mlm_loss"] < 0.2
+
+
+def test_the_run_directory_is_whole(learnt):
+    run, manifest, said = learnt
+    assert {path.name for path in run.iterdir()} == {
+        *("config.yaml", "vocab.txt", "checkpoints", "metrics.jsonl"),
+        *("tensorboard", "manifest.json", "best"),
+    }
+    model = read_model_directory(run)
+    assert (model.vocab, model.lowercase, model.task) == (VOCAB, True, None)
+    assert manifest["counts"] == {"steps": 250, "examples": 250 * BATCH}
+    best = manifest["metrics"]["best"]
+    evals = {
+        line["step"]: line["mlm_loss"]
+        for line in read_metrics(run / "metrics.jsonl")
+        if line["split"] == "eval"
+    }
+    assert evals.keys() == {125, 250}
+    assert best == {"step": min(evals, key=evals.get), "mlm_loss": min(evals.values())}
+    assert f"--init {run}" in manifest["next"]
+    assert "loss: * train  o eval" in said
+
+
+def test_training_goes_on_from_the_model_of_a_run(learnt, data, tmp_path):
+    run, before, _ = learnt
+    manifest, _ = train(data, tmp_path / "more", init=str(run), steps=1, learning_rate=0.0)
+    for name in ("mlm_loss", "nsp_loss"):
+        best = before["metrics"]["best"]["step"]
+        [line] = [
+            line
+            for line in read_metrics(run / "metrics.jsonl")
+            if line["split"] == "eval" and line["step"] == best
+        ]
+        assert manifest["metrics"]["eval"][name] == pytest.approx(line[name], rel=1e-4)
+
+
+def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
+    data, model_config, tmp_path, monkeypatch
+):
+    """Dropout is on, and the interruption falls inside an epoch."""
+    keep_if_best = training.BestModel.keep_if_best
+
+    def keep_and_stop(self, step, metrics, notes):
+        keep_if_best(self, step, metrics, notes)
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    keys = {"model_config": model_config, "eval_every": 3}
+    train(data, tmp_path / "whole", **keys)
+    monkeypatch.setattr(training.BestModel, "keep_if_best", keep_and_stop)
+    with pytest.raises(StoppedEarly, match="stopped at step 3 of 12"):
+        train(data, tmp_path / "parts", **keys)
+    manifest, said = train(data, tmp_path / "parts", resume=True, **keys)
+    assert "resumed from" in said
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    assert manifest["counts"]["steps"] == 12
+
+
+def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path):
+    data = write_data(tmp_path / "data", eval_records=0)
+    manifest, said = train(data, tmp_path / "run", model_config=model_config, steps=1)
+    assert "has no eval shards, so nothing is evaluated and best/ is the last model" in said
+    assert manifest["metrics"]["eval"] is None
+    assert read_model_directory(tmp_path / "run").config.hidden_size == 16
+
+
+def test_sides_that_do_not_fit_are_named(data, model_config, learnt, tmp_path):
+    wrong = tmp_path / "config.json"
+    wrong.write_text(json.dumps({**json.loads(model_config.read_text()), "vocab_size": 31}))
+    with pytest.raises(UsageError, match="config.json: vocab_size is 31, .* of 30 entries"):
+        train(data, tmp_path / "run", model_config=wrong)
+    with pytest.raises(UsageError, match="--batch-size 4 cannot be divided .* use 6"):
+        train(data, tmp_path / "run", model_config=model_config, gradient_accumulation_steps=3)
+    with pytest.raises(UsageError, match="--data .*: no such folder"):
+        train(tmp_path / "nothing", tmp_path / "run", model_config=model_config)
+    other = write_data(tmp_path / "other")
+    (other / "vocab.txt").write_text("\n".join([*VOCAB[:-1], "another"]) + "\n")
+    with pytest.raises(UsageError, match="not the vocabulary that the records in"):
+        train(other, tmp_path / "run", model_config=model_config)
