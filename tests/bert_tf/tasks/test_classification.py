@@ -71,27 +71,26 @@ def test_a_few_rows_are_learnt_by_heart(small_config, tmp_path, quiet_console):
     assert len(source.rejects) == 1
 
 
-def test_pairs_and_other_columns(small_config, tmp_path, quiet_console):
-    """The label says which of the two texts is good: both texts and their order matter."""
-    colours = ["red", "blue", "green"]
-    rows = [("good", colour, 1) for colour in colours] + [(colour, "good", 2) for colour in colours]
+def test_pairs_and_other_columns(small_config, tokenizer, tmp_path, quiet_console):
     train = tmp_path / "train.jsonl"
+    rows = [("good film", "bad film", 1), ("red", "very good", 10), ("what ?", "blue", 2)]
     train.write_text(
-        "".join(json.dumps({"a": a, "b": b, "better": which}) + "\n" for a, b, which in rows * 20)
+        "".join(json.dumps({"a": a, "b": b, "better": which}) + "\n" for a, b, which in rows)
     )
-    result = finetune(
-        small_config(
-            task="classification",
-            train=str(train),
-            eval=str(train),
-            text_column="a",
-            text_pair_column="b",
-            label_column="better",
-        ),
-        quiet_console,
+    config = small_config(
+        task="classification",
+        train=str(train),
+        text_column="a",
+        text_pair_column="b",
+        label_column="better",
     )
-    assert result.task.settings()["labels"] == ["1", "2"]
-    assert result.best["accuracy"] == 1.0
+    task, source = ClassificationTask.from_training(config, quiet_console)
+    data = task.encode(source, tokenizer, training=True)
+    assert task.labels == ("1", "2", "10")
+    assert data.targets["label"].tolist() == [0, 2, 1]
+    assert data.rows.lengths.tolist() == [7, 6, 6]
+    assert data.rows.second_starts.tolist() == [4, 3, 4]
+    assert ClassificationTask.from_settings(task.settings()) == task
 
 
 def test_one_label_is_not_enough(small_config, tmp_path, quiet_console):
