@@ -12,7 +12,10 @@ LENGTHS = np.random.default_rng(5).integers(3, 129, size=5003)
 
 
 @given(
-    rows=st.integers(1, 300), batch_size=st.integers(1, 40), seed=st.integers(), epoch=st.integers(0)
+    rows=st.integers(1, 300),
+    batch_size=st.integers(1, 40),
+    seed=st.integers(),
+    epoch=st.integers(0),
 )
 def test_every_row_stands_in_one_batch(rows, batch_size, seed, epoch):
     lengths = LENGTHS[:rows]
@@ -37,9 +40,7 @@ def test_batches_need_little_padding():
     assert padded < 1.2 * LENGTHS.sum()
 
 
-@given(
-    rows=st.integers(1, 300), batch_tokens=st.integers(1, 3000), max_rows=st.integers(1, 50)
-)
+@given(rows=st.integers(1, 300), batch_tokens=st.integers(1, 3000), max_rows=st.integers(1, 50))
 def test_budgeted_batches_keep_their_budget(rows, batch_tokens, max_rows):
     lengths = LENGTHS[:rows]
     batches = budgeted_batches(
