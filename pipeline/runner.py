@@ -20,6 +20,7 @@ from bert_tf.config import errors
 from bert_tf.config.console import Console
 from bert_tf.config.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.sections.run import RunnerConfig
+from pipeline.progress import ProgressWatch
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
@@ -55,7 +56,8 @@ def run_pipeline(
     Args:
         config: the runner, its workers, and Beam options passed on to it.
         build: applies the job's transforms.
-        console: told where the pipeline runs when that is not this process.
+        console: told where the pipeline runs when that is not this process, and shown how far
+            local workers are.
         input_bytes: size of the input; decides whether worker processes pay off locally.
 
     Raises:
@@ -72,8 +74,9 @@ def run_pipeline(
     pipeline = beam.Pipeline(runner=runner, options=PipelineOptions(options))
     build(pipeline)
     try:
-        result = pipeline.run()
-        state = result.wait_until_finish()
+        with ProgressWatch(console):
+            result = pipeline.run()
+            state = result.wait_until_finish()
     except Exception as error:  # runners wrap what a worker raised in types of their own
         failure = user_error(error)
         if failure is None:

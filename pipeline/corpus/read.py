@@ -13,6 +13,7 @@ from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import FileInfo, UncompressedFile, compression_of, match_files
 from pipeline.corpus.formats import Reader, make_reader
 from pipeline.corpus.pieces import Piece, cut_pieces
+from pipeline.progress import tell_progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +91,20 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
     """
     if task.length < 0:
         for piece in _cut(task, block_bytes):
-            yield task.reader.read(task.path, piece)
+            yield _read_piece(task, piece)
         return
     with UncompressedFile(task.path) as file:
         file.seek(task.offset)
         data = file.read(task.length)
     if len(data) != task.length:
         raise UsageError(f"{task.path}: was cut short while it was read; start again")
-    yield task.reader.read(task.path, Piece(task.index, task.offset, task.first_line, data))
+    yield _read_piece(task, Piece(task.index, task.offset, task.first_line, data))
+
+
+def _read_piece(task: ReadTask, piece: Piece) -> DocumentBlock:
+    block = task.reader.read(task.path, piece)
+    tell_progress(len(piece.data))
+    return block
 
 
 def _cut(task: ReadTask, block_bytes: int) -> Iterator[Piece]:

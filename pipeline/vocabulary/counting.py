@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import apache_beam as beam
 import numba
@@ -30,7 +31,7 @@ _TOO_LONG = "words-too-long.txt"
 # Which documents the words are from, and the partition.
 Key = tuple[str, int]
 # An Arrow stream of words and counts, or a number of words that were too long.
-Output = tuple[Key, bytes] | beam.pvalue.TaggedOutput
+Output: TypeAlias = tuple[Key, bytes] | beam.pvalue.TaggedOutput
 
 
 class CountWords(beam.PTransform):

@@ -47,7 +47,8 @@ class WordSplitter:
         rules = self._rules
         size = _OUTPUT_BYTES + 4 * self._max_word_length + _MOST_MAPPED
         letters = np.empty(size, np.uint8)
-        bounds = np.zeros(size + 1, np.int64)
+        bounds = np.empty(size + 1, np.int64)
+        bounds[0] = 0
         state = np.zeros(6, np.int64)
         state[_POSITION] = offsets[0]
         while state[_SENTENCE] < len(sentences):
