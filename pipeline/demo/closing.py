@@ -8,7 +8,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from pipeline.demo.loss_curve import draw_curve, read_curve
+from bert_tf.training.curve import loss_curve_lines
+from bert_tf.training.metrics_log import read_metrics
 
 _LINE_WIDTH = 96
 
@@ -16,18 +17,20 @@ _LINE_WIDTH = 96
 def describe_pretraining(run: Path) -> tuple[dict[str, float], list[str]]:
     """Loss curve and held-out measures of a pretraining run."""
     metrics = run / "metrics.jsonl"
-    lines = ["pretraining loss (masked-LM + next-sentence), tiny BERT from scratch:"]
-    lines += draw_curve(*read_curve(metrics, split="train", key="loss"))
-    results: dict[str, float] = {}
+    lines = [
+        "a tiny BERT pretrained from scratch, masked-LM + next-sentence",
+        *loss_curve_lines(metrics),
+    ]
+    evaluations = [line for line in read_metrics(metrics) if line["split"] == "eval"]
+    first, last = evaluations[0], evaluations[-1]
+    measures: dict[str, float] = {}
     for key in ("loss", "mlm_loss", "mlm_accuracy", "nsp_accuracy"):
-        steps, values = read_curve(metrics, split="eval", key=key)
-        if values:
-            results[f"first_{key}"], results[key] = values[0], values[-1]
-            lines.append(
-                f"  held-out documents: {key} {values[0]:.3f} at step {steps[0]}, "
-                f"{values[-1]:.3f} at step {steps[-1]}"
-            )
-    return results, lines
+        measures[f"first_{key}"], measures[key] = first[key], last[key]
+        lines.append(
+            f"  held-out documents: {key} {first[key]:.3f} at step {first['step']}, "
+            f"{last[key]:.3f} at step {last['step']}"
+        )
+    return measures, lines
 
 
 def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
@@ -51,10 +54,14 @@ def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
         f"F1 {metrics['f1']:.1f} (of 100)",
         "new questions, as answered:",
     ]
-    for line in scored.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        lines.append(f"  {row['question']:<52}{row['predicted_answer']}")
-    return lines
+    rows = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
+    return lines + align([(row["question"], row["predicted_answer"]) for row in rows])
+
+
+def align(rows: list[tuple[str, str]]) -> list[str]:
+    """Two indented columns, the first as wide as its longest text."""
+    width = max((len(first) for first, _ in rows), default=0)
+    return [f"  {first:<{width}}  {second}" for first, second in rows]
 
 
 def _shortened(text: str, width: int) -> str:

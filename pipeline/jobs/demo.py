@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.demo.closing import (
+    align,
     describe_answers,
     describe_classification,
     describe_pretraining,
@@ -67,7 +68,7 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
         *describe_answers(measures["cities"], Path(plan.cities.score.output)),
         "",
         "made:",
-        *(f"  {path:<42}  {meaning}" for meaning, path in files.items()),
+        *align([(path, meaning) for meaning, path in files.items()]),
         f"done in {seconds:.0f} s",
     ):
         console.say(line)

@@ -1,4 +1,4 @@
-"""What the demo prints: commands that the command line takes, and a readable curve."""
+"""What the demo prints: commands that the command line takes."""
 
 import doctest
 
@@ -6,16 +6,14 @@ from click.testing import CliRunner
 
 from bert_tf.config.sections.data import PreprocessConfig
 from pipeline.cli.main import bert_pipeline
-from pipeline.demo import loss_curve, prose
+from pipeline.demo import prose
 from pipeline.demo.command_line import command_line
-from pipeline.demo.loss_curve import draw_curve, read_curve
 from pipeline.demo.plan import make_plan
 
 
-def test_the_worked_examples_are_right():
-    for module in (loss_curve, prose):
-        outcome = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-        assert outcome.attempted and not outcome.failed
+def test_the_worked_example_is_right():
+    outcome = doctest.testmod(prose)
+    assert outcome.attempted and not outcome.failed
 
 
 def test_a_command_names_what_differs_from_the_defaults():
@@ -60,27 +58,3 @@ def test_the_printed_commands_mean_the_same_config(tmp_path, monkeypatch):
         outcome = CliRunner().invoke(bert_pipeline, words[1:])
         assert outcome.exit_code == 0, outcome.output
         assert given.pop() == section
-
-
-def test_curve_spans_its_values():
-    lines = draw_curve(range(10, 1010, 10), [9.0 - step / 200 for step in range(10, 1010, 10)])
-    assert lines[0].split("|")[0].strip() == "8.95"
-    assert lines[9].split("|")[0].strip() == "4.00"
-    assert lines[-1].strip() == "10 to 1000 steps"
-    assert max(map(len, lines)) <= 72
-
-
-def test_a_flat_curve_and_no_curve_are_drawn():
-    assert "*" in draw_curve([1, 2], [2.0, 2.0], width=4, height=2)[0]
-    assert draw_curve([], []) == []
-
-
-def test_a_curve_is_read_by_split_and_key(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text(
-        '{"step": 1, "split": "train", "loss": 2.0}\n'
-        '{"step": 1, "split": "eval", "loss": 3.0, "mlm_loss": 1.0}\n'
-        '{"step": 2, "split": "train", "loss": 1.5}\n'
-    )
-    assert read_curve(path, split="train", key="loss") == ([1, 2], [2.0, 1.5])
-    assert read_curve(path, split="eval", key="mlm_loss") == ([1], [1.0])
