@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
 
 MANIFEST_VERSION = 1
@@ -64,8 +64,13 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
     A folder with a manifest is known by the manifest alone, which names all it holds.
+
+    Raises:
+        UsageError: there is nothing at `path`.
     """
     path = Path(path)
+    if not path.exists():
+        raise UsageError(f"{path}: no such file or folder; check the path")
     if path.is_dir():
         if (path / "manifest.json").is_file():
             inner = fingerprint(path / "manifest.json")

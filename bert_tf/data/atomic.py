@@ -20,7 +20,7 @@ def replacing_file(path: str | Path) -> Iterator[Path]:
     aside = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield aside
-        os.replace(aside, target)
+        aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
 
@@ -37,11 +37,11 @@ def replacing_directory(path: str | Path) -> Iterator[Path]:
         yield aside
         if target.exists():
             before = target.with_name(f".{target.name}.{os.getpid()}.before")
-            os.replace(target, before)
-            os.replace(aside, target)
+            target.replace(before)
+            aside.replace(target)
             shutil.rmtree(before)
         else:
-            os.replace(aside, target)
+            aside.replace(target)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

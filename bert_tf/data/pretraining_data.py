@@ -64,7 +64,7 @@ class PretrainingData:
                 "pretraining data; --data is the output of bert-pipeline preprocess"
             )
         known = {field.name for field in dataclasses.fields(cls)}
-        values = {
+        values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in records.items()
             if key in known

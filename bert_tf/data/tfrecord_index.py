@@ -114,7 +114,7 @@ def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
 
 
 @numba.njit(nogil=True, cache=True)
-def _block_starts(content, block_records):  # type: ignore[no-untyped-def]
+def _block_starts(content, block_records):
     """Walks over the frames.
 
     Returns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import resource
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,7 +114,7 @@ def run_job(
         console.say(f"{output} is finished already and its config is the same; nothing to do")
         return {**finished, "already_done": True}
     if output_is_directory:
-        _open_directory(output, command, config, options, can_resume=can_resume)
+        _open_directory(output, command, config, options, ignored_keys, can_resume=can_resume)
     elif Path(output).exists() and finished is None and not options.overwrite:
         raise UsageError(
             f"{output}: exists but was not made by this command; "
@@ -169,32 +170,41 @@ def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[s
 
 
 def _open_directory(
-    output: str, command: str, config: Section, options: RunOptions, *, can_resume: bool
+    output: str,
+    command: str,
+    config: Section,
+    options: RunOptions,
+    ignored_keys: tuple[str, ...],
+    *,
+    can_resume: bool,
 ) -> None:
-    import shutil
-
     folder = Path(output)
     marker = folder / "config.yaml"
-    text = yaml.safe_dump(
-        {config.section_name: config.as_dict()}, sort_keys=False, allow_unicode=True
-    )
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{output}: is a file; --output of {command} names a folder")
-    if folder.is_dir() and any(folder.iterdir()):
+    content = [path for path in folder.iterdir() if path != marker] if folder.is_dir() else []
+    if content:
         if not marker.is_file():
             raise UsageError(
                 f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
             )
-        same = marker.read_text(encoding="utf-8") == text
-        if not same and not options.overwrite:
+        if not options.overwrite and not _is_same_run(marker, config, ignored_keys):
             raise UsageError(
                 f"{output}: holds an unfinished run of another config (see {marker}); "
                 "choose another --output or replace it with --overwrite"
             )
         if options.overwrite or not can_resume:
-            for child in folder.iterdir():
-                shutil.rmtree(child) if child.is_dir() else child.unlink()
+            for path in content:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         else:
             options.console.say(f"{output}: unfinished run of the same config found; going on")
     folder.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(marker, text)
+    document = {config.section_name: config.as_dict()}
+    write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+
+def _is_same_run(marker: Path, config: Section, ignored_keys: tuple[str, ...]) -> bool:
+    document = yaml.safe_load(marker.read_text(encoding="utf-8"))
+    before = document.get(config.section_name, {}) if isinstance(document, dict) else {}
+    now = config.as_dict()
+    return all(before.get(key) == now[key] for key in now if key not in ignored_keys)

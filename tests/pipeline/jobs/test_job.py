@@ -111,8 +111,21 @@ def test_an_interrupted_folder_is_resumed_or_cleared(tmp_path, can_resume):
     with pytest.raises(UsageError, match="unfinished run of another config"):
         job.run(times=2)
     job.dies = False
-    job.run()
+    job.run(speed=3)
     assert job.found == (["config.yaml", "copy.txt"] if can_resume else ["config.yaml"])
+
+
+def test_a_folder_where_nothing_was_made_yet_takes_another_config(tmp_path):
+    job = Copying(tmp_path, directory=True)
+    job.output.mkdir()
+    (job.output / "config.yaml").write_text("copy:\n  times: 9\n")
+    assert job.run()["counts"] == {"bytes": 5}
+
+
+def test_a_missing_input_is_named(job):
+    job.input.unlink()
+    with pytest.raises(UsageError, match="input.txt: no such file or folder"):
+        job.run()
 
 
 def test_foreign_files_are_never_replaced(tmp_path):

@@ -33,8 +33,11 @@ def huggingface_words(text, *, lowercase):
 
 
 def is_seen_alike(character):
-    """Control, format and compatibility characters are seen differently by the two libraries."""
+    """Control, format and compatibility characters are seen differently by the two libraries, and
+    so are accents of scripts younger than HuggingFace's tables, which it keeps."""
     category = unicodedata.category(character)
+    if category == "Mn" and BertNormalizer(lowercase=True).normalize_str(character):
+        return False
     return (
         category not in ("Cc", "Cf", "Cn", "Co", "Cs")
         and unicodedata.normalize("NFKC", character) == unicodedata.normalize("NFC", character)
