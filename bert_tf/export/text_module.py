@@ -14,7 +14,7 @@ from bert_tf.data.wordpiece import WordPieceTokenizer
 SERVING = "serving_default"
 BATCHED = "batched"
 BATCH_TOKENS = "batch_tokens"
-DEFAULT_BATCH_TOKENS = 4096
+DEFAULT_BATCH_TOKENS = 2048
 
 
 @dataclasses.dataclass(frozen=True)
