@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from bert_tf.config.console import Console
 
-_SECONDS_BETWEEN_LOOKS = 1.0
 
-
-@contextmanager
-def reporting_progress(
-    console: Console, output: Path, spill: Path, *, shards: int
-) -> Iterator[None]:
-    """Shows, while the body runs, how much was spilled and how many shards are finished.
+class ExamplesConsole(Console):
+    """Passes everything on to another console, and adds to progress what has been written.
 
     Args:
-        console: where to show it.
+        console: the one that shows.
         output: folder of the shards.
-        spill: folder of intermediate data; where it does not exist nothing is shown.
+        work: folder of intermediate data.
         shards: number of shards in the end.
     """
-    stop = threading.Event()
 
-    def watch() -> None:
-        while not stop.wait(_SECONDS_BETWEEN_LOOKS):
-            if not spill.is_dir():
-                continue
-            finished = sum(1 for _ in output.glob("*-of-*.tfrecord*"))
-            megabytes = sum(_size(path) for path in spill.iterdir()) / 1e6
-            console.progress(
-                f"examples: {megabytes:,.0f} MB on the way, {finished} of {shards} shards"
-            )
+    def __init__(self, console: Console, output: Path, work: Path, *, shards: int):
+        super().__init__()
+        self._console = console
+        self._output = output
+        self._work = work
+        self._shards = shards
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        watcher.join()
+    def say(self, line: str) -> None:
+        """Prints a line that stays."""
+        self._console.say(line)
+
+    def progress(self, line: str) -> None:
+        """Shows how far the work is."""
+        megabytes = sum(_size(path) for path in self._work.iterdir()) / 1e6
+        finished = sum(1 for _ in self._output.glob("*-of-*.tfrecord*"))
+        self._console.progress(
+            f"{line}; {megabytes:,.0f} MB of pieces and records, "
+            f"{finished} of {self._shards} shards finished"
+        )
 
 
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:
+    except FileNotFoundError:  # renamed since it was listed
         return 0

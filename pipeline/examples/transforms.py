@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import apache_beam as beam
 import numpy as np
 from apache_beam.metrics import Metrics
-from apache_beam.pvalue import TaggedOutput
 
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.atomic import replacing_file
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import WordPieceTokenizer
@@ -33,7 +30,6 @@ from pipeline.examples.tokenised import (
 
 NO_PIECES = "no pieces"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
-_REJECTS = "rejects"
 _BYTES_DEALT_AT_ONCE = 64_000_000
 
 
@@ -60,20 +56,20 @@ class ExamplesJob:
 
 
 class WriteExamples(beam.PTransform):
-    """From `DocumentBlock`s to shards of records and the file of rejected lines."""
+    """From `DocumentBlock`s to shards of records."""
 
-    def __init__(self, job: ExamplesJob, rejects: str):
+    def __init__(self, job: ExamplesJob):
         super().__init__()
         self._job = job
-        self._rejects = rejects
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> None:
         """Tokenises, deals to pools, makes examples, deals to shards, writes."""
         job = self._job
-        dealt = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
-            _REJECTS, main="documents"
+        documents = (
+            blocks
+            | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job))
+            | "GatherBuckets" >> beam.GroupByKey()
         )
-        documents = dealt.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
             documents = (
                 documents
@@ -95,13 +91,6 @@ class WriteExamples(beam.PTransform):
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShard(job))
         )
-        no_rejects = blocks.pipeline | "StartRejects" >> beam.Create([(None, None)])
-        (
-            (dealt.rejects, no_rejects)
-            | "AddNoRejects" >> beam.Flatten()
-            | "GatherRejects" >> beam.GroupByKey()
-            | "WriteRejects" >> beam.ParDo(WriteRejects(job, self._rejects))
-        )
 
 
 def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
@@ -110,7 +99,7 @@ def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
 
 
 class TokeniseBlocks(beam.DoFn):
-    """Turns blocks into (bucket, reference to documents); rejected lines go to a side output."""
+    """Turns blocks into (bucket, reference to documents)."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -119,28 +108,19 @@ class TokeniseBlocks(beam.DoFn):
         """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
-    def process(self, block: DocumentBlock) -> Iterator[object]:
+    def process(self, block: DocumentBlock) -> Iterator[tuple[int, BlobReference]]:
         """Yields a reference for each bucket that has documents of this block."""
         plan, store = self._job.plan, self._job.store
         tokenised, without_pieces = tokenise_block(block, self._tokenizer)
-        for reason, amount in (*block.dropped.items(), (NO_PIECES, without_pieces)):
-            _count(f"dropped/{reason}", amount)
-        for reject in block.rejects:
-            _count(f"rejected/{reject['reason']}", 1)
+        _count(f"dropped/{NO_PIECES}", without_pieces)
         _count("tokens", len(tokenised.documents.pieces))
-        _count("sentences", tokenised.documents.num_sentences)
         pools = pools_of(tokenised.hashes, plan.pools)
         with store.writer() as writer:
             dealt = [
                 (bucket, writer.add(to_bytes(documents)))
                 for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools))
             ]
-            if block.rejects:
-                lines = "".join(json.dumps(reject) + "\n" for reject in block.rejects)
-                rejects = writer.add([lines.encode("utf-8")])
         yield from dealt
-        if block.rejects:
-            yield TaggedOutput(_REJECTS, (None, (block.source, block.index, rejects)))
 
 
 class DealBuckets(beam.DoFn):
@@ -212,7 +192,7 @@ class MakeExamples(beam.DoFn):
         ):
             _count(f"documents/{split}", documents)
             _count(f"examples/{split}", examples)
-        _count("truncated", counts.truncated)
+        _count("truncations", counts.truncated)
         _count("random_next", counts.random_next)
         _count(f"dropped/{NO_OTHER_DOCUMENT}", counts.left_out)
         with store.writer() as writer:
@@ -237,20 +217,3 @@ class WriteShard(beam.DoFn):
         write_shard(
             Path(config.output) / name, merge_runs(store, runs), compression=config.compression
         )
-
-
-class WriteRejects(beam.DoFn):
-    """Writes the rejected lines of all files in the order of files and lines."""
-
-    def __init__(self, job: ExamplesJob, path: str):
-        self._job = job
-        self._path = path
-
-    def process(
-        self, rejects: tuple[None, Iterable[tuple[str, int, BlobReference] | None]]
-    ) -> None:
-        """Writes one file, also where there are no rejects."""
-        found = sorted(entry for entry in rejects[1] if entry is not None)
-        with replacing_file(self._path) as aside, aside.open("wb") as stream:
-            for _, _, reference in found:
-                stream.write(self._job.store.read(reference))

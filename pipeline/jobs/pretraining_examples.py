@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,15 @@ from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
 from pipeline.artifacts import rejects_path
 from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
 from pipeline.examples.blobs import BlobStore, InlineBlobs, SpilledBlobs
 from pipeline.examples.plan import ExamplesPlan, plan_examples
-from pipeline.examples.progress import reporting_progress
+from pipeline.examples.progress import ExamplesConsole
 from pipeline.examples.transforms import ExamplesJob, WriteExamples
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
 
-_SPILL_FOLDER = ".unfinished"
+_WORK_FOLDER = ".unfinished"
 
 
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -42,8 +44,8 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     def body(record: JobRecord) -> None:
         plan = plan_examples(config, files)
         with record.stage("examples"):
-            metrics = _make_shards(config, runner, vocab, files, plan, options.console)
-        record.counts = collect_counts(metrics)
+            report, metrics = _make_shards(config, runner, vocab, files, plan, options.console)
+        record.counts = collect_counts(report, metrics)
         _refuse_nothing(config, record.counts)
         _finish(config, vocab, plan, record)
 
@@ -67,56 +69,55 @@ def _make_shards(
     files: list[FileInfo],
     plan: ExamplesPlan,
     console: Console,
-) -> MetricResults:
+) -> tuple[CorpusReport, MetricResults]:
     output = Path(config.output)
-    spill = output / _SPILL_FOLDER
-    store: BlobStore = InlineBlobs()
-    if runner.runner == "local":
-        spill.mkdir()
-        store = SpilledBlobs(str(spill))
+    work = output / _WORK_FOLDER
+    work.mkdir()
+    store: BlobStore = SpilledBlobs(str(work)) if runner.runner == "local" else InlineBlobs()
     job = ExamplesJob(config, vocab, plan, store)
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files)
-        blocks | "WriteExamples" >> WriteExamples(job, str(rejects_path(output)))
+        _ = blocks | "ReportCorpus" >> ReportCorpus(str(work))
+        _ = blocks | "WriteExamples" >> WriteExamples(job)
 
     try:
-        with reporting_progress(
-            console, output, spill, shards=plan.train_shards + plan.eval_shards
-        ):
-            return run_pipeline(
-                runner, build, console=console, input_bytes=sum(file.bytes for file in files)
-            )
+        metrics = run_pipeline(
+            runner,
+            build,
+            console=ExamplesConsole(
+                console, output, work, shards=plan.train_shards + plan.eval_shards
+            ),
+            input_bytes=sum(file.bytes for file in files),
+        )
+        write_rejects(str(work), rejects_path(output))
+        return read_report(str(work)), metrics
     finally:
-        shutil.rmtree(spill, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
 
 
-def collect_counts(metrics: MetricResults) -> dict[str, Any]:
-    """The pipeline's counters as the manifest's counts."""
+def collect_counts(report: CorpusReport, metrics: MetricResults) -> dict[str, Any]:
+    """What the reader and the pipeline's counters tell, as the manifest's counts."""
     found = {
-        result.key.metric.name: int(result.committed)
+        result.key.metric.name: int(result.result)
         for result in metrics.query()["counters"]
         if result.key.metric.namespace == "counts"
     }
-
-    def by_reason(kind: str) -> dict[str, int]:
-        prefix = f"{kind}/"
-        chosen = {n.removeprefix(prefix): v for n, v in found.items() if n.startswith(prefix)}
-        return dict(sorted(chosen.items(), key=lambda item: (-item[1], item[0])))
-
+    dropped = report.dropped + Counter(
+        {name.removeprefix("dropped/"): n for name, n in found.items() if name[:8] == "dropped/"}
+    )
     documents = {split: found.get(f"documents/{split}", 0) for split in ("train", "eval")}
-    examples = {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")}
     return {
         "documents": sum(documents.values()),
         "documents_train": documents["train"],
         "documents_eval": documents["eval"],
-        "sentences": found.get("sentences", 0),
+        "sentences": report.sentences,
         "tokens": found.get("tokens", 0),
-        "examples": examples,
-        "truncated": found.get("truncated", 0),
+        "examples": {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")},
+        "truncations": found.get("truncations", 0),
         "random_next": found.get("random_next", 0),
-        "dropped": by_reason("dropped"),
-        "rejected": by_reason("rejected"),
+        "dropped": dict(dropped.most_common()),
+        "rejected": dict(report.rejected.most_common()),
     }
 
 
@@ -181,7 +182,7 @@ def _finish(
     total = examples["train"] + examples["eval"]
     record.metrics = {
         "random_next_share": round(counts["random_next"] / total, 4),
-        "truncated_share": round(counts["truncated"] / total, 4),
+        "truncation_share": round(counts["truncations"] / total, 4),
         "examples_per_second": round(total / seconds, 1),
     }
     console.say(
