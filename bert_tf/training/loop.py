@@ -20,7 +20,7 @@ after that equal those of a run that was never interrupted, to the last bit.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +30,14 @@ import tensorflow as tf
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, StoppedEarly, UsageError
 from bert_tf.training.agreement import Agreement
-from bert_tf.training.checkpoints import (
-    CheckpointStore,
-    assign_values,
-    read_values,
-    variables_by_name,
-    write_checkpoint,
-)
+from bert_tf.training.checkpoints import assign_values, read_values, variables_by_name
+from bert_tf.training.course import Course
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.log_lines import Line, LineBuilder, evaluation_text, progress_text
-from bert_tf.training.metrics_log import MetricsLog
 from bert_tf.training.optimizer import AdamW
 from bert_tf.training.pace import Pace
-from bert_tf.training.protocols import TaskLoss, TrainingInputs
-from bert_tf.training.schedules import make_schedule
+from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
+from bert_tf.training.run_files import RunFiles
 from bert_tf.training.settings import LoopSettings
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.stop_signals import on_stop_signal
@@ -114,7 +108,6 @@ class TrainingLoop:
         self._console = console
         self._evaluate = evaluate
         self._scale_loss = scale_loss
-        self._directory = run_directory
         with strategy.scope():
             optimizer.build(model.trainable_variables)
         self._compiled = TrainingStep(
@@ -135,19 +128,14 @@ class TrainingLoop:
                 "loss_scale": [self._compiled.loss_scale, self._compiled.good_steps],
             }
         )
-        self._schedule = make_schedule(
-            settings.schedule,
-            peak=settings.peak_learning_rate,
-            warmup_fraction=min(1.0, settings.warmup_steps / settings.total_steps),
-        )
+        self._course = Course(settings)
         self._agreement = Agreement(strategy)
-        self._writes = run_directory is not None and is_chief(strategy)
-        self._log: MetricsLog | None = None
-        self._store: CheckpointStore | None = None
-        if run_directory is not None:
-            self._store = CheckpointStore(
-                run_directory / "checkpoints", keep=settings.keep_checkpoints, console=console
-            )
+        self._files = RunFiles(
+            run_directory,
+            writes=is_chief(strategy),
+            keep_checkpoints=settings.keep_checkpoints,
+            console=console,
+        )
         self._stop_reason: str | None = None
         self._step = 0
         self._saved_step = -1
@@ -169,15 +157,13 @@ class TrainingLoop:
         """
         elapsed_before = self._resume()
         resumed_from = self._step
-        if self._writes and self._directory is not None:
-            self._log = MetricsLog(self._directory, keep_until=self._step)
+        self._files.open_log(keep_until=self._step)
         self._pace = Pace(elapsed_before, self._settings.steps_per_call)
         try:
             with on_stop_signal(self.request_stop):
                 self._train()
         finally:
-            if self._log is not None:
-                self._log.close()
+            self._files.close_log()
         return TrainingResult(
             step=self._step,
             seconds=self._pace.elapsed(),
@@ -188,12 +174,11 @@ class TrainingLoop:
         )
 
     def _train(self) -> None:
-        settings = self._settings
         first_step = self._step
         batches = None
         while True:
             elapsed, stopping = self._agreed_clock()
-            if self._progress(self._step, elapsed) >= 1.0:
+            if self._course.progress(self._step, elapsed) >= 1.0:
                 break
             if stopping:
                 self._save()
@@ -202,52 +187,33 @@ class TrainingLoop:
                 batches = distributed_iterator(
                     self._strategy, lambda: self._inputs.batches(first_step)
                 )
-            count = self._pace.steps_of_next_call(self._steps_to_boundary())
-            rates = self._learning_rates(count, elapsed)
-            with self._pace.call(count):
-                results = self._compiled.run(batches, first_step=self._step, learning_rates=rates)
-            self._refuse_divergence(results)
-            self._step += count
-            self._builder.add({**results, "learning_rate": rates})
-            ended = self._progress(self._step, self._pace.elapsed()) >= 1.0
-            if self._step % settings.log_every == 0 or (ended and self._builder.pending):
+            self._update(batches, elapsed)
+            if self._step % self._settings.log_every == 0:
                 self._log_training()
-            if settings.eval_every and self._step % settings.eval_every == 0:
+            if self._settings.eval_every and self._step % self._settings.eval_every == 0:
                 self._log_evaluation()
-            if self._checkpoint_is_due():
+            if self._course.checkpoint_is_due(self._step, self._pace.seconds_since_checkpoint()):
                 self._save()
         self._finish()
+
+    def _update(self, batches: Iterator[Batch], elapsed: float) -> None:
+        """One call of the compiled function: some updates, up to the next thing to do."""
+        count = self._pace.steps_of_next_call(self._course.steps_to_boundary(self._step))
+        rates = self._course.learning_rates(
+            self._step, count, elapsed=elapsed, seconds_per_step=self._pace.seconds_per_step
+        )
+        with self._pace.call(count):
+            results = self._compiled.run(batches, first_step=self._step, learning_rates=rates)
+        self._refuse_divergence(results)
+        self._step += count
+        self._builder.add({**results, "learning_rate": rates})
 
     def _finish(self) -> None:
         if self._builder.pending:
             self._log_training()
         if self._lines.get("eval", {}).get("step") != self._step:
             self._log_evaluation()
-        if self._saved_step != self._step:
-            self._save()
-
-    def _progress(self, step: int, elapsed: float) -> float:
-        done = step / self._settings.total_steps
-        if self._settings.max_minutes:
-            done = max(done, elapsed / (60 * self._settings.max_minutes))
-        return done
-
-    def _learning_rates(self, count: int, elapsed: float) -> np.ndarray:
-        numbers = np.arange(count)
-        progress = (self._step + numbers) / self._settings.total_steps
-        if self._settings.max_minutes:
-            seconds = elapsed + numbers * self._pace.seconds_per_step
-            progress = np.maximum(progress, seconds / (60 * self._settings.max_minutes))
-        return self._schedule(progress)
-
-    def _steps_to_boundary(self) -> int:
-        """Updates until something has to be done between two calls."""
-        settings = self._settings
-        periods = [settings.log_every, settings.eval_every, settings.checkpoint_every]
-        return min(
-            settings.total_steps - self._step,
-            *(period - self._step % period for period in periods if period),
-        )
+        self._save()
 
     def _agreed_clock(self) -> tuple[float, bool]:
         """Elapsed seconds and whether to stop, the same on all workers."""
@@ -272,13 +238,10 @@ class TrainingLoop:
         if not failed.any():
             return
         step = self._step + int(np.argmax(failed))
-        saved = ""
-        if self._writes and self._directory is not None:
-            aside = self._directory / "failed" / f"step-{step:08d}"
-            write_checkpoint(
-                aside, step=step, tensors=read_values(self._variables), state=self._state()
-            )
-            saved = f"; the state just before is in {aside}"
+        aside = self._files.save_aside(
+            step=step, tensors=read_values(self._variables), state=self._state(step)
+        )
+        saved = f"; the state just before is in {aside}" if aside else ""
         raise InputError(
             f"the loss or a gradient is not finite at step {step + 1}{saved}; try a lower "
             "--learning-rate, a longer warm-up or --set train.precision=float32, with --overwrite"
@@ -292,12 +255,11 @@ class TrainingLoop:
         if line is None:
             return
         self._write_line(line)
-        total_steps = self._settings.total_steps
-        seconds_left = (total_steps - self._step) * self._pace.seconds_per_step
-        if self._settings.max_minutes:
-            seconds_left = min(seconds_left, 60 * self._settings.max_minutes - elapsed)
+        seconds_left = self._course.seconds_left(
+            self._step, elapsed=elapsed, seconds_per_step=self._pace.seconds_per_step
+        )
         self._console.progress(
-            progress_text(line, total_steps=total_steps, seconds_left=seconds_left)
+            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left)
         )
 
     def _log_evaluation(self) -> None:
@@ -312,36 +274,31 @@ class TrainingLoop:
 
     def _write_line(self, line: dict[str, Any]) -> None:
         self._lines[line["split"]] = line
-        if self._log is not None:
-            self._log.write(line)
+        self._files.write_line(line)
 
-    def _checkpoint_is_due(self) -> bool:
-        every, minutes = self._settings.checkpoint_every, self._settings.checkpoint_minutes
-        if every and self._step % every == 0:
-            return True
-        return bool(minutes) and self._pace.seconds_since_checkpoint() >= 60 * minutes
-
-    def _state(self) -> dict[str, Any]:
+    def _state(self, step: int) -> dict[str, Any]:
         return {
             "elapsed_seconds": self._pace.elapsed(),
             "seed": self._settings.seed,
-            "position": self._inputs.position(self._step),
+            "position": self._inputs.position(step),
             "pending": self._builder.pending,
             "lines": self._lines,
             "notes": self._notes,
         }
 
     def _save(self) -> None:
-        if self._writes and self._store is not None and self._saved_step != self._step:
-            self._store.save(
-                step=self._step, tensors=read_values(self._variables), state=self._state()
+        if self._saved_step != self._step:
+            self._files.save(
+                step=self._step,
+                tensors=read_values(self._variables) if self._files.writes else {},
+                state=self._state(self._step),
             )
             self._saved_step = self._step
         self._pace.checkpoint_done()
 
     def _resume(self) -> float:
         """Restores the newest checkpoint; returns the seconds of training before it."""
-        checkpoint = self._store.newest() if self._store is not None else None
+        checkpoint = self._files.newest_checkpoint()
         if checkpoint is None:
             return 0.0
         state = checkpoint.state
@@ -360,8 +317,8 @@ class TrainingLoop:
 
     def _stopped_message(self) -> str:
         saved = (
-            f"saved in {self._directory}; the same command goes on from there"
-            if self._directory is not None
+            f"saved in {self._files.directory}; the same command goes on from there"
+            if self._files.directory is not None
             else "nothing was saved, since there is no run directory"
         )
         return (
