@@ -74,6 +74,7 @@ def _make_vocabulary(
             vocab_size=config.vocab_size,
             min_frequency=config.min_frequency,
             limit_alphabet=config.limit_alphabet,
+            extra_pieces=config.extra_pieces,
         )
     _tell_shortcomings(config, learned, record)
     with record.stage("measure"):

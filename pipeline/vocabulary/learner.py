@@ -21,6 +21,7 @@ from pipeline.corpus.block import offsets_and_data
 from pipeline.corpus.characters import NUM_CODE_POINTS, decode
 from pipeline.vocabulary.merging import merge_pairs
 from pipeline.vocabulary.normalisation import WORD, word_tables
+from pipeline.vocabulary.pruning import prune_pieces
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -39,7 +40,7 @@ class LearnedVocabulary:
         alphabet: characters kept.
         alphabet_left_out: characters seen but not kept.
         merges: pieces that came from merges.
-        ran_out: whether the merges ended for want of pairs frequent enough.
+        ran_out: whether there are fewer than wanted, for want of pairs frequent enough.
     """
 
     pieces: list[str]
@@ -56,6 +57,7 @@ def learn_vocabulary(
     vocab_size: int,
     min_frequency: int,
     limit_alphabet: int,
+    extra_pieces: float = 0.0,
 ) -> LearnedVocabulary:
     """Learns `vocab_size` pieces, or fewer if there is nothing more to merge.
 
@@ -65,6 +67,8 @@ def learn_vocabulary(
         vocab_size: entries wanted, special pieces and all.
         min_frequency: pairs seen fewer times are not merged.
         limit_alphabet: characters kept at most, the most frequent first.
+        extra_pieces: share of `vocab_size` that is learned beyond it, after which the least used
+            pieces leave again (see `pruning`).
     """
     words, counts = _most_frequent(words, counts)
     order = pc.sort_indices(words)
@@ -79,23 +83,26 @@ def learn_vocabulary(
     for symbol, single in enumerate(singles):
         symbol_of[int(len(single) > 1), ord(single[-1])] = symbol
     symbols, bounds, kept_words = _words_as_symbols(data, offsets, symbol_of)
-    first, second, ran_out = merge_pairs(
+    first, second, _ = merge_pairs(
         symbols,
         bounds,
         counts[kept_words],
         num_singles=len(singles),
-        most_symbols=vocab_size - len(SPECIALS),
+        most_symbols=vocab_size + int(extra_pieces * vocab_size) - len(SPECIALS),
         min_frequency=max(min_frequency, 1),
     )
-    pieces = list(singles)
+    pieces = [*SPECIALS, *singles]
     for left, right in zip(first.tolist(), second.tolist(), strict=True):
-        pieces.append(pieces[left] + pieces[right].removeprefix(CONTINUATION))
+        left_piece, right_piece = pieces[len(SPECIALS) + left], pieces[len(SPECIALS) + right]
+        pieces.append(left_piece + right_piece.removeprefix(CONTINUATION))
+    num_fixed = len(SPECIALS) + len(singles)
+    pieces = prune_pieces(pieces, words, counts, size=vocab_size, num_fixed=num_fixed)
     return LearnedVocabulary(
-        pieces=[*SPECIALS, *pieces],
+        pieces=pieces,
         alphabet=alphabet,
         alphabet_left_out=int(np.count_nonzero(frequencies)) - len(kept),
-        merges=len(first),
-        ran_out=ran_out,
+        merges=len(pieces) - num_fixed,
+        ran_out=len(pieces) < vocab_size,
     )
 
 

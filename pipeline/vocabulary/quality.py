@@ -44,7 +44,7 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
     total = int(counts.sum())
     if total == 0:
         return None
-    pieces_of_word = count_pieces(pieces, words)
+    pieces_of_word, _ = write_words(pieces, words, counts)
     is_unknown = pieces_of_word == 0
     return Fit(
         words=total,
@@ -54,73 +54,79 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
     )
 
 
-def count_pieces(pieces: list[str], words: pa.Array) -> np.ndarray:
-    """int32 [words]: how many pieces each word is written with, 0 where it becomes [UNK].
+def write_words(
+    pieces: list[str], words: pa.Array, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Writes words with the longest pieces first.
 
     The pieces are found by 64-bit hashes of their text, seeded apart for beginnings and
     continuations.
+
+    Args:
+        pieces: the vocabulary.
+        words: string [words].
+        counts: int64 [words].
+
+    Returns:
+        How many pieces each word is written with, 0 where it becomes [UNK] (int32 [words]), and
+        how often each piece is used in all (int64 [pieces]).
     """
-    beginnings = [p for p in pieces if not p.startswith("##")]
-    continuations = [p.removeprefix("##") for p in pieces if p.startswith("##")]
-    slots = np.zeros(1 << (4 * len(pieces)).bit_length(), np.uint64)
-    longest = 1
-    for texts, seed in ((beginnings, _BEGINNING), (continuations, _CONTINUATION)):
-        offsets, data = offsets_and_data(pa.array(texts, pa.string()))
-        _enter(data, offsets, seed, slots)
-        longest = max(longest, int(np.diff(offsets).max(initial=1)))
+    texts = pa.array([piece.removeprefix("##") for piece in pieces], pa.string())
+    continues = np.array([piece.startswith("##") for piece in pieces], np.bool_)
+    slots = np.full(1 << (4 * len(pieces)).bit_length(), -1, np.int32)
+    hashes = np.empty(len(pieces), np.uint64)
+    piece_offsets, piece_data = offsets_and_data(texts)
+    _enter(piece_data, piece_offsets, continues, slots, hashes)
     offsets, data = offsets_and_data(words)
-    found = np.zeros(len(words), np.int32)
-    _write(data, offsets, slots, longest, found)
-    return found
-
-
-@numba.njit(cache=True, inline="always")
-def _finish(value):
-    """Mixes a hash; never 0, which marks a free slot."""
-    value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return value | np.uint64(1)
+    lengths = np.zeros(len(words), np.int32)
+    uses = np.zeros(len(pieces), np.int64)
+    longest = int(np.diff(piece_offsets).max(initial=1))
+    written = np.empty(int(np.diff(offsets).max(initial=1)), np.int32)
+    _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses)
+    return lengths, uses
 
 
 @numba.njit(cache=True)
-def _holds(slots, value):
-    slot = np.int64(value >> np.uint64(1)) & (len(slots) - 1)
-    while slots[slot] != 0:
-        if slots[slot] == value:
-            return True
-        slot = (slot + 1) & (len(slots) - 1)
-    return False
+def _find(slots, hashes, value):
+    """Where a hash stands in the table, or the free place for it."""
+    mask = len(slots) - 1
+    slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
+    while slots[slot] >= 0 and hashes[slots[slot]] != value:
+        slot = (slot + 1) & mask
+    return slot
 
 
 @numba.njit(cache=True)
-def _enter(data, offsets, seed, slots):
-    for piece in range(len(offsets) - 1):
-        value = seed
+def _enter(data, offsets, continues, slots, hashes):
+    for piece in range(len(continues)):
+        value = _CONTINUATION if continues[piece] else _BEGINNING
         for position in range(offsets[piece], offsets[piece + 1]):
             value = (value ^ np.uint64(data[position])) * _PRIME
-        value = _finish(value)
-        slot = np.int64(value >> np.uint64(1)) & (len(slots) - 1)
-        while slots[slot] != 0 and slots[slot] != value:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = value
+        hashes[piece] = value
+        slots[_find(slots, hashes, value)] = piece
 
 
 @numba.njit(cache=True, nogil=True)
-def _write(data, offsets, slots, longest, found):
-    for word in range(len(found)):
+def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses):
+    for word in range(len(lengths)):
         position, stop = int(offsets[word]), int(offsets[word + 1])
-        seed = _BEGINNING
+        value_before = _BEGINNING
         count = 0
         while position < stop:
-            value = seed
+            value = value_before
             end = position
             for ahead in range(position, min(stop, position + longest)):
                 value = (value ^ np.uint64(data[ahead])) * _PRIME
-                if _holds(slots, _finish(value)):
+                piece = slots[_find(slots, hashes, value)]
+                if piece >= 0:
                     end = ahead + 1
+                    written[count] = piece
             if end == position:
                 count = 0
                 break
             count += 1
             position = end
-            seed = _CONTINUATION
-        found[word] = count
+            value_before = _CONTINUATION
+        lengths[word] = count
+        for index in range(count):
+            uses[written[index]] += counts[word]

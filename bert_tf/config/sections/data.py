@@ -52,9 +52,19 @@ class VocabConfig(CorpusSection):
         default=True,
         flag="--lowercase/--cased",
     )
-    min_frequency: int = option("drop words seen fewer times", default=2, minimum=1)
+    min_frequency: int = option(
+        "merge pairs of pieces seen at least so often", default=2, minimum=1
+    )
     limit_alphabet: int = option(
         "characters kept, the most frequent first", default=1000, minimum=1, advanced=True
+    )
+    extra_pieces: float = option(
+        "share of pieces learned beyond vocab_size, of which the least used are taken away again "
+        "(0: merges alone, as HuggingFace's trainer)",
+        default=0.25,
+        minimum=0.0,
+        maximum=2.0,
+        advanced=True,
     )
     max_word_length: int = option(
         "characters; longer words are left out of the count",

@@ -14,7 +14,8 @@ from tokenizers import BertWordPieceTokenizer
 
 from pipeline.vocabulary import learner
 from pipeline.vocabulary.learner import SPECIALS, learn_vocabulary
-from pipeline.vocabulary.quality import count_pieces, measure_fit
+from pipeline.vocabulary.pruning import prune_pieces
+from pipeline.vocabulary.quality import measure_fit, write_words
 
 
 def learn(word_counts, **changes):
@@ -64,17 +65,28 @@ WORDS = st.dictionaries(st.text("abcé", min_size=1, max_size=9), st.integers(1,
 
 
 @settings(deadline=None)
-@given(WORDS, st.randoms(use_true_random=False), st.integers(13, 40))
-def test_order_does_not_matter(word_counts, random, vocab_size):
+@given(WORDS, st.randoms(use_true_random=False), st.integers(13, 40), st.sampled_from([0, 0.5]))
+def test_order_does_not_matter(word_counts, random, vocab_size, extra_pieces):
+    options = {"vocab_size": vocab_size, "extra_pieces": extra_pieces}
     shuffled = list(word_counts.items())
     random.shuffle(shuffled)
-    assert learn(word_counts, vocab_size=vocab_size) == learn(dict(shuffled), vocab_size=vocab_size)
+    assert learn(word_counts, **options) == learn(dict(shuffled), **options)
 
 
 @settings(deadline=None)
-@given(WORDS, st.integers(10, 60), st.integers(1, 4), st.text("abcé", min_size=1, max_size=9))
-def test_every_word_of_kept_characters_can_be_written(word_counts, vocab_size, limit, other_word):
-    learned = learn(word_counts, vocab_size=vocab_size, limit_alphabet=limit)
+@given(
+    WORDS,
+    st.integers(10, 60),
+    st.integers(1, 4),
+    st.text("abcé", min_size=1, max_size=9),
+    st.sampled_from([0, 0.25, 2]),
+)
+def test_every_word_of_kept_characters_can_be_written(
+    word_counts, vocab_size, limit, other_word, extra_pieces
+):
+    learned = learn(
+        word_counts, vocab_size=vocab_size, limit_alphabet=limit, extra_pieces=extra_pieces
+    )
     assert len(set(learned.pieces)) == len(learned.pieces)
     assert tuple(learned.pieces[:5]) == SPECIALS
     assert len(learned.pieces) == vocab_size or learned.ran_out
@@ -151,6 +163,27 @@ def test_the_alphabet_is_cut_to_the_size_wanted():
     assert learned.pieces == [*SPECIALS, "a", "b", "##a", "##b", "ab"]
 
 
+def test_the_least_used_pieces_leave():
+    words, counts = pa.array(["abc", "ab", "b"]), np.array([5, 2, 1])
+    pieces = [*SPECIALS, "a", "b", "c", "##a", "##b", "##c", "ab", "##bc", "abc"]
+    assert prune_pieces(pieces, words, counts, size=13, num_fixed=11) == [*pieces[:12], "abc"]
+    assert prune_pieces(pieces, words, counts, size=12, num_fixed=11) == [*pieces[:11], "abc"]
+    assert prune_pieces(pieces, words, counts, size=20, num_fixed=11) == pieces
+
+
+def test_learning_more_and_pruning_writes_text_with_fewer_pieces():
+    word_counts = words_of_the_standard_library()
+    words, counts = pa.array(list(word_counts)), np.array(list(word_counts.values()))
+    merged, pruned = (
+        learn(word_counts, vocab_size=400, extra_pieces=extra).pieces for extra in (0, 0.25)
+    )
+    assert len(merged) == len(pruned) == 400
+    assert (
+        measure_fit(pruned, words, counts).pieces_per_word
+        < 0.99 * measure_fit(merged, words, counts).pieces_per_word
+    )
+
+
 def test_no_words_give_the_special_pieces():
     assert learn({}).pieces == [*SPECIALS]
 
@@ -174,7 +207,9 @@ def test_pieces_are_counted_as_huggingface_writes_them(beginnings, continuations
     for word in words:
         tokens = tokenizer.encode(word, add_special_tokens=False).tokens
         expected.append(0 if "[UNK]" in tokens else len(tokens))
-    assert count_pieces(pieces, pa.array(words)).tolist() == expected
+    lengths, uses = write_words(pieces, pa.array(words), np.full(len(words), 2))
+    assert lengths.tolist() == expected
+    assert uses.sum() == 2 * sum(expected)
 
 
 def test_fit_is_weighed_by_counts():
