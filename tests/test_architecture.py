@@ -15,6 +15,7 @@ BERT_TF_ORDER = [
 ]  # fmt: skip
 PIPELINE_LEVELS = {
     "artifacts": 0,
+    "progress": 0,
     "runner": 0,
     "corpus": 1,
     "demo": 1,
