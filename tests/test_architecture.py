@@ -16,15 +16,15 @@ BERT_TF_ORDER = [
 PIPELINE_LEVELS = {
     "artifacts": 0,
     "progress": 0,
-    "runner": 0,
-    "corpus": 1,
-    "demo": 1,
-    "vocabulary": 2,
-    "examples": 2,
-    "scoring": 2,
-    "report": 3,
-    "jobs": 4,
-    "cli": 5,
+    "runner": 1,
+    "corpus": 2,
+    "demo": 2,
+    "vocabulary": 3,
+    "examples": 3,
+    "scoring": 3,
+    "report": 4,
+    "jobs": 5,
+    "cli": 6,
 }
 
 
