@@ -66,10 +66,10 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
             "data": preprocess.output,
             "output": str(folder / "tiny-bert"),
             "size": "tiny",
-            "steps": 700,
+            "steps": 320,
             "batch_size": 64,
             "learning_rate": 1e-3,
-            "eval_every": 350,
+            "eval_every": 160,
         },
     )
     return DemoPlan(
