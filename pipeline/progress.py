@@ -60,4 +60,5 @@ class ProgressWatch:
             whole = len(data) - len(data) % _RECORD.size
             text_bytes = sum(amount for (amount,) in _RECORD.iter_unpack(data[:whole]))
             seconds = time.monotonic() - self._start
-            self._console.progress(f"read {text_bytes / 1e6:,.1f} MB of text, {seconds:,.0f} s")
+            if text_bytes:
+                self._console.progress(f"read {text_bytes / 1e6:,.1f} MB of text, {seconds:,.0f} s")

@@ -94,7 +94,7 @@ def _count_words(
     record: JobRecord,
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
-    record.console.say(f"reading {len(files):,} files, {input_bytes / 1e6:,.1f} MB")
+    record.console.say(f"reading {input_bytes / 1e6:,.1f} MB (files: {len(files):,})")
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
