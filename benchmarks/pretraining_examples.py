@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -28,24 +27,11 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.processor import describe_processor
 from bert_tf.data.records import feature_spec
 
 ROOT = Path(__file__).parent.parent
 LENGTH, PREDICTIONS = 128, 20
-
-
-def processor() -> str:
-    """Model name and the vector extensions that decide the speed."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if not cpuinfo.exists():
-        return platform.processor()
-    lines = dict(
-        line.split(":", 1)
-        for line in cpuinfo.read_text().replace("\t", "").splitlines()
-        if ":" in line
-    )
-    flags = [flag for flag in ("avx2", "avx512f") if flag in lines.get("flags", "").split()]
-    return f"{lines.get('model name', '').strip()}, {os.cpu_count()} cores, {' '.join(flags)}"
 
 
 def first_documents(path: Path, size: float) -> str:
@@ -165,7 +151,7 @@ def main() -> None:
 
 
 def report(options: argparse.Namespace, start_up, times, found) -> None:
-    print(processor())
+    print(describe_processor())
     print(f"{options.megabytes} MB of {options.text.name}, dupe_factor {options.dupe_factor}")
     rates = {}
     for side, runs in times.items():

@@ -14,7 +14,6 @@ import argparse
 import gzip
 import json
 import os
-import platform
 import subprocess
 import tempfile
 import time
@@ -29,6 +28,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.processor import describe_processor
 from bert_tf.data.batching import budgeted_batches
 from bert_tf.data.encoded_rows import encode_texts
 from bert_tf.export.exported_model import ExportedModel
@@ -46,21 +46,6 @@ from pipeline.demo.files import find_weights
 MAX_LENGTH = 128
 LABELS = ("world", "sports", "business", "science")
 Side = Callable[[], tuple[float, float, list[int]]]
-
-
-def processor() -> str:
-    """Model name and the vector extensions that decide the speed."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if not cpuinfo.exists():
-        return platform.processor()
-    lines = dict(
-        line.split(":", 1)
-        for line in cpuinfo.read_text().replace("\t", "").splitlines()
-        if ":" in line
-    )
-    wanted = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16")
-    flags = [flag for flag in wanted if flag in lines.get("flags", "").split()]
-    return f"{lines.get('model name', '').strip()}, {os.cpu_count()} cores, {' '.join(flags)}"
 
 
 def read_texts(path: Path, rows: int) -> list[str]:
@@ -203,7 +188,7 @@ def main() -> None:
 
 def report(results: dict[str, list[tuple[float, float, list[int]]]], rows: int) -> None:
     ours = next(iter(results))
-    print(processor())
+    print(describe_processor())
     print(f"{rows} rows, best of {len(results[ours])} rounds; ratio: ours ({ours}) to it")
     best = {name: min(turn[0] for turn in turns) for name, turns in results.items()}
     work = {name: min(turn[1] for turn in turns) for name, turns in results.items()}

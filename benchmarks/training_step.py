@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -24,22 +22,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.processor import describe_processor
 from bert_tf.models.pretraining import BertPretrainingModel
-
-
-def processor() -> str:
-    """Model name and the vector extensions that decide the speed."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if not cpuinfo.exists():
-        return platform.processor()
-    lines = dict(
-        line.split(":", 1)
-        for line in cpuinfo.read_text().replace("\t", "").splitlines()
-        if ":" in line
-    )
-    wanted = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16")
-    flags = [flag for flag in wanted if flag in lines.get("flags", "").split()]
-    return f"{lines.get('model name', '').strip()}, {os.cpu_count()} cores, {' '.join(flags)}"
 
 
 def random_batch(config: BertConfig, rows: int, length: int, predictions: int) -> dict:
@@ -150,7 +134,7 @@ def main() -> None:
             if turn:  # the first one compiles
                 seconds[name].append(time.perf_counter() - start)
                 busy[name].append(time.process_time() - start_busy)
-    print(f"processor: {processor()}")
+    print(f"processor: {describe_processor()}")
     print(
         f"{options.layers} layers x {options.width}, batch {options.batch_size} x "
         f"{options.length}, {options.predictions} predictions, {options.precision}, "

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shutil
 import statistics
 import tempfile
@@ -25,6 +24,7 @@ import numpy as np
 from tokenizers import BertWordPieceTokenizer
 
 from bert_tf.config.console import Console
+from bert_tf.config.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.corpus.block import DocumentBlock
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=float, default=0.05)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    print(f"processor: {processor()}")
+    print(f"processor: {describe_processor()}")
     with tempfile.TemporaryDirectory() as folder:
         text, held_out = Path(folder, "text.txt"), WordCounter(lowercase=True, max_word_length=100)
         few = Path(folder, "few.txt")
@@ -72,20 +72,6 @@ def main() -> None:
         )
     fits = [measure_fit(pieces, *held_out.words()) for pieces in (ours, peer)]
     print_comparison(seconds, ours, peer, fits)
-
-
-def processor() -> str:
-    """Model name and the vector extensions that decide the speed."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if not cpuinfo.exists():
-        return platform.processor()
-    lines = dict(
-        line.split(":", 1)
-        for line in cpuinfo.read_text().replace("\t", "").splitlines()
-        if ":" in line
-    )
-    flags = [flag for flag in ("avx2", "avx512f") if flag in lines.get("flags", "").split()]
-    return f"{lines.get('model name', '').strip()}, {os.cpu_count()} cores, {' '.join(flags)}"
 
 
 def write_corpus(

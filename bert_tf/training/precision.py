@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import tensorflow as tf
 
 from bert_tf.config.console import Console
+from bert_tf.config.processor import processor_flags
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _BFLOAT16_CAPABILITY = (8, 0)
@@ -65,14 +65,3 @@ def _device() -> tuple[str, bool]:
         details = tf.config.experimental.get_device_details(gpus[0])
         return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
     return "CPU", "avx512_bf16" in processor_flags()
-
-
-def processor_flags() -> set[str]:
-    """Instruction sets of this machine's processor as Linux names them; empty elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return set()
-    return next(
-        (set(line.split(":")[1].split()) for line in lines if line.startswith("flags")), set()
-    )

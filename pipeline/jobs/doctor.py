@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import platform
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from bert_tf.config.errors import BertPipelineError
+from bert_tf.config.processor import describe_processor
 from pipeline.artifacts import package_versions
 
-_VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 _MATMUL_SIZE = 1024
 _MATMUL_REPEATS = 8
 _MINIMUM_FREE_BYTES = 2**30
@@ -33,7 +31,7 @@ def examine() -> list[Finding]:
     """Runs every check; a check that raises is a finding that failed, not the end."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
-        ("processor", _processor),
+        ("processor", describe_processor),
         ("temporary space", _temporary_space),
         ("tensorflow devices", _devices),
         ("tokeniser", _tokeniser),
@@ -59,21 +57,6 @@ def _packages() -> str:
     return f"Python {platform.python_version()}, " + ", ".join(
         f"{name} {version}" for name, version in versions.items()
     )
-
-
-def _processor() -> str:
-    flags: set[str] = set()
-    model = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() == "model name":
-                model = value.strip()
-            elif key.strip() == "flags":
-                flags = set(value.split())
-    found = [flag for flag in _VECTOR_FLAGS if flag in flags]
-    return f"{model}, {os.cpu_count()} cores, {' '.join(found) or 'no vector flags known'}"
 
 
 def _temporary_space() -> str:
