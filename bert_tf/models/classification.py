@@ -68,13 +68,6 @@ class BertClassifier(BertModel):
             float32 logits [batch, labels].
         """
         key = self.encoder.resolve_dropout_key(training, dropout_key)
-        encoded = self.encoder(
-            inputs["input_word_ids"],
-            input_type_ids=inputs.get("input_type_ids"),
-            attention_mask=inputs.get("input_mask"),
-            position_ids=inputs.get("position_ids"),
-            dropout_key=key,
-            training=training,
-        )
+        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=key)
         pooled = self.dropout(encoded["pooled_output"], dropout_key=key)
         return ops.cast(self.classifier(pooled), "float32")

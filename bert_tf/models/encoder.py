@@ -106,6 +106,24 @@ class BertEncoder(BertModel):
             outputs["hidden_states"] = hidden_states
         return outputs
 
+    def encode_inputs(
+        self, inputs: dict[str, Any], *, training: bool | None, dropout_key: tf.Tensor | None
+    ) -> dict[str, Any]:
+        """Encodes a batch given by the names that all task models take; see `call`.
+
+        Args:
+            inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`.
+                Other keys are ignored.
+        """
+        return self(
+            inputs["input_word_ids"],
+            input_type_ids=inputs.get("input_type_ids"),
+            attention_mask=inputs.get("input_mask"),
+            position_ids=inputs.get("position_ids"),
+            dropout_key=dropout_key,
+            training=training,
+        )
+
     def resolve_dropout_key(
         self, training: bool | None, dropout_key: tf.Tensor | None
     ) -> tf.Tensor | None:

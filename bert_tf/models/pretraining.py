@@ -56,14 +56,7 @@ class BertPretrainingModel(BertModel):
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
             where 1 means that the second segment is random.
         """
-        encoded = self.encoder(
-            inputs["input_word_ids"],
-            input_type_ids=inputs.get("input_type_ids"),
-            attention_mask=inputs.get("input_mask"),
-            position_ids=inputs.get("position_ids"),
-            dropout_key=self.encoder.resolve_dropout_key(training, dropout_key),
-            training=training,
-        )
+        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         mlm_logits = self.masked_lm(
             encoded["sequence_output"],
             inputs["masked_lm_positions"],

@@ -49,13 +49,6 @@ class BertQuestionAnswerer(BertModel):
             Start and end logits, each float32 [batch, length]. Padding and the question are scored
             too: the caller masks them.
         """
-        encoded = self.encoder(
-            inputs["input_word_ids"],
-            input_type_ids=inputs.get("input_type_ids"),
-            attention_mask=inputs.get("input_mask"),
-            position_ids=inputs.get("position_ids"),
-            dropout_key=self.encoder.resolve_dropout_key(training, dropout_key),
-            training=training,
-        )
+        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         logits = ops.cast(self.span(encoded["sequence_output"]), "float32")
         return logits[..., 0], logits[..., 1]
