@@ -12,6 +12,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
 
 MANIFEST_VERSION = 1
+_CHUNK_BYTES = 1 << 20
 _PACKAGES = ("apache-beam", "keras", "keras-hub", "numpy", "tensorflow", "tensorflow-text")
 
 
@@ -63,11 +64,14 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def fingerprint(path: str | Path) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
-    A folder with a manifest is known by the manifest alone, which names all it holds.
+    A folder with a manifest is known by the manifest alone, which names all it holds. A file on
+    other storage (`gs://…`) is read from there, so that its fingerprint is that of a local copy.
 
     Raises:
         UsageError: there is nothing at `path`.
     """
+    if "://" in str(path):
+        return _fingerprint_of_stored(str(path))
     path = Path(path)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
@@ -85,6 +89,18 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     with path.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256}
+
+
+def _fingerprint_of_stored(path: str) -> dict[str, Any]:
+    from pipeline.storage import open_stored  # Beam: jobs without it need not load it
+
+    digest = hashlib.sha256()
+    size = 0
+    with open_stored(path) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
 
 
 def package_versions() -> dict[str, str]:

@@ -14,8 +14,9 @@ BERT_TF_ORDER = [
     "config", "data", "layers", "models", "weights", "training", "tasks", "export",
 ]  # fmt: skip
 PIPELINE_LEVELS = {
-    "artifacts": 0,
     "progress": 0,
+    "storage": 0,
+    "artifacts": 1,
     "runner": 1,
     "corpus": 2,
     "demo": 2,

@@ -12,6 +12,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf.config.errors import InputError, UsageError
+from pipeline.storage import innermost_message, list_stored, open_stored
 
 COMPRESSIONS = {
     ".gz": "gzip",
@@ -38,11 +39,7 @@ def match_files(patterns: Iterable[str]) -> list[FileInfo]:
     """
     found: dict[str, int] = {}
     for pattern in patterns:
-        try:
-            (match,) = FileSystems.match([pattern])
-        except Exception as error:  # Beam's file systems raise their own and their clients' types
-            raise UsageError(f"{pattern}: cannot be listed ({_first_line(error)})") from None
-        files = {item.path: item.size_in_bytes for item in match.metadata_list}
+        files = list_stored(pattern)
         if not files:
             raise UsageError(f"{pattern}: no file matches; check the path and quote the glob")
         folders = [path for path in files if Path(path).is_dir()]
@@ -72,10 +69,7 @@ class UncompressedFile:
 
     def __init__(self, path: str):
         self._path = path
-        try:
-            stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        except Exception as error:  # as in match_files
-            raise UsageError(f"{path}: cannot be opened ({_first_line(error)})") from None
+        stream = open_stored(path)
         self._file = stream
         compression = compression_of(path)
         if compression is not None:
@@ -105,7 +99,7 @@ class UncompressedFile:
                 part = self._stream.read(size)
             except OSError as error:
                 raise InputError(
-                    f"{self._path}: cannot be read to its end ({_first_line(error)}); "
+                    f"{self._path}: cannot be read to its end ({innermost_message(error)}); "
                     "make or download it again"
                 ) from None
             if not part:
@@ -149,6 +143,3 @@ def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -
             contents.append(stream.read())
     return contents
 
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

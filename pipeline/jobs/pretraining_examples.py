@@ -27,6 +27,7 @@ from pipeline.examples.progress import ExamplesConsole
 from pipeline.examples.transforms import ExamplesJob, WriteExamples
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
+from pipeline.storage import use_storage_options
 
 _WORK_FOLDER = ".unfinished"
 
@@ -39,6 +40,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         InputError: there is no usable document, or no example could be made.
     """
     vocab = read_vocab(config.vocab)
+    use_storage_options(runner.options)
     files = match_files(config.input)
 
     def body(record: JobRecord) -> None:

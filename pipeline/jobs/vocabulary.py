@@ -18,6 +18,7 @@ from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
+from pipeline.storage import use_storage_options
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
@@ -30,6 +31,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         UsageError: no file matches, a format or column is unknown, or the output is another's.
         InputError: the files hold no text.
     """
+    use_storage_options(runner.options)
     files = match_files(config.input)
     return run_job(
         "vocab",

@@ -1,0 +1,96 @@
+"""Files on any storage that Beam opens: this machine, gs://, s3://, hdfs://, azfs://."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import BinaryIO, NamedTuple
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from bert_tf.config.errors import UsageError
+
+
+class _Extra(NamedTuple):
+    """The extra of apache-beam that brings a scheme, and a module that shows it is installed."""
+
+    name: str
+    module: str
+
+
+_EXTRAS = {
+    "azfs": _Extra("azure", "azure.storage.blob"),
+    "gs": _Extra("gcp", "google.cloud.storage"),
+    "hdfs": _Extra("hadoop", "hdfs"),
+    "s3": _Extra("aws", "boto3"),
+}
+
+
+def use_storage_options(options: Sequence[str]) -> None:
+    """Tells Beam's file systems how to reach their storage.
+
+    A pipeline tells them on its own; this is for what is read before there is one.
+
+    Args:
+        options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
+    """
+    FileSystems.set_options(PipelineOptions(list(options)))
+
+
+def list_stored(pattern: str) -> dict[str, int]:
+    """Size in bytes by path of the files that a path or glob names.
+
+    Raises:
+        UsageError: the storage is not known, not installed, or cannot be reached.
+    """
+    _refuse_unknown_scheme(pattern)
+    try:
+        (match,) = FileSystems.match([pattern])
+    except Exception as error:  # Beam's file systems raise their own and their clients' types
+        raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
+    return {item.path: item.size_in_bytes for item in match.metadata_list}
+
+
+def open_stored(path: str) -> BinaryIO:
+    """Opens a file to read the bytes as they are stored; it can seek.
+
+    Raises:
+        UsageError: the storage is not known or not installed, or the file cannot be opened.
+    """
+    _refuse_unknown_scheme(path)
+    try:
+        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    except Exception as error:  # as in list_stored
+        raise UsageError(f"{path}: cannot be opened ({innermost_message(error)})") from None
+
+
+def innermost_message(error: BaseException) -> str:
+    """The first line of what went wrong, without Beam's wrapping."""
+    while isinstance(error, BeamIOError) and error.exception_details:
+        error = next(iter(error.exception_details.values()))
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _refuse_unknown_scheme(path: str) -> None:
+    scheme = FileSystems.get_scheme(path)
+    extra = _EXTRAS.get(scheme) if scheme else None
+    if extra is not None and not _is_installed(extra.module):
+        raise UsageError(
+            f"{path}: {scheme}:// needs an extra of Apache Beam; install it: "
+            f"pip install 'apache-beam[{extra.name}]'"
+        )
+    known = {system.scheme() for system in FileSystem.get_all_subclasses()}
+    if scheme is not None and scheme not in known:
+        schemes = ", ".join(f"{name}://" for name in sorted(_EXTRAS))
+        raise UsageError(
+            f"{path}: no file system for {scheme}://; give a local path or one of {schemes}"
+        )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the packages it lies in
+        return False
