@@ -137,7 +137,7 @@ def _training_loop(
 ) -> TrainingLoop:
     total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
     with strategy.scope():
-        optimizer = make_optimizer(config)
+        optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     return TrainingLoop(
         model=model,
         loss=FinetuningLoss(task),

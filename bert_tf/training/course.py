@@ -18,6 +18,7 @@ class Course:
             settings.schedule,
             peak=settings.peak_learning_rate,
             warmup_fraction=min(1.0, settings.warmup_steps / settings.total_steps),
+            cooldown_fraction=settings.cooldown_fraction,
         )
 
     def progress(self, step: int, elapsed: float) -> float:

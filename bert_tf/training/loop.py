@@ -3,7 +3,7 @@
     loop = TrainingLoop(
         model=model,                      # built, made inside strategy.scope()
         loss=PretrainingLoss(),           # bert_tf.training.protocols.TaskLoss
-        optimizer=make_optimizer(config), # made inside strategy.scope()
+        optimizer=make_optimizer(config, num_hidden_layers=2), # made inside strategy.scope()
         inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
         strategy=strategy,                # bert_tf.training.strategy.make_strategy
         settings=LoopSettings(total_steps=1000, peak_learning_rate=1e-4),
@@ -34,12 +34,12 @@ from bert_tf.training.checkpoints import assign_values, read_values, variables_b
 from bert_tf.training.course import Course
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.log_lines import Line, LineBuilder, evaluation_text, progress_text
-from bert_tf.training.optimizer import AdamW
 from bert_tf.training.pace import Pace
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.run_files import RunFiles
 from bert_tf.training.settings import LoopSettings
 from bert_tf.training.step import TrainingStep
+from bert_tf.training.step_optimizer import StepOptimizer
 from bert_tf.training.stop_signals import on_stop_signal
 from bert_tf.training.strategy import is_chief, worker_count
 
@@ -92,7 +92,7 @@ class TrainingLoop:
         *,
         model: Any,
         loss: TaskLoss,
-        optimizer: AdamW,
+        optimizer: StepOptimizer,
         inputs: TrainingInputs,
         strategy: tf.distribute.Strategy,
         settings: LoopSettings,

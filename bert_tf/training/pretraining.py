@@ -70,7 +70,7 @@ def pretrain(
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=numerics.policy)
         model.build_weights()
-        optimizer = make_optimizer(config)
+        optimizer = make_optimizer(config, num_hidden_layers=bert_config.num_hidden_layers)
     if initial is not None:
         for name in load_weights(model, initial):
             console.warn(f"{initial.path} has no {name}; it starts at random")

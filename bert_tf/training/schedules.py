@@ -11,7 +11,9 @@ Schedule = Callable[[np.ndarray], np.ndarray]
 POLYNOMIAL_POWER = 0.5
 
 
-def make_schedule(name: str, *, peak: float, warmup_fraction: float) -> Schedule:
+def make_schedule(
+    name: str, *, peak: float, warmup_fraction: float, cooldown_fraction: float = 0.0
+) -> Schedule:
     """Linear warm-up to `peak`, then a decay.
 
     The schedules are HuggingFace's (`transformers/optimization.py`, `get_linear_schedule_with_
@@ -20,23 +22,34 @@ def make_schedule(name: str, *, peak: float, warmup_fraction: float) -> Schedule
 
     Args:
         name: "linear" to 0; "constant"; "cosine", half a period, to 0; "polynomial" to 0 with
-            power 0.5, as NVIDIA's LAMB recipe for BERT.
+            power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
+            0 (warm-up, stable, decay).
         peak: the rate at the end of the warm-up.
         warmup_fraction: share of the run spent on warm-up, 0 to 1.
+        cooldown_fraction: share of the run of the trapezoidal schedule's decay, 0 to 1; no more
+            than what the warm-up leaves is used.
 
     Returns:
         A function from progress, float [n] from 0 to 1, to learning rates, float64 [n].
     """
-    decay = _DECAYS[name]
+    rest = max(1.0 - warmup_fraction, 1e-12)
+    decay = _trapezoid(cooldown_fraction / rest) if name == "trapezoidal" else _DECAYS[name]
 
     def schedule(progress: np.ndarray) -> np.ndarray:
         progress = np.clip(np.asarray(progress, dtype=np.float64), 0.0, 1.0)
-        decayed = decay((progress - warmup_fraction) / max(1.0 - warmup_fraction, 1e-12))
+        decayed = decay((progress - warmup_fraction) / rest)
         if warmup_fraction == 0.0:
             return peak * decayed
         return peak * np.where(progress < warmup_fraction, progress / warmup_fraction, decayed)
 
     return schedule
+
+
+def _trapezoid(cooldown: float) -> Schedule:
+    """1, then linear to 0 over the last `cooldown`, of which 1 is all there is."""
+    if cooldown == 0.0:
+        return _DECAYS["constant"]
+    return lambda done: np.clip((1.0 - done) / min(cooldown, 1.0), 0.0, 1.0)
 
 
 _DECAYS: dict[str, Schedule] = {

@@ -17,6 +17,7 @@ class LoopSettings:
             time.
         peak_learning_rate: the learning rate after warm-up.
         schedule: decay after warm-up, see `bert_tf.training.schedules`.
+        cooldown_fraction: share of the run of the trapezoidal schedule's decay.
         gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
         accumulation_steps: parts that each batch is computed in, one after the other.
         seed: seed of dropout.
@@ -37,6 +38,7 @@ class LoopSettings:
     warmup_steps: int = 0
     peak_learning_rate: float
     schedule: str = "linear"
+    cooldown_fraction: float = 0.0
     gradient_clip_norm: float = 1.0
     accumulation_steps: int = 1
     seed: int = 1
@@ -66,6 +68,7 @@ class LoopSettings:
             warmup_steps=warmup_steps,
             peak_learning_rate=peak_learning_rate,
             schedule=config.schedule,
+            cooldown_fraction=config.cooldown_proportion,
             gradient_clip_norm=config.gradient_clip_norm,
             accumulation_steps=config.gradient_accumulation_steps,
             seed=config.seed,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.training.optimizer import AdamW
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
+from bert_tf.training.step_optimizer import StepOptimizer
 
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
@@ -46,7 +46,7 @@ class TrainingStep:
         *,
         model: Any,
         loss: TaskLoss,
-        optimizer: AdamW,
+        optimizer: StepOptimizer,
         strategy: tf.distribute.Strategy,
         accumulation_steps: int = 1,
         clip_norm: float = 1.0,

@@ -10,7 +10,8 @@ from bert_tf.config.section import Section, option
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
-SCHEDULES = ("linear", "constant", "cosine", "polynomial")
+SCHEDULES = ("linear", "constant", "cosine", "polynomial", "trapezoidal")
+OPTIMIZERS = ("adamw", "lamb")
 TASKS = ("classification", "qa")
 
 
@@ -34,6 +35,12 @@ class LoopSection(Section):
         advanced=True,
     )
     seed: int = option("seed of initial weights, order and dropout", default=1)
+    optimizer: str = option(
+        "lamb suits batches of thousands of sequences",
+        default="adamw",
+        choices=OPTIMIZERS,
+        advanced=True,
+    )
     weight_decay: float = option(
         "decoupled weight decay, none on LayerNorm and bias",
         default=0.01,
@@ -41,14 +48,26 @@ class LoopSection(Section):
         advanced=True,
     )
     adam_beta_1: float = option(
-        "AdamW beta 1", default=0.9, minimum=0.0, maximum=1.0, advanced=True
+        "beta 1 of AdamW and LAMB", default=0.9, minimum=0.0, maximum=1.0, advanced=True
     )
     adam_beta_2: float = option(
-        "AdamW beta 2", default=0.999, minimum=0.0, maximum=1.0, advanced=True
+        "beta 2 of AdamW and LAMB", default=0.999, minimum=0.0, maximum=1.0, advanced=True
     )
-    adam_epsilon: float = option("AdamW epsilon", default=1e-6, minimum=0.0, advanced=True)
+    adam_epsilon: float = option(
+        "epsilon of AdamW and LAMB", default=1e-6, minimum=0.0, advanced=True
+    )
     adam_bias_correction: bool = option(
-        "AdamW's bias correction, which the original BERT left out", default=True, advanced=True
+        "bias correction of AdamW and LAMB, which the original BERT left out",
+        default=True,
+        advanced=True,
+    )
+    layer_decay: float = option(
+        "factor on the learning rate from each layer to the one below: 1 at the head, smallest at "
+        "the embeddings (1: the same rate everywhere)",
+        default=1.0,
+        minimum=0.01,
+        maximum=1.0,
+        advanced=True,
     )
     gradient_clip_norm: float = option(
         "global norm that gradients are clipped to (0: no clipping)",
@@ -66,6 +85,13 @@ class LoopSection(Section):
         "decay of the learning rate after warm-up",
         default="linear",
         choices=SCHEDULES,
+        advanced=True,
+    )
+    cooldown_proportion: float = option(
+        "share of the steps of the trapezoidal schedule's linear decay to 0, at the end",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
         advanced=True,
     )
     log_every: int = option(

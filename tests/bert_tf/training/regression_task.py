@@ -9,8 +9,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.config.console import Console
+from bert_tf.training.adamw import AdamW
+from bert_tf.training.lamb import Lamb
 from bert_tf.training.loop import TrainingLoop
-from bert_tf.training.optimizer import AdamW
 from bert_tf.training.protocols import LossParts
 from bert_tf.training.settings import LoopSettings
 
@@ -76,6 +77,7 @@ def make_loop(
     evaluate=None,
     use_xla=False,
     scale_loss=False,
+    optimizer="adamw",
     **settings,
 ) -> TrainingLoop:
     """The loop of this task; the same initial weights every time."""
@@ -90,7 +92,9 @@ def make_loop(
             ]
         )
         model.build((None, 4))
-        optimizer = AdamW(beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01)
+        made = {"adamw": AdamW, "lamb": Lamb}[optimizer](
+            beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01
+        )
     values = {
         "total_steps": 12,
         "warmup_steps": 3,
@@ -103,7 +107,7 @@ def make_loop(
     return TrainingLoop(
         model=model,
         loss=SquaredError(noise),
-        optimizer=optimizer,
+        optimizer=made,
         inputs=inputs or Numbers(),
         strategy=strategy,
         settings=LoopSettings(**values),

@@ -1,7 +1,7 @@
 """Run by test_replicas.py in its own process, since devices are configured once a process.
 
-    python replicas.py mirrored            two logical processors
-    python replicas.py multi-worker        one of two workers, named by TF_CONFIG
+    python replicas.py mirrored adamw            two logical processors
+    python replicas.py multi-worker adamw [RUN]  one of two workers, named by TF_CONFIG
 
 Prints a JSON list: the train lines' loss and gradient norm, and the eval loss.
 """
@@ -15,7 +15,7 @@ import tensorflow as tf
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-def main(name: str, run_directory: str | None) -> None:
+def main(name: str, optimizer: str, run_directory: str | None) -> None:
     if name == "mirrored":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
@@ -30,7 +30,7 @@ def main(name: str, run_directory: str | None) -> None:
     strategy = make_strategy(name, None, Console())
     assert strategy.num_replicas_in_sync == 2
     directory = Path(run_directory) if run_directory else None
-    loop = make_loop(strategy, accumulation_steps=2, run_directory=directory)
+    loop = make_loop(strategy, accumulation_steps=2, run_directory=directory, optimizer=optimizer)
     evaluation = Evaluation(
         model=loop._compiled._model,
         loss=SquaredError(),
@@ -51,4 +51,4 @@ def main(name: str, run_directory: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
+    main(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)

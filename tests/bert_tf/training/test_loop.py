@@ -144,6 +144,15 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
         assert parts[name] == pytest.approx(whole[name], rel=1e-4)
 
 
+def test_lamb_learns_and_goes_on_exactly(tmp_path):
+    whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", total_steps=40).run()
+    lines = losses(tmp_path / "whole")
+    assert lines[40]["loss"] < 0.5 * lines[1]["loss"]
+    keys = {"run_directory": tmp_path / "parts", "optimizer": "lamb", "total_steps": 40}
+    run_until(make_loop(**keys, steps_per_call=1), 7)
+    assert make_loop(**keys).run().train["loss"] == whole.train["loss"]
+
+
 def test_xla_gives_the_same_curve():
     plain, compiled = make_loop().run().train, make_loop(use_xla=True).run().train
     assert compiled["loss"] == pytest.approx(plain["loss"], rel=1e-4)

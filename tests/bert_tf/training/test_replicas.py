@@ -16,9 +16,8 @@ SCRIPT = Path(__file__).with_name("replicas.py")
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def one_replica():
-    loop = make_loop()
+def one_replica(optimizer):
+    loop = make_loop(optimizer=optimizer)
     result = loop.run()
     evaluation = Evaluation(
         model=loop._compiled._model,
@@ -51,11 +50,12 @@ def assert_same_curve(two, one):
             assert value == pytest.approx(one[split][name], rel=1e-4), (split, name)
 
 
-def test_two_processors_of_one_machine(one_replica):
-    assert_same_curve(printed(start("mirrored")), one_replica)
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_two_processors_of_one_machine(optimizer):
+    assert_same_curve(printed(start("mirrored", optimizer)), one_replica(optimizer))
 
 
-def test_two_workers_on_loopback(one_replica, tmp_path):
+def test_two_workers_on_loopback(tmp_path):
     with socket.socket() as first, socket.socket() as second:
         for each in (first, second):
             each.bind(("127.0.0.1", 0))
@@ -64,6 +64,7 @@ def test_two_workers_on_loopback(one_replica, tmp_path):
     workers = [
         start(
             "multi-worker",
+            "adamw",
             str(tmp_path),
             TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         )
@@ -76,7 +77,8 @@ def test_two_workers_on_loopback(one_replica, tmp_path):
             worker.kill()
             worker.communicate()
     assert [result["chief"] for result in results] == [True, False]
+    alone = one_replica("adamw")
     for result in results:
-        assert_same_curve(result, one_replica)
+        assert_same_curve(result, alone)
     assert (tmp_path / "checkpoints" / "step-00000012").is_dir()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 12

@@ -37,3 +37,23 @@ def test_nothing_but_warmup_ends_at_the_peak():
 
 def test_progress_beyond_the_end_stays_at_the_end():
     assert make_schedule("linear", peak=PEAK, warmup_fraction=0.1)(np.array([1.7]))[0] == 0.0
+
+
+def test_trapezoidal_is_warmup_plateau_and_linear_cooldown():
+    """`get_wsd_schedule` of transformers with linear warm-up and decay, step by step."""
+    rates = make_schedule(
+        "trapezoidal", peak=PEAK, warmup_fraction=WARMUP / STEPS, cooldown_fraction=0.2
+    )(STEP / STEPS)
+    expected = [
+        step / WARMUP if step < WARMUP else 1.0 if step < 80 else (STEPS - step) / 20
+        for step in STEP
+    ]
+    np.testing.assert_allclose(rates, PEAK * np.array(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize(("cooldown", "expected"), [(0.0, [1.0, 1.0, 1.0]), (0.9, [1.0, 0.5, 0.0])])
+def test_trapezoidal_cools_down_over_no_more_than_is_left(cooldown, expected):
+    schedule = make_schedule(
+        "trapezoidal", peak=1.0, warmup_fraction=0.5, cooldown_fraction=cooldown
+    )
+    np.testing.assert_allclose(schedule(np.array([0.5, 0.75, 1.0])), expected)

@@ -1,0 +1,152 @@
+"""What the optimizers of our training step share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+RateFactor = Callable[[keras.Variable], float]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UpdateScalars:
+    """What one update uses for every variable, float32 [] each.
+
+    Attributes:
+        learning_rate: 0 for a refused update.
+        beta_1, beta_2: decay of the moments; 1 for a refused update.
+        beta_1_power, beta_2_power: decay ** number of the update, from 1; 0 without bias
+            correction.
+        is_admitted: bool [].
+    """
+
+    learning_rate: tf.Tensor
+    beta_1: tf.Tensor
+    beta_2: tf.Tensor
+    beta_1_power: tf.Tensor
+    beta_2_power: tf.Tensor
+    is_admitted: tf.Tensor
+
+
+class StepOptimizer(keras.optimizers.Optimizer):
+    """A Keras optimizer with two moments for `bert_tf.training.step`.
+
+    Differences from Keras' own:
+    - gradients arrive already summed over replicas (the step clips by the global norm, which
+      needs the sum first), so `apply` does not sum them again;
+    - `admit` decides whether `apply` changes anything, which skips a step with gradients that are
+      not finite without a conditional (those break under MirroredStrategy);
+    - a variable may have a factor of its own on the learning rate, weight decay included;
+    - what is the same for all variables is computed once an update.
+
+    Args:
+        name: of the optimizer.
+        beta_1, beta_2, epsilon, weight_decay: as Keras names them.
+        bias_correction: False leaves it out.
+        rate_factor: a variable's factor on the learning rate; None for 1 everywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        beta_1: float,
+        beta_2: float,
+        epsilon: float,
+        weight_decay: float,
+        bias_correction: bool = True,
+        rate_factor: RateFactor | None = None,
+    ):
+        super().__init__(learning_rate=0.0, name=name)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.decay = weight_decay
+        self.bias_correction = bias_correction
+        self._rate_factor = rate_factor
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        """Makes the moments."""
+        self.admitted = self.add_variable(
+            shape=(), initializer="ones", aggregation="only_first_replica", name="admitted"
+        )
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        self._decays = tuple(decays(variable) for variable in variables)
+        self._rate_factors = tuple(
+            self._rate_factor(variable) if self._rate_factor else 1.0 for variable in variables
+        )
+
+    def admit(self, admitted: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        """Sets what the next `apply` does.
+
+        Args:
+            admitted: float32 [], 1 to update, 0 to leave weights and moments as they are.
+            learning_rate: float32 [].
+        """
+        self.admitted.assign(admitted)
+        self.learning_rate.assign(learning_rate * admitted)
+
+    def update_variable(
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: UpdateScalars
+    ) -> None:
+        """Updates one variable and its moments; traced into a graph, on the variable's device.
+
+        Args:
+            variable: on this replica.
+            index: its number among the variables that the optimizer was built on.
+            gradient: of the variable's shape; zeros for a refused update.
+            scalars: of this update.
+        """
+        raise NotImplementedError
+
+    def rate(self, index: int, scalars: UpdateScalars) -> tf.Tensor:
+        """The learning rate of a variable, float32 []."""
+        factor = self._rate_factors[index]
+        return scalars.learning_rate if factor == 1.0 else scalars.learning_rate * factor
+
+    def _distributed_tf_update_step(
+        self, distribution: Any, grads_and_vars: Any, learning_rate: Any
+    ) -> None:
+        scalars = self._scalars()
+
+        def update(variable: tf.Variable, gradient: tf.Tensor) -> None:
+            admissible = tf.where(scalars.is_admitted, gradient, tf.zeros_like(gradient))
+            self.update_variable(variable, self._get_variable_index(variable), admissible, scalars)
+
+        for gradient, variable in grads_and_vars:
+            distribution.extended.update(variable, update, args=(gradient,), group=False)
+
+    def _scalars(self) -> UpdateScalars:
+        admitted = tf.convert_to_tensor(self.admitted)
+        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
+        powers = [
+            tf.pow(beta, step) if self.bias_correction else tf.constant(0.0)
+            for beta in (tf.constant(self.beta_1), tf.constant(self.beta_2))
+        ]
+        return UpdateScalars(
+            learning_rate=tf.cast(tf.convert_to_tensor(self.learning_rate), tf.float32),
+            beta_1=1.0 - (1.0 - self.beta_1) * admitted,
+            beta_2=1.0 - (1.0 - self.beta_2) * admitted,
+            beta_1_power=powers[0],
+            beta_2_power=powers[1],
+            is_admitted=admitted > 0,
+        )
+
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
+        return grads_and_vars
+
+
+def decays(variable: keras.Variable) -> bool:
+    """Whether weight decay applies: not to biases, nor to a layer norm's scale and shift.
+
+    Both are known by name, as in google-research/bert: a bias is called `bias` or `…_bias`, a layer
+    norm's variables `gamma` and `beta`.
+    """
+    return not variable.name.endswith("bias") and variable.name not in ("gamma", "beta")
