@@ -15,21 +15,29 @@ NUM_CODE_POINTS = sys.maxunicode + 1
 ASSIGNED = (*range(0x32400), *range(0xE0000, 0xE0200))
 
 # What cleaning does with a code point.
-KEEP, BLANK, REMOVE, COMPOSE = 0, 1, 2, 3
+KEEP, BLANK, REMOVE, COMPOSE, KEEP_INSIDE = 0, 1, 2, 3, 4
 
 
 @functools.cache
-def cleaning_table() -> np.ndarray:
+def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndarray:
     """uint8 [NUM_CODE_POINTS]: KEEP, BLANK (white space and control characters), REMOVE (the
-    byte-order mark) or COMPOSE (kept, but text with it may not be in Unicode's form NFC)."""
+    byte-order mark), COMPOSE (kept, but text with it may not be in Unicode's form NFC) or
+    KEEP_INSIDE (kept but at a line's ends).
+
+    Args:
+        controls: whether control characters are blank and byte-order marks go; else they are kept.
+        whitespace: whether white space is blank; else it is kept inside a line.
+    """
     table = np.full(NUM_CODE_POINTS, KEEP, np.uint8)
     for code_point in ASSIGNED:
         character = chr(code_point)
         category = unicodedata.category(character)
-        if character.isspace() or category == "Cc":
-            table[code_point] = BLANK
+        if character.isspace():
+            table[code_point] = BLANK if whitespace else KEEP_INSIDE
+        elif category == "Cc":
+            table[code_point] = BLANK if controls else KEEP
         elif code_point == 0xFEFF:
-            table[code_point] = REMOVE
+            table[code_point] = REMOVE if controls else KEEP
         elif (
             category in ("Mn", "Mc")
             or 0x1160 <= code_point < 0x1200  # Hangul vowels and final consonants

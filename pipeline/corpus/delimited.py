@@ -10,8 +10,7 @@ import numpy as np
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.corpus.assemble import Texts, block_of_texts
-from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.assemble import RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece, cut_pieces
 from pipeline.corpus.records import (
@@ -115,7 +114,7 @@ class DelimitedReader:
         unsure = np.flatnonzero((records.faults == QUOTE_NEVER_CLOSED) & may_be_closed)
         return int(records.starts[unsure[0] if len(unsure) else -1])
 
-    def read(self, path: str, piece: Piece) -> DocumentBlock:
+    def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole records; the first of the file is the header."""
         records = self._records(piece.data, piece.first_line)
         is_row = np.ones(len(records.lines), np.bool_)

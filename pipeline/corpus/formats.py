@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.assemble import RawBlock
 from pipeline.corpus.delimited import DelimitedReader
 from pipeline.corpus.files import name_without_compression
 from pipeline.corpus.jsonl import JsonlReader
@@ -30,7 +30,7 @@ class Reader(Protocol):
         `data` itself begins with a document.
         """
 
-    def read(self, path: str, piece: Piece) -> DocumentBlock:
+    def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole documents; what cannot be read goes to the rejects."""
 
 

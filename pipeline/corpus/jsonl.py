@@ -10,8 +10,7 @@ import numpy as np
 
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.corpus.assemble import INVALID_UTF8, Texts, block_of_texts
-from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.assemble import INVALID_UTF8, RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
 
@@ -62,7 +61,7 @@ class JsonlReader:
         """Offset of the last beginning of a line in `data`, 0 if there is none."""
         return data.rfind(b"\n") + 1
 
-    def read(self, path: str, piece: Piece) -> DocumentBlock:
+    def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole lines."""
         texts: list[bytes] = []
         lines: list[int] = []

@@ -10,6 +10,7 @@ import apache_beam as beam
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.files import FileInfo, UncompressedFile, compression_of, match_files
 from pipeline.corpus.formats import Reader, make_reader
 from pipeline.corpus.pieces import Piece, cut_pieces
@@ -25,6 +26,7 @@ class ReadTask:
         reader: the format's reader.
         index, offset, length, first_line: the piece (see `Piece`); a negative length means the
             whole file, cut while it is read.
+        rules: how what was read becomes documents.
     """
 
     path: str
@@ -33,6 +35,7 @@ class ReadTask:
     offset: int = 0
     length: int = -1
     first_line: int = 1
+    rules: DocumentRules = dataclasses.field(default_factory=DocumentRules)
 
 
 class ReadDocuments(beam.PTransform):
@@ -57,7 +60,10 @@ class ReadDocuments(beam.PTransform):
         """Lists, cuts, spreads over the workers, reads."""
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = max(int(self._config.block_megabytes * 1e6), 1)
-        tasks = [ReadTask(file.path, make_reader(file.path, self._config)) for file in files]
+        rules = DocumentRules.from_config(self._config)
+        tasks = [
+            ReadTask(file.path, make_reader(file.path, self._config), rules=rules) for file in files
+        ]
         return (
             pipeline
             | "ListFiles" >> beam.Create(tasks)
@@ -102,7 +108,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
 
 
 def _read_piece(task: ReadTask, piece: Piece) -> DocumentBlock:
-    block = task.reader.read(task.path, piece)
+    block = make_block(task.reader.read(task.path, piece), task.rules)
     tell_progress(len(piece.data))
     return block
 

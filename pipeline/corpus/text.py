@@ -7,12 +7,12 @@ import re
 
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import (
+    RawBlock,
     block_of_one_document,
     block_of_sentence_lines,
     block_of_texts,
     lines_of,
 )
-from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
 
@@ -52,7 +52,7 @@ class TextReader:
                 return borders[-1] if borders else 0
             window *= 4
 
-    def read(self, path: str, piece: Piece) -> DocumentBlock:
+    def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole documents."""
         lines = lines_of(piece.data, piece.first_line)
         if self.layout == "sentences":

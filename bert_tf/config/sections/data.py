@@ -9,6 +9,9 @@ from bert_tf.config.section import Section, option
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv")
 TEXT_LAYOUTS = ("auto", "sentences", "lines", "file")
+CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
+SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
+DUPLICATES = ("keep", "exact", "near")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,57 @@ class CorpusSection(Section):
         "else a document a file)",
         default="auto",
         choices=TEXT_LAYOUTS,
+        advanced=True,
+    )
+    cleaning: tuple[str, ...] = option(
+        "cleaning steps, done in this order: html (tags and entities go), controls (control "
+        "characters become spaces), whitespace (runs become one space), nfc (Unicode's composed "
+        "form), boilerplate (lines of cookie notices, copyright and navigation go)",
+        default=("controls", "whitespace", "nfc"),
+        choices=CLEANING_STEPS,
+        advanced=True,
+    )
+    min_document_characters: int = option(
+        "documents of fewer characters are dropped", default=0, minimum=0, advanced=True
+    )
+    min_document_words: int = option(
+        "documents of fewer words are dropped", default=0, minimum=0, advanced=True
+    )
+    min_letter_share: float = option(
+        "documents with a smaller share of letters among their characters (white space aside) are "
+        "dropped",
+        default=0.0,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    sentence_splitter: str = option(
+        "how paragraphs become sentences: none (a line is a sentence), rules (all languages at "
+        "once), sentencex (Wikimedia's library, for one language)",
+        default="rules",
+        choices=SENTENCE_SPLITTERS,
+        advanced=True,
+    )
+    sentence_language: str = option(
+        "code of the text's language, for sentencex", default="en", advanced=True
+    )
+    duplicates: str = option(
+        "documents that occur again: keep them, or keep one of those that are exact copies but for "
+        "case, spacing and punctuation, or also of those that are near",
+        default="keep",
+        choices=DUPLICATES,
+    )
+    near_duplicate_threshold: float = option(
+        "documents are near duplicates from this Jaccard similarity of their word 5-grams on",
+        default=0.8,
+        minimum=0.1,
+        maximum=1.0,
+        advanced=True,
+    )
+    duplicate_lines: str = option(
+        "lines that occur again anywhere in the corpus: keep them or drop all but the first",
+        default="keep",
+        choices=("keep", "drop"),
         advanced=True,
     )
     block_megabytes: float = option(

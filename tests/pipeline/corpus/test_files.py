@@ -89,6 +89,8 @@ def block_of(*documents):
         index=0,
         sentences=pa.array(sentences, pa.string()),
         document_offsets=np.cumsum([0, *map(len, documents)]),
+        line_offsets=np.arange(sum(map(len, documents)) + 1),
+        document_lines=np.ones(len(documents), np.int64),
         rejects=[],
         dropped={},
     )

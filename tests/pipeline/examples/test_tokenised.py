@@ -29,6 +29,8 @@ def block_of(documents: list[list[str]]) -> DocumentBlock:
         index=0,
         sentences=pa.array([text for document in documents for text in document], pa.string()),
         document_offsets=np.cumsum([0, *map(len, documents)]),
+        line_offsets=np.arange(sum(map(len, documents)) + 1),
+        document_lines=np.ones(len(documents), np.int64),
         rejects=[],
         dropped={},
     )
