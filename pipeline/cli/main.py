@@ -10,6 +10,7 @@ import traceback
 import click
 
 from bert_tf.config.errors import BertPipelineError
+from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
 
 COMMANDS = {
@@ -25,6 +26,7 @@ COMMANDS = {
     "demo": "run the whole path on this machine in a few minutes",
     "doctor": "check this machine and installation",
 }
+RUN_MODELS = ("train", "finetune", "evaluate", "score", "demo")
 
 
 class LazyGroup(click.Group):
@@ -69,7 +71,9 @@ def bert_pipeline() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line and exits with its code."""
+    """Runs the command line, by default the process's own, and exits with its code."""
+    if arguments is None and sys.argv[1:2] and sys.argv[1] in RUN_MODELS:
+        keep_freed_memory()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
