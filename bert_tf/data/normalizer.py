@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import unicodedata
+from collections.abc import Iterator
 
 import flatbuffers
 import numpy as np
@@ -66,6 +67,20 @@ def normalize_code_point(character: str, *, lowercase: bool) -> str:
     )
 
 
+def changed_code_points(*, lowercase: bool) -> Iterator[tuple[int, str]]:
+    """All assigned code points but U+0000 that `normalize_code_point` changes, with the results."""
+    for code_point in itertools.chain(*_RANGES_THAT_CHANGE):
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        if category in ("Cn", "Cs"):
+            continue
+        if category == "Lo" and unicodedata.is_normalized("NFD", character):
+            continue
+        result = normalize_code_point(character, lowercase=lowercase)
+        if result != character:
+            yield code_point, result
+
+
 @functools.cache
 def normalizer_model(*, lowercase: bool) -> bytes:
     """The flatbuffer `FastBertNormalizerModel` that applies `normalize_code_point`."""
@@ -88,16 +103,7 @@ def _mapped_values(lowercase: bool) -> tuple[bytes, np.ndarray]:
     pool = bytearray()
     value_of: dict[str, int] = {"": _DIFFERS}
     values = np.zeros(_CODE_POINTS, np.uint32)
-    for code_point in itertools.chain(*_RANGES_THAT_CHANGE):
-        character = chr(code_point)
-        category = unicodedata.category(character)
-        if category in ("Cn", "Cs"):
-            continue
-        if category == "Lo" and unicodedata.is_normalized("NFD", character):
-            continue
-        result = normalize_code_point(character, lowercase=lowercase)
-        if result == character:
-            continue
+    for code_point, result in changed_code_points(lowercase=lowercase):
         if result not in value_of:
             encoded = result.encode("utf-8")
             value_of[result] = _DIFFERS | len(pool) << _LENGTH_BITS | len(encoded)

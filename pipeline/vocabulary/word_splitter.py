@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pipeline.corpus.block import offsets_and_data
 from pipeline.corpus.characters import decode
-from pipeline.vocabulary.normalisation import ALONE, BORDER, MAPPED, WORD, word_tables
+from pipeline.vocabulary.normalisation import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
 
 _OUTPUT_BYTES = 1 << 22
-_MOST_MAPPED = 80  # bytes that one code point may stand for (U+FDFA: 18 characters), and more
+_MOST_MAPPED = 16  # bytes that one code point may stand for
 # Places in the kernel's state.
 _SENTENCE, _POSITION, _WRITTEN, _WORDS, _CHARACTERS, _TOO_LONG = range(6)
 
@@ -103,7 +103,7 @@ def _split(
                         letters[written] = ascii_letters[byte]
                         written += 1
                     characters += 1
-                else:
+                elif action != DROPPED:
                     written, words, characters, too_long = _end_word(
                         max_word_length, bounds, written, words, characters, too_long
                     )
@@ -135,7 +135,7 @@ def _split(
                         too_long,
                     )
                     inner += inner_width
-            else:
+            elif action != DROPPED:
                 written, words, characters, too_long = _take(
                     data,
                     position,

@@ -12,7 +12,6 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from pipeline.vocabulary import word_splitter
-from pipeline.vocabulary.normalisation import fold
 from pipeline.vocabulary.word_counter import WordCounter
 from pipeline.vocabulary.word_splitter import WordSplitter
 
@@ -33,16 +32,12 @@ def huggingface_words(text, *, lowercase):
 
 
 def is_seen_alike(character):
-    """Control, format and compatibility characters are seen differently by the two libraries, and
-    so are accents of scripts younger than HuggingFace's tables, which it keeps."""
+    """Unassigned code points differ with the version of Unicode, and so do accents and format
+    characters of scripts younger than HuggingFace's tables, which it keeps."""
     category = unicodedata.category(character)
-    if category == "Mn" and BertNormalizer(lowercase=True).normalize_str(character):
+    if category in ("Mn", "Cf") and BertNormalizer(lowercase=True).normalize_str(character):
         return False
-    return (
-        category not in ("Cc", "Cf", "Cn", "Co", "Cs")
-        and unicodedata.normalize("NFKC", character) == unicodedata.normalize("NFC", character)
-        and character.lower() == character.casefold()
-    )
+    return category not in ("Cn", "Cs")
 
 
 ALIKE = st.text(
@@ -67,38 +62,20 @@ def test_words_are_huggingfaces(texts, lowercase):
     ("text", "words"),
     [
         ("Don't stop—now!", ["don", "'", "t", "stop", "—", "now", "!"]),
-        ("ÀÉ Straße İstanbul Σίσυφος", ["ae", "strasse", "istanbul", "σισυφοσ"]),
-        ("ﬁnd ＡＢＣ ½ …", ["find", "abc", "1⁄2", ".", ".", "."]),
+        ("ÀÉ Straße İstanbul Σίσυφος", ["ae", "straße", "istanbul", "σισυφος"]),
+        ("ﬁnd ＡＢＣ ½ …", ["ﬁnd", "ａｂｃ", "½", "…"]),
         ("上海 is 日本語。", ["上", "海", "is", "日", "本", "語", "。"]),
         (
             "soft\u00adhyphen zero\u200bwidth no\u00a0break",
             ["softhyphen", "zerowidth", "no", "break"],
         ),
-        ("bell\x07here", ["bell", "here"]),
+        ("bell\x07here", ["bellhere"]),
         ("하나", ["\u1112\u1161\u1102\u1161"]),
-        ("⑴ ㏂", ["(", "1", ")", "a", ".", "m", "."]),
+        ("⑴ ㏂", ["⑴", "㏂"]),
     ],
 )
 def test_words_in_lower_case(text, words):
     assert split([text]) == words
-
-
-def test_folding_is_that_of_tensorflow_text():
-    """All characters that Python's and ICU's versions of Unicode both know."""
-    import tensorflow as tf
-    import tensorflow_text as tf_text
-
-    characters = [
-        chr(c)
-        for c in (*range(0x3400), *range(0xA000, 0xD800), *range(0xF900, 0x20000))
-        if unicodedata.category(chr(c)) not in ("Cn", "Co", "Cs")
-    ]
-    folded = tf_text.normalize_utf8(tf_text.case_fold_utf8(tf.constant(characters)), "NFD")
-    expected = tf.strings.regex_replace(folded, r"\p{Mn}", "").numpy()
-    differing = {
-        c for c, theirs in zip(characters, expected, strict=True) if fold(c).encode() != theirs
-    }
-    assert not differing
 
 
 def test_words_go_on_where_the_output_was_full(monkeypatch):
