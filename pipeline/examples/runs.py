@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.data.atomic import replacing_file
 from bert_tf.data.flat_documents import offsets_of
-from pipeline.examples.blobs import BlobReference, BlobStore
+from pipeline.corpus.blobs import BlobReference, BlobStore
 
 _BYTES_AT_ONCE = 64_000_000
 

@@ -14,8 +14,8 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import WordPieceTokenizer
+from pipeline.corpus.blobs import BlobReference, BlobStore
 from pipeline.corpus.block import DocumentBlock
-from pipeline.examples.blobs import BlobReference, BlobStore
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, write_shard

@@ -18,10 +18,10 @@ from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
 from pipeline.artifacts import rejects_path
+from pipeline.corpus.blobs import BlobStore, InlineBlobs, SpilledBlobs
 from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
-from pipeline.examples.blobs import BlobStore, InlineBlobs, SpilledBlobs
 from pipeline.examples.plan import ExamplesPlan, plan_examples
 from pipeline.examples.progress import ExamplesConsole
 from pipeline.examples.transforms import ExamplesJob, WriteExamples

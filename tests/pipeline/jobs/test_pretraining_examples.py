@@ -16,9 +16,9 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.records import feature_spec
 from bert_tf.data.wordpiece import SPECIAL_PIECES
+from pipeline.corpus.blobs import InlineBlobs, SpilledBlobs
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import transforms
-from pipeline.examples.blobs import InlineBlobs, SpilledBlobs
 from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.transforms import ExamplesJob, WriteExamples
 from pipeline.jobs import pretraining_examples
