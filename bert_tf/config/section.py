@@ -65,11 +65,13 @@ class Section:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for YAML and JSON."""
-        return {
-            field.name: list(value) if isinstance(value, tuple) else value
-            for field in dataclasses.fields(self)
-            for value in [getattr(self, field.name)]
-        }
+        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.as_dict() if isinstance(value, Section) else value
 
 
 SectionType = TypeVar("SectionType", bound=Section)
@@ -150,8 +152,19 @@ def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
         raise ValueError("needs a value, got nothing")
     if many:
         items = raw if isinstance(raw, list | tuple) else [raw]
+        if issubclass(kind, Section):
+            return tuple(_convert_item(kind, item, n) for n, item in enumerate(items, start=1))
         return tuple(_convert_scalar(kind, field, item) for item in items)
     return _convert_scalar(kind, field, raw)
+
+
+def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionType:
+    if not isinstance(raw, dict):
+        raise ValueError(f"item {number}: expected key: value pairs, got {raw!r}")
+    try:
+        return build_section(section, raw)
+    except ConfigError as error:
+        raise ValueError(f"item {number}: {'; '.join(error.faults)}") from None
 
 
 def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
@@ -171,6 +184,8 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
             raise ValueError(f"expected text, got {raw!r}")
         value = str(raw)
     choices = field.metadata["choices"]
+    if isinstance(raw, bool) and choices and "on" in choices:  # YAML reads `on` as true
+        value = "on" if raw else "off"
     if choices and value not in choices:
         near = difflib.get_close_matches(str(value), choices, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -23,7 +23,7 @@ from bert_tf.tasks.training_inputs import FinetuningInputs
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.precision import Numerics, choose_numerics
-from bert_tf.training.settings import LoopSettings
+from bert_tf.training.settings import LoopSettings, PhaseSettings
 from bert_tf.training.strategy import is_chief, make_strategy
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -146,9 +146,14 @@ def _training_loop(
         strategy=strategy,
         settings=LoopSettings.from_config(
             config,
-            total_steps=total_steps,
-            warmup_steps=round(config.warmup_proportion * total_steps),
-            peak_learning_rate=config.learning_rate,
+            phases=(
+                PhaseSettings(
+                    steps=total_steps,
+                    accumulation_steps=config.gradient_accumulation_steps,
+                    peak_learning_rate=config.learning_rate,
+                    warmup_steps=round(config.warmup_proportion * total_steps),
+                ),
+            ),
             eval_every=inputs.updates_an_epoch,
         ),
         run_directory=Path(config.output),

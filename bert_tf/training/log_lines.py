@@ -26,7 +26,9 @@ class LineBuilder:
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
-    def train_line(self, *, step: int, elapsed: float, seconds: float) -> Line | None:
+    def train_line(
+        self, *, step: int, elapsed: float, seconds: float, peak_flops: float | None = None
+    ) -> Line | None:
         """The line for all updates since the last one; None if all of them overflowed.
 
         Losses and metrics are means over the updates, the learning rate and the loss scale are
@@ -36,12 +38,15 @@ class LineBuilder:
             step: updates made in all.
             elapsed: seconds since the start of the run.
             seconds: seconds these updates took.
+            peak_flops: operations a second that the machine can do, which the updates' `flops`
+                are compared with.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
         if not made.any():
             return None
         examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
+        flops = sum(pending.pop("flops", []))
         last = {name: pending.pop(name)[-1] for name in ("learning_rate", "loss_scale")}
         if last["loss_scale"] == 1.0:
             del last["loss_scale"]
@@ -49,7 +54,7 @@ class LineBuilder:
             name: math.fsum(np.array(values)[made]) / int(made.sum())
             for name, values in pending.items()
         }
-        return {
+        line = {
             "step": step,
             "split": "train",
             "time": round(elapsed, 3),
@@ -58,15 +63,19 @@ class LineBuilder:
             "examples_per_second": round(examples / seconds, 3),
             "tokens_per_second": round(tokens / seconds, 1),
         }
+        if flops and peak_flops:
+            line["peak_share"] = round(flops / seconds / peak_flops, 4)
+        return line
 
 
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
     """One train line for the console: how far, how good, how fast, how long."""
     hours, rest = divmod(max(0, round(seconds_left)), 3600)
+    share = f"{line['peak_share']:.0%} of peak  " if "peak_share" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
         f"{line['examples_per_second']:,.1f} examples/s  "
-        f"{line['tokens_per_second']:,.0f} tokens/s  "
+        f"{line['tokens_per_second']:,.0f} tokens/s  {share}"
         f"{hours}:{rest // 60:02d}:{rest % 60:02d} left"
     )
 

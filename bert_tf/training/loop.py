@@ -6,7 +6,7 @@
         optimizer=make_optimizer(config, num_hidden_layers=2), # made inside strategy.scope()
         inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
         strategy=strategy,                # bert_tf.training.strategy.make_strategy
-        settings=LoopSettings(total_steps=1000, peak_learning_rate=1e-4),
+        settings=LoopSettings(phases=(PhaseSettings(steps=1000, peak_learning_rate=1e-4),)),
         run_directory=Path("runs/first"),
         console=Console(),
         evaluate=lambda step, notes: {"loss": 1.0},
@@ -20,7 +20,9 @@ after that equal those of a run that was never interrupted, to the last bit.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,11 @@ import tensorflow as tf
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, StoppedEarly, UsageError
 from bert_tf.training.agreement import Agreement
+from bert_tf.training.averaging import WeightAverages
 from bert_tf.training.checkpoints import assign_values, read_values, variables_by_name
 from bert_tf.training.course import Course
 from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.early_stop import EarlyStop
 from bert_tf.training.log_lines import Line, LineBuilder, evaluation_text, progress_text
 from bert_tf.training.pace import Pace
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
@@ -56,6 +60,7 @@ class TrainingResult:
         resumed_from: step of the checkpoint this process went on from; 0 for a fresh start.
         train: the last train line of metrics.jsonl.
         eval: the last eval line, None without evaluation.
+        stopped_early: why the run ended before its last step; None if it did not.
         notes: what `evaluate` kept in its notes.
     """
 
@@ -64,6 +69,7 @@ class TrainingResult:
     resumed_from: int
     train: dict[str, Any]
     eval: dict[str, Any] | None
+    stopped_early: str | None
     notes: dict[str, Any]
 
 
@@ -79,10 +85,11 @@ class TrainingLoop:
         settings: how long, how fast, how carefully.
         run_directory: gets `metrics.jsonl`, `tensorboard/` and `checkpoints/`; None writes nothing.
         console: progress and warnings.
-        evaluate: called with (updates made, notes) every `eval_every` updates and at the end, on
-            every worker; what it returns is logged as an eval line ({} logs nothing). `notes` is a
-            dict of JSON values that is saved in checkpoints and restored with them: the place to
-            remember the best result so far.
+        evaluate: called with (updates made, notes) every `eval_every` updates and at the end of a
+            phase, on every worker, while the model has its averaged weights if any; what it returns
+            is logged as an eval line ({} logs nothing). `notes` is a dict of JSON values that is
+            saved in checkpoints and restored with them: the place to remember the best result so
+            far, whose step `early_stop_evals` takes from `notes["best"]["step"]`.
         use_xla: compile the step with XLA.
         scale_loss: dynamic loss scaling, for float16.
     """
@@ -108,6 +115,12 @@ class TrainingLoop:
         self._console = console
         self._evaluate = evaluate
         self._scale_loss = scale_loss
+        self._early_stop = EarlyStop(settings.early_stop_evals)
+        self._averages = None
+        if settings.ema_decay:
+            self._averages = WeightAverages(
+                model.trainable_variables, decay=settings.ema_decay, strategy=strategy
+            )
         with strategy.scope():
             optimizer.build(model.trainable_variables)
         self._compiled = TrainingStep(
@@ -115,17 +128,18 @@ class TrainingLoop:
             loss=loss,
             optimizer=optimizer,
             strategy=strategy,
-            accumulation_steps=settings.accumulation_steps,
             clip_norm=settings.gradient_clip_norm,
             seed=settings.seed,
             use_xla=use_xla,
             scale_loss=scale_loss,
+            averages=self._averages,
         )
         self._variables = variables_by_name(
             {
                 "model": model.variables,
                 "optimizer": optimizer.variables,
                 "loss_scale": [self._compiled.loss_scale, self._compiled.good_steps],
+                "average": self._averages.variables if self._averages else [],
             }
         )
         self._course = Course(settings)
@@ -170,31 +184,42 @@ class TrainingLoop:
             resumed_from=resumed_from,
             train=self._lines.get("train", {}),
             eval=self._lines.get("eval"),
+            stopped_early=self._early_stop.reason(self._notes),
             notes=self._notes,
         )
 
     def _train(self) -> None:
-        first_step = self._step
-        batches = None
+        batches, phase = None, self._course.phase_number(self._step)
         while True:
             elapsed, stopping = self._agreed_clock()
             if self._course.progress(self._step, elapsed) >= 1.0:
                 break
+            if self._early_stop.reason(self._notes):
+                break
             if stopping:
                 self._save()
                 raise StoppedEarly(self._stopped_message())
-            if batches is None:
-                batches = distributed_iterator(
-                    self._strategy, lambda: self._inputs.batches(first_step)
-                )
+            if batches is None or phase != self._course.phase_number(self._step):
+                phase = self._course.phase_number(self._step)
+                batches = self._open_batches(phase)
             self._update(batches, elapsed)
             if self._step % self._settings.log_every == 0:
                 self._log_training()
-            if self._settings.eval_every and self._step % self._settings.eval_every == 0:
+            if self._course.evaluation_is_due(self._step):
                 self._log_evaluation()
             if self._course.checkpoint_is_due(self._step, self._pace.seconds_since_checkpoint()):
                 self._save()
         self._finish()
+
+    def _open_batches(self, phase: int) -> Iterator[Batch]:
+        if len(self._settings.phases) > 1:
+            self._console.say(
+                f"phase {phase + 1} of {len(self._settings.phases)} from step {self._step}"
+            )
+        self._pace.expect_compilation()
+        return distributed_iterator(
+            self._strategy, functools.partial(self._inputs.batches, self._step)
+        )
 
     def _update(self, batches: Iterator[Batch], elapsed: float) -> None:
         """One call of the compiled function: some updates, up to the next thing to do."""
@@ -202,11 +227,20 @@ class TrainingLoop:
         rates = self._course.learning_rates(
             self._step, count, elapsed=elapsed, seconds_per_step=self._pace.seconds_per_step
         )
+        phase = self._course.phase(self._step)
         with self._pace.call(count):
-            results = self._compiled.run(batches, first_step=self._step, learning_rates=rates)
+            results = self._compiled.run(
+                batches,
+                first_step=self._step,
+                learning_rates=rates,
+                accumulation_steps=phase.accumulation_steps,
+            )
         self._refuse_divergence(results)
         self._step += count
-        self._builder.add({**results, "learning_rate": rates})
+        results["learning_rate"] = rates
+        if phase.work is not None:
+            results["flops"] = phase.work.flops(results["tokens"], results["examples"])
+        self._builder.add(results)
 
     def _finish(self) -> None:
         if self._builder.pending:
@@ -250,7 +284,10 @@ class TrainingLoop:
     def _log_training(self) -> None:
         elapsed = self._pace.elapsed()
         line = self._builder.train_line(
-            step=self._step, elapsed=elapsed, seconds=self._pace.seconds_since_line()
+            step=self._step,
+            elapsed=elapsed,
+            seconds=self._pace.seconds_since_line(),
+            peak_flops=self._settings.peak_flops,
         )
         if line is None:
             return
@@ -265,8 +302,10 @@ class TrainingLoop:
     def _log_evaluation(self) -> None:
         if self._evaluate is None:
             return
-        metrics = self._evaluate(self._step, self._notes)
+        with self._averages.in_place_of_weights() if self._averages else nullcontext():
+            metrics = self._evaluate(self._step, self._notes)
         if metrics:
+            self._early_stop.count(self._step, self._notes)
             elapsed = round(self._pace.elapsed(), 3)
             line = {"step": self._step, "split": "eval", "time": elapsed, **metrics}
             self._write_line(line)

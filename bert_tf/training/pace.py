@@ -30,6 +30,11 @@ class Pace:
         self._last_checkpoint = time.monotonic()
         self.seconds_per_step = 0.0
 
+    def expect_compilation(self) -> None:
+        """The next call compiles again: the speed so far says nothing of those that follow."""
+        self._calls = 0
+        self.seconds_per_step = 0.0
+
     def elapsed(self) -> float:
         """Seconds of training so far, in this process and those before it."""
         return time.monotonic() - self._start

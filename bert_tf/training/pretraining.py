@@ -20,7 +20,7 @@ from bert_tf.training.loop import Evaluate, TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.precision import choose_numerics
 from bert_tf.training.pretraining_loss import PretrainingLoss
-from bert_tf.training.settings import LoopSettings
+from bert_tf.training.settings import LoopSettings, PhaseSettings
 from bert_tf.training.strategy import is_chief, make_strategy
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -86,9 +86,15 @@ def pretrain(
         strategy=strategy,
         settings=LoopSettings.from_config(
             config,
-            total_steps=config.steps,
-            warmup_steps=config.warmup_steps or round(config.steps * config.warmup_proportion),
-            peak_learning_rate=config.learning_rate,
+            phases=(
+                PhaseSettings(
+                    steps=config.steps,
+                    accumulation_steps=config.gradient_accumulation_steps,
+                    peak_learning_rate=config.learning_rate,
+                    warmup_steps=config.warmup_steps
+                    or round(config.steps * config.warmup_proportion),
+                ),
+            ),
             eval_every=config.eval_every,
             max_minutes=config.max_minutes,
             steps_per_call=config.steps_per_call,

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.training.averaging import WeightAverages
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.step_optimizer import StepOptimizer
 
@@ -33,12 +34,12 @@ class TrainingStep:
         loss: the task's loss.
         optimizer: built on the model's trainable variables.
         strategy: what the updates are spread over.
-        accumulation_steps: parts that a batch is computed in, one after the other.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
             and the scale halved; after 2,000 good steps it is doubled.
+        averages: of the weights, moved after every update.
     """
 
     def __init__(
@@ -48,17 +49,17 @@ class TrainingStep:
         loss: TaskLoss,
         optimizer: StepOptimizer,
         strategy: tf.distribute.Strategy,
-        accumulation_steps: int = 1,
         clip_norm: float = 1.0,
         seed: int = 1,
         use_xla: bool = False,
         scale_loss: bool = False,
+        averages: WeightAverages | None = None,
     ):
+        self._averages = averages
         self._model = model
         self._loss = loss
         self._optimizer = optimizer
         self._strategy = strategy
-        self._parts = accumulation_steps
         self._clip_norm = clip_norm
         self._seed = seed
         self._scale_loss = scale_loss
@@ -83,7 +84,12 @@ class TrainingStep:
             self._gradients = tf.function(self._summed_gradients, jit_compile=True)
 
     def run(
-        self, batches: Iterator[Batch], *, first_step: int, learning_rates: np.ndarray
+        self,
+        batches: Iterator[Batch],
+        *,
+        first_step: int,
+        learning_rates: np.ndarray,
+        accumulation_steps: int = 1,
     ) -> dict[str, np.ndarray]:
         """Makes `len(learning_rates)` updates with the next batches.
 
@@ -91,6 +97,7 @@ class TrainingStep:
             batches: iterator of a distributed dataset, see `bert_tf.training.distribution`.
             first_step: number of the first update, from 0; second half of its dropout key.
             learning_rates: float [n], one an update.
+            accumulation_steps: parts that a batch is computed in, one after the other.
 
         Returns:
             By name, float32 [n]: `loss`, each loss term, each metric, `gradient_norm` (before
@@ -104,6 +111,7 @@ class TrainingStep:
             tf.constant(first_step, tf.int32),
             tf.constant(count, tf.int32),
             tf.constant(padded),
+            accumulation_steps,
         ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
 
@@ -114,22 +122,25 @@ class TrainingStep:
         first_step: tf.Tensor,
         count: tf.Tensor,
         learning_rates: tf.Tensor,
+        parts: int,
     ) -> tf.Tensor:
         rows = tf.TensorArray(tf.float32, size=count)
         for index in tf.range(count):
             row = self._strategy.run(
                 self._replica_update,
-                args=(next(batches), first_step + index, learning_rates[index]),
+                args=(next(batches), first_step + index, learning_rates[index], parts),
             )
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()
 
-    def _replica_update(self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor) -> tf.Tensor:
+    def _replica_update(
+        self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, parts: int
+    ) -> tf.Tensor:
         weights = self._over_replicas(self._loss.weights(batch))
         scale = tf.convert_to_tensor(self.loss_scale)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         gradients, sums = self._over_replicas(
-            self._gradients(batch, weights, scale, step, tf.convert_to_tensor(replica))
+            self._gradients(batch, weights, scale, step, tf.convert_to_tensor(replica), parts)
         )
         norm = tf.linalg.global_norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
@@ -141,6 +152,8 @@ class TrainingStep:
         admitted = finite if self._scale_loss else finite * self._optimizer.admitted
         self._optimizer.admit(admitted, learning_rate)
         self._optimizer.apply([gradient * factor for gradient in gradients])
+        if self._averages is not None:
+            self._averages.update(step, admitted)
         if self._scale_loss:
             self._adapt_loss_scale(finite)
         logged = {"loss": loss}
@@ -172,27 +185,28 @@ class TrainingStep:
         scale: tf.Tensor,
         step: tf.Tensor,
         replica: tf.Tensor,
+        parts: int,
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
         key = tf.stack([tf.constant(self._seed, tf.int32), step])
-        if self._parts == 1:
+        if parts == 1:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")
             return self._part_gradients(batch, weights, scale, key)
-        parts = {name: _split_rows(tensor, self._parts) for name, tensor in batch.items()}
+        split = {name: _split_rows(tensor, parts) for name, tensor in batch.items()}
 
         def part_gradients(part: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
             part_key = tf.random.fold_in(key, part * self._replicas + replica, alg="philox")
-            part_batch = {name: tensor[part] for name, tensor in parts.items()}
+            part_batch = {name: tensor[part] for name, tensor in split.items()}
             return self._part_gradients(part_batch, weights, scale, part_key)
 
         def add_part(part: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
             return part + 1, tf.nest.map_structure(tf.add, total, part_gradients(part))
 
         _, total = tf.while_loop(
-            lambda part, _: part < self._parts,
+            lambda part, _: part < parts,
             add_part,
             (tf.constant(1), part_gradients(tf.constant(0))),
-            maximum_iterations=self._parts,
+            maximum_iterations=parts,
         )
         return total
 

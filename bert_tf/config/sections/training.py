@@ -69,6 +69,20 @@ class LoopSection(Section):
         maximum=1.0,
         advanced=True,
     )
+    ema_decay: float = option(
+        "decay of a moving average of the weights that is evaluated and kept in best/ "
+        "(0: the weights themselves)",
+        default=0.0,
+        minimum=0.0,
+        maximum=0.999999,
+        advanced=True,
+    )
+    early_stop_evals: int = option(
+        "end after so many evaluations without a better one than that of best/ (0: never)",
+        default=0,
+        minimum=0,
+        advanced=True,
+    )
     gradient_clip_norm: float = option(
         "global norm that gradients are clipped to (0: no clipping)",
         default=1.0,
@@ -113,12 +127,54 @@ class LoopSection(Section):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPhase(Section):
+    """A stretch of a pretraining run on data of its own; an item of `train.phases`."""
+
+    section_name: ClassVar[str] = "phases"
+
+    data: str | None = option("directory of TFRecords made by preprocess", default=None)
+    steps: int = option("updates of the phase", default=0, minimum=0)
+    share: float = option(
+        "share of train.steps instead of steps", default=0.0, minimum=0.0, maximum=1.0
+    )
+    batch_size: int | None = option("default: train.batch_size", default=None, minimum=1)
+    gradient_accumulation_steps: int | None = option(
+        "default: train.gradient_accumulation_steps", default=None, minimum=1
+    )
+    learning_rate: float | None = option(
+        "peak rate of a warm-up and decay that start anew with the phase "
+        "(default: the schedule goes on)",
+        default=None,
+        minimum=0.0,
+    )
+    warmup_proportion: float = option(
+        "share of the steps that a learning_rate of the phase's own is warmed up for",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses a phase without data or of no length."""
+        faults = [] if self.data else ["data: is missing: directory of TFRecords"]
+        if bool(self.steps) == bool(self.share):
+            faults.append("steps: give either steps or share, above 0")
+        return faults
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig(LoopSection):
     """Pretrains BERT on TFRecords with masked-LM and next-sentence losses."""
 
     section_name: ClassVar[str] = "train"
 
-    data: str = option("directory of TFRecords made by preprocess")
+    data: str | None = option("directory of TFRecords made by preprocess", default=None)
+    phases: tuple[TrainingPhase, ...] = option(
+        "several data sets one after the other in place of data: a list of mappings with the keys "
+        + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
+        default=(),
+        advanced=True,
+    )
     size: str | None = option("model size", default=None, choices=tuple(SIZES))
     model_config: str | None = option(
         "config.json of HuggingFace or Google instead of a size", default=None
@@ -155,12 +211,57 @@ class TrainConfig(LoopSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses a run whose model is named twice or not at all."""
+        """Refuses a run whose model or data are named twice or not at all."""
+        faults = []
         named = [name for name in ("size", "model_config", "init") if getattr(self, name)]
-        if len(named) == 1:
-            return []
-        got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
-        return [f"size: give exactly one of --size, --model-config and --init; got {got}"]
+        if len(named) != 1:
+            got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
+            faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
+        if not self.data and not self.phases:
+            faults.append(
+                "data is missing: directory of TFRecords made by preprocess (give --data or set "
+                "train.data; several, one after the other: train.phases)"
+            )
+        return faults + (_phase_faults(self) if self.phases else [])
+
+    def phase_steps(self) -> tuple[int, ...]:
+        """Updates of every phase; of a run without phases one number."""
+        if not self.phases:
+            return (self.steps,)
+        if not self.phases[0].share:
+            return tuple(phase.steps for phase in self.phases)
+        shares = [phase.share for phase in self.phases]
+        ends = [round(self.steps * sum(shares[: index + 1])) for index in range(len(shares))]
+        return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
+
+    @property
+    def total_steps(self) -> int:
+        """Updates in all."""
+        return sum(self.phase_steps())
+
+
+def _phase_faults(config: TrainConfig) -> list[str]:
+    faults = []
+    if config.data:
+        faults.append("data: every phase has data of its own; leave --data out")
+    if config.early_stop_evals:
+        faults.append("early_stop_evals: a run with phases goes through all of them; set it to 0")
+    if config.max_minutes:
+        faults.append("max_minutes: a run with phases ends by its steps; set it to 0")
+    by_share = [bool(phase.share) for phase in config.phases]
+    if len(set(by_share)) > 1:
+        faults.append("phases: give all of them steps or all of them a share")
+    elif by_share[0] and abs(sum(phase.share for phase in config.phases) - 1.0) > 1e-6:
+        total = sum(phase.share for phase in config.phases)
+        faults.append(f"phases: the shares add up to {total:g}; they must add up to 1")
+    elif min(config.phase_steps()) < 1:
+        faults.append(f"phases: one of them has no step; the steps are {config.phase_steps()}")
+    elif config.steps not in (config.total_steps, TrainConfig.steps):
+        faults.append(
+            f"steps: is {config.steps}, but the steps of the phases add up to "
+            f"{config.total_steps}; leave it out"
+        )
+    return faults
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -223,6 +324,12 @@ class FinetuneConfig(LoopSection):
         maximum=1.0,
         advanced=True,
     )
+
+    def faults(self) -> list[str]:
+        """Refuses to stop by evaluations that there are none of."""
+        if self.early_stop_evals and self.eval is None:
+            return ["early_stop_evals: needs rows to evaluate on; give --eval or set it to 0"]
+        return []
 
     @property
     def sequence_length(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
 
@@ -13,9 +14,10 @@ from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.loop import TrainingLoop
 from bert_tf.training.protocols import LossParts
-from bert_tf.training.settings import LoopSettings
+from bert_tf.training.settings import LoopSettings, PhaseSettings
 
 ROWS = 8
+PHASE_KEYS = {field.name for field in dataclasses.fields(PhaseSettings)}
 
 
 class SquaredError:
@@ -44,24 +46,25 @@ class SquaredError:
 class Numbers:
     """Batches by the number of the update; from update `bad_from` on they hold NaN."""
 
-    def __init__(self, bad_from: int | None = None, rows: int = 10**6):
+    def __init__(self, bad_from: int | None = None, rows: int = 10**6, batch_rows: int = ROWS):
         self.bad_from = bad_from
         self.rows = rows
+        self.batch_rows = batch_rows
 
     def position(self, first_update):
-        return {"row": first_update * ROWS, "rows": self.rows}
+        return {"row": first_update * self.batch_rows, "rows": self.rows}
 
     def batches(self, first_update):
         def batch(update):
             update = tf.cast(update, tf.int32)
-            numbers = tf.random.stateless_uniform([ROWS, 4], [3, update])
+            numbers = tf.random.stateless_uniform([self.batch_rows, 4], [3, update])
             if self.bad_from is not None:
                 numbers = tf.where(update >= self.bad_from, math.nan, numbers)
             return {
                 "numbers": numbers,
                 "sums": tf.reduce_sum(numbers, axis=1),
-                "weights": tf.range(ROWS, dtype=tf.float32),
-                "input_mask": tf.ones([ROWS, 4], tf.int32),
+                "weights": tf.range(self.batch_rows, dtype=tf.float32),
+                "input_mask": tf.ones([self.batch_rows, 4], tf.int32),
             }
 
         return tf.data.Dataset.range(first_update, 10**9).map(batch)
@@ -95,10 +98,10 @@ def make_loop(
         made = {"adamw": AdamW, "lamb": Lamb}[optimizer](
             beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01
         )
+    phase = {"steps": 12, "warmup_steps": 3, "peak_learning_rate": 1e-2}
+    phase |= {name: settings.pop(name) for name in PHASE_KEYS & settings.keys()}
     values = {
-        "total_steps": 12,
-        "warmup_steps": 3,
-        "peak_learning_rate": 1e-2,
+        "phases": (PhaseSettings(**phase),),
         "log_every": 1,
         "checkpoint_minutes": 0.0,
         "steps_per_call": 4,

@@ -3,7 +3,7 @@
     python replicas.py mirrored adamw            two logical processors
     python replicas.py multi-worker adamw [RUN]  one of two workers, named by TF_CONFIG
 
-Prints a JSON list: the train lines' loss and gradient norm, and the eval loss.
+Prints a JSON object: the last train line, the eval line, and the norm of a kernel's average.
 """
 
 import json
@@ -30,7 +30,13 @@ def main(name: str, optimizer: str, run_directory: str | None) -> None:
     strategy = make_strategy(name, None, Console())
     assert strategy.num_replicas_in_sync == 2
     directory = Path(run_directory) if run_directory else None
-    loop = make_loop(strategy, accumulation_steps=2, run_directory=directory, optimizer=optimizer)
+    loop = make_loop(
+        strategy,
+        accumulation_steps=2,
+        run_directory=directory,
+        optimizer=optimizer,
+        ema_decay=0.9,
+    )
     evaluation = Evaluation(
         model=loop._compiled._model,
         loss=SquaredError(),
@@ -45,6 +51,7 @@ def main(name: str, optimizer: str, run_directory: str | None) -> None:
                 "chief": is_chief(strategy),
                 "train": {name: result.train[name] for name in names},
                 "eval": evaluation.run(),
+                "average": {"kernel": float(tf.norm(loop._variables["average/0000"]))},
             }
         )
     )

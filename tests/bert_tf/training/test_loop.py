@@ -34,7 +34,7 @@ def uninterrupted(tmp_path_factory):
 
 
 def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
-    make_loop(run_directory=tmp_path, total_steps=40, log_every=10, steps_per_call=10).run()
+    make_loop(run_directory=tmp_path, steps=40, log_every=10, steps_per_call=10).run()
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert [line["step"] for line in lines] == [10, 20, 30, 40]
     assert lines[-1]["loss"] < 0.5 * lines[0]["loss"]
@@ -87,7 +87,7 @@ def run_until(loop, step, *, save=True):
 def test_sigterm_saves_and_says_how_to_go_on(tmp_path):
     loop = make_loop(
         run_directory=tmp_path,
-        total_steps=100,
+        steps=100,
         eval_every=8,
         evaluate=lambda step, notes: os.kill(os.getpid(), signal.SIGTERM) or {},
     )
@@ -145,10 +145,10 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
 
 
 def test_lamb_learns_and_goes_on_exactly(tmp_path):
-    whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", total_steps=40).run()
+    whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", steps=40).run()
     lines = losses(tmp_path / "whole")
     assert lines[40]["loss"] < 0.5 * lines[1]["loss"]
-    keys = {"run_directory": tmp_path / "parts", "optimizer": "lamb", "total_steps": 40}
+    keys = {"run_directory": tmp_path / "parts", "optimizer": "lamb", "steps": 40}
     run_until(make_loop(**keys, steps_per_call=1), 7)
     assert make_loop(**keys).run().train["loss"] == whole.train["loss"]
 
@@ -174,7 +174,7 @@ def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch)
     ticks = itertools.count()
     monkeypatch.setattr("bert_tf.training.pace.time.monotonic", lambda: 0.01 * next(ticks))
     result = make_loop(
-        run_directory=tmp_path, total_steps=10**7, warmup_steps=0, max_minutes=1 / 60, log_every=5
+        run_directory=tmp_path, steps=10**7, warmup_steps=0, max_minutes=1 / 60, log_every=5
     ).run()
     rates = [line["learning_rate"] for line in read_metrics(tmp_path / "metrics.jsonl")]
     assert 20 < result.step < 1000
@@ -185,7 +185,7 @@ def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch)
 
 def test_clipping_limits_the_norm_of_the_sum():
     """With a norm far below Adam's epsilon, almost nothing moves; the log tells the true norm."""
-    loop = make_loop(gradient_clip_norm=1e-9, total_steps=2, warmup_steps=0)
+    loop = make_loop(gradient_clip_norm=1e-9, steps=2, warmup_steps=0)
     kernel = loop._variables["model/0000"]
     before = kernel.numpy()
     assert loop.run().train["gradient_norm"] > 0.1

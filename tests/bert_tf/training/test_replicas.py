@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 from regression_task import Numbers, SquaredError, make_loop
 
 from bert_tf.training.evaluation import Evaluation
@@ -17,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def one_replica(optimizer):
-    loop = make_loop(optimizer=optimizer)
+    loop = make_loop(optimizer=optimizer, ema_decay=0.9)
     result = loop.run()
     evaluation = Evaluation(
         model=loop._compiled._model,
@@ -25,7 +26,11 @@ def one_replica(optimizer):
         strategy=loop._strategy,
         make_dataset=lambda: Numbers().batches(100).take(3),
     )
-    return {"train": result.train, "eval": evaluation.run()}
+    return {
+        "train": result.train,
+        "eval": evaluation.run(),
+        "average": {"kernel": float(tf.norm(loop._variables["average/0000"]))},
+    }
 
 
 def start(*arguments, **environment):
@@ -45,7 +50,7 @@ def printed(process):
 
 
 def assert_same_curve(two, one):
-    for split in ("train", "eval"):
+    for split in ("train", "eval", "average"):
         for name, value in two[split].items():
             assert value == pytest.approx(one[split][name], rel=1e-4), (split, name)
 

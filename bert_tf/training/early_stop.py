@@ -1,0 +1,30 @@
+"""Ending a run whose evaluations get no better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NOTE = "evaluations_since_best"
+
+
+class EarlyStop:
+    """Counts evaluations since the best one, in the notes that checkpoints keep.
+
+    Args:
+        evaluations: so many without a better one end the run; 0 never does.
+    """
+
+    def __init__(self, evaluations: int):
+        self._limit = evaluations
+
+    def count(self, step: int, notes: dict[str, Any]) -> None:
+        """Takes note of an evaluation after `step` updates; `notes["best"]` is up to date."""
+        if self._limit:
+            is_best = notes["best"]["step"] == step
+            notes[_NOTE] = 0 if is_best else notes.get(_NOTE, 0) + 1
+
+    def reason(self, notes: dict[str, Any]) -> str | None:
+        """Why the run ends now; None if it does not."""
+        if not self._limit or notes.get(_NOTE, 0) < self._limit:
+            return None
+        return f"no better evaluation in {self._limit} since step {notes['best']['step']}"

@@ -1,0 +1,53 @@
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.bert import sized_config
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.training.log_lines import LineBuilder, progress_text
+from bert_tf.training.work import ModelWork, measure_matmul_peak
+
+
+def test_operations_are_those_of_the_models_matrix_products():
+    """Every kernel, times 2 a token forward and 4 backward; attention's two products likewise."""
+    config = sized_config("tiny", 1000)
+    model = BertPretrainingModel(config)
+    model.build_weights()
+    kernels = {v.path: int(np.prod(v.shape)) for v in model.weights if v.name == "kernel"}
+    blocks = sum(size for path, size in kernels.items() if "/block_" in path)
+    length, rows, predictions = 64, 8, 10
+    tokens = rows * length
+    masked = rows * predictions
+    head = kernels["bert_pretraining_model/masked_lm/transform/kernel"] + 1000 * config.hidden_size
+    pooler = kernels["bert_pretraining_model/encoder/pooler/kernel"]
+    attention = config.num_hidden_layers * rows * 2 * length * length * config.hidden_size
+    expected = 6 * (blocks * tokens + head * masked + pooler * rows + attention)
+    work = ModelWork.of_encoder(config, predictions=predictions)
+    assert work.flops(tokens, rows) == pytest.approx(expected)
+    np.testing.assert_array_equal(
+        work.flops([tokens, 0.0], [rows, 0.0]), [work.flops(tokens, rows), 0.0]
+    )
+
+
+def test_the_peak_takes_less_than_a_second_and_is_a_rate():
+    start = time.monotonic()
+    peak = measure_matmul_peak("float32", tf.distribute.get_strategy())
+    assert time.monotonic() - start < 5.0, "less than one on an idle machine"
+    assert 1e8 < peak < 1e16
+
+
+def test_a_progress_line_has_speed_share_of_the_peak_and_time_left():
+    builder = LineBuilder()
+    numbers = {"loss": 2.0, "finite": 1.0, "examples": 4.0, "tokens": 400.0, "loss_scale": 1.0}
+    numbers |= {"learning_rate": 0.1, "flops": 3e9}
+    builder.add({name: np.full(2, value) for name, value in numbers.items()})
+    line = builder.train_line(step=2, elapsed=9.0, seconds=4.0, peak_flops=5e9)
+    assert line["peak_share"] == 0.3
+    assert "flops" not in line
+    assert progress_text(line, total_steps=10, seconds_left=3725.0) == (
+        "step 2/10  loss 2.0000  2.0 examples/s  200 tokens/s  30% of peak  1:02:05 left"
+    )
+    builder.add({name: np.full(2, value) for name, value in numbers.items()})
+    assert "peak_share" not in builder.train_line(step=4, elapsed=9.0, seconds=4.0)
