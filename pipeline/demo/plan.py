@@ -66,10 +66,10 @@ def make_plan(folder: Path, weights: Path) -> DemoPlan:
             "data": preprocess.output,
             "output": str(folder / "tiny-bert"),
             "size": "tiny",
-            "steps": 320,
+            "steps": 240,
             "batch_size": 64,
             "learning_rate": 1e-3,
-            "eval_every": 160,
+            "eval_every": 120,
         },
     )
     return DemoPlan(
