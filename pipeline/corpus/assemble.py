@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 INVALID_UTF8 = "invalid UTF-8"
+NOT_A_STRING = "text is not a string"
 
 # What the texts of a `RawBlock` are: sentences with blank lines between documents, lines of one
 # document, or a document each.
@@ -22,7 +23,7 @@ class Texts:
         data: uint8, the bytes they lie in.
         starts: int64 [texts].
         stops: int64 [texts].
-        lines: int64 [texts], the line of the file where each begins, from 1.
+        lines: int64 [texts], the line of the file (Parquet: the row) where each begins, from 1.
     """
 
     data: np.ndarray
@@ -53,7 +54,7 @@ class RawBlock:
 
     Attributes:
         source: path of the file.
-        index: number of the block in its file, from 0.
+        index: tells the blocks of a file apart, rising.
         texts: any bytes.
         layout: SENTENCE_LINES, ONE_DOCUMENT or DOCUMENTS.
         rejects: what the reader has rejected already (see `DocumentBlock`).

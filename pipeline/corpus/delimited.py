@@ -22,12 +22,13 @@ from pipeline.corpus.records import (
     find_records,
     unquote,
 )
+from pipeline.corpus.splits import PieceReader
 
 _PEEKED_BYTES = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
-class DelimitedReader:
+class DelimitedReader(PieceReader):
     """Reads pieces of a CSV or TSV file whose first record names the columns.
 
     Attributes:
@@ -96,11 +97,6 @@ class DelimitedReader:
             ]
         except UnicodeDecodeError:
             raise UsageError(f"{path}: the header is not UTF-8; convert the file") from None
-
-    def resolved(self, path: str) -> DelimitedReader:
-        """Itself: nothing depends on the whole file."""
-        del path
-        return self
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a record in `data`, 0 if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import uuid
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from bert_tf.config.errors import InputError, UsageError
 from pipeline.storage import innermost_message, list_stored, open_stored
 
+_UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
 COMPRESSIONS = {
     ".gz": "gzip",
     ".bz2": "bz2",
@@ -63,8 +65,15 @@ def name_without_compression(path: str) -> str:
 class UncompressedFile:
     """A file's bytes as they were before compression; also a context manager.
 
+    A file that begins with the byte-order mark of UTF-16 reads as UTF-8, and what is wrong in it as
+    bytes that are not UTF-8.
+
+    Attributes:
+        is_utf16: whether it is one; it cannot seek then.
+
     Raises:
         UsageError: the file cannot be opened.
+        InputError: the compressed data is damaged.
     """
 
     def __init__(self, path: str):
@@ -76,6 +85,15 @@ class UncompressedFile:
             self._stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
         else:
             self._stream = stream
+        try:
+            self._pending = self._read_stored(_UTF16_MARK_BYTES)
+        except InputError:
+            stream.close()
+            raise
+        self.is_utf16 = self._pending in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        if self.is_utf16:
+            self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+            self._pending = self._transcode(self._pending)
 
     def __enter__(self) -> UncompressedFile:
         return self
@@ -84,7 +102,8 @@ class UncompressedFile:
         self._file.close()
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset; for files that are not compressed."""
+        """Goes to an offset; for files that are neither compressed nor UTF-16."""
+        self._pending = b""
         self._file.seek(offset)
 
     def read(self, size: int) -> bytes:
@@ -93,6 +112,22 @@ class UncompressedFile:
         Raises:
             InputError: the compressed data is damaged or cut short.
         """
+        parts = [self._pending]
+        missing = size - len(self._pending)
+        while missing > 0:
+            part = self._read_stored(missing)
+            is_end = len(part) < missing
+            if self.is_utf16:
+                part = self._transcode(part, is_end=is_end)
+            parts.append(part)
+            missing -= len(part)
+            if is_end:
+                break
+        joined = b"".join(parts)
+        self._pending = joined[size:]
+        return joined[:size]
+
+    def _read_stored(self, size: int) -> bytes:
         parts = []
         while size > 0:
             try:
@@ -107,6 +142,13 @@ class UncompressedFile:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
+
+    def _transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
+        text = self._decoder.decode(part).encode("utf-8", "surrogatepass")
+        if is_end and self._decoder.getstate()[0]:  # half a character
+            self._decoder.reset()
+            return text + b"\xff"
+        return text
 
 
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
@@ -142,4 +184,3 @@ def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
             contents.append(stream.read())
     return contents
-

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from bert_tf.config.errors import UsageError
@@ -11,27 +12,26 @@ from pipeline.corpus.assemble import RawBlock
 from pipeline.corpus.delimited import DelimitedReader
 from pipeline.corpus.files import name_without_compression
 from pipeline.corpus.jsonl import JsonlReader
-from pipeline.corpus.pieces import Piece
+from pipeline.corpus.mediawiki.dump import MediaWikiReader
+from pipeline.corpus.parquet import ParquetReader
+from pipeline.corpus.splits import Split
 from pipeline.corpus.text import TextReader
 
 
 class Reader(Protocol):
-    """What a format has to offer: where documents begin, and how bytes become documents.
+    """What a format has to offer: how a file is split, and how a split becomes texts.
 
-    Readers are small and picklable: they travel to the workers with every piece to read.
+    Readers are small and picklable: they travel to the workers with every split to read.
     """
 
     def resolved(self, path: str) -> Reader:
         """With everything decided that depends on the file's whole content."""
 
-    def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a document in `data`, 0 if there is none.
+    def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
+        """Cuts a file into splits that workers read on their own."""
 
-        `data` itself begins with a document.
-        """
-
-    def read(self, path: str, piece: Piece) -> RawBlock:
-        """Reads whole documents; what cannot be read goes to the rejects."""
+    def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
+        """Reads the documents of a split; what cannot be read goes to the rejects."""
 
 
 _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
@@ -39,6 +39,8 @@ _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
     "jsonl": JsonlReader.for_file,
     "csv": DelimitedReader.for_csv,
     "tsv": DelimitedReader.for_tsv,
+    "parquet": ParquetReader.for_file,
+    "mediawiki": MediaWikiReader.for_file,
 }
 _FORMAT_OF_SUFFIX = {
     ".txt": "text",
@@ -48,7 +50,10 @@ _FORMAT_OF_SUFFIX = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
 }
+_PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
 
 
 def make_reader(path: str, config: CorpusSection) -> Reader:
@@ -63,12 +68,12 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
 
 
 def _format_by_name(path: str) -> str:
-    name = name_without_compression(path)
+    name = _PART_OF_DUMP.sub("", name_without_compression(path))
     for suffix, format_name in _FORMAT_OF_SUFFIX.items():
         if name.endswith(suffix):
             return format_name
     raise UsageError(
         f"{path}: the file name does not tell the format; known endings are "
-        f"{', '.join(_FORMAT_OF_SUFFIX)}, each also with .gz, .bz2 or .zst "
-        "(or name the format: --set SECTION.format=text|jsonl|csv|tsv)"
+        f"{', '.join(_FORMAT_OF_SUFFIX)}, all but .parquet also with .gz, .bz2 or .zst "
+        f"(or name the format: --set SECTION.format={'|'.join(_READERS)})"
     )

@@ -10,9 +10,10 @@ import numpy as np
 
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.corpus.assemble import INVALID_UTF8, RawBlock, Texts, block_of_texts
+from pipeline.corpus.assemble import INVALID_UTF8, NOT_A_STRING, RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
+from pipeline.corpus.splits import PieceReader
 
 _PEEKED_BYTES = 1 << 22
 
@@ -22,7 +23,7 @@ class _RowError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class JsonlReader:
+class JsonlReader(PieceReader):
     """Reads pieces of a JSON Lines file; `key` holds the text."""
 
     key: str
@@ -51,11 +52,6 @@ class JsonlReader:
                 f"{', '.join(keys)} (choose one with --text-column)"
             )
         return cls(config.text_column)
-
-    def resolved(self, path: str) -> JsonlReader:
-        """Itself: nothing depends on the whole file."""
-        del path
-        return self
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a line in `data`, 0 if there is none."""
@@ -100,7 +96,7 @@ class JsonlReader:
         text = row[self.key]
         if not isinstance(text, str):
             kind = "null" if text is None else type(text).__name__
-            raise _RowError("text is not a string", f"{self.key!r} holds {kind}")
+            raise _RowError(NOT_A_STRING, f"{self.key!r} holds {kind}")
         try:
             return text.encode("utf-8")
         except UnicodeEncodeError as error:

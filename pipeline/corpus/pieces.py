@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from bert_tf.config.errors import InputError
-from pipeline.corpus.files import UncompressedFile
 
 LARGEST_DOCUMENT_BYTES = 1 << 30
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class ByteStream(Protocol):
+    """The uncompressed bytes of a file, from its beginning on."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end of the file."""
+
 
 # Given a file's bytes from some border on, the offset of the last border in them, 0 if none.
 FindLastBorder = Callable[[bytes], int]
@@ -33,7 +41,7 @@ class Piece:
 
 
 def cut_pieces(
-    stream: UncompressedFile, path: str, *, piece_bytes: int, find_last_border: FindLastBorder
+    stream: ByteStream, path: str, *, piece_bytes: int, find_last_border: FindLastBorder
 ) -> Iterator[Piece]:
     """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
 

@@ -7,34 +7,29 @@ from collections.abc import Iterator
 
 import apache_beam as beam
 
-from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.files import FileInfo, UncompressedFile, compression_of, match_files
+from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.formats import Reader, make_reader
-from pipeline.corpus.pieces import Piece, cut_pieces
+from pipeline.corpus.splits import WHOLE_FILE, Split
 from pipeline.progress import tell_progress
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadTask:
-    """What one worker reads at a time: one piece of a plain file or a whole compressed one.
+    """What one worker reads at a time.
 
     Attributes:
         path: the file.
         reader: the format's reader.
-        index, offset, length, first_line: the piece (see `Piece`); a negative length means the
-            whole file, cut while it is read.
+        split: which part of the file.
         rules: how what was read becomes documents.
     """
 
     path: str
     reader: Reader
-    index: int = 0
-    offset: int = 0
-    length: int = -1
-    first_line: int = 1
+    split: Split = WHOLE_FILE
     rules: DocumentRules = dataclasses.field(default_factory=DocumentRules)
 
 
@@ -74,50 +69,15 @@ class ReadDocuments(beam.PTransform):
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
-    """Cuts a plain file into tasks of whole documents; a compressed one stays one task."""
-    task = dataclasses.replace(task, reader=task.reader.resolved(task.path))
-    if compression_of(task.path) is not None:
-        yield task
-        return
-    for piece in _cut(task, block_bytes):
-        yield dataclasses.replace(
-            task,
-            index=piece.index,
-            offset=piece.offset,
-            length=len(piece.data),
-            first_line=piece.first_line,
-        )
+    """Cuts a file into tasks of whole documents, where its format and compression allow it."""
+    reader = task.reader.resolved(task.path)
+    for split in reader.splits(task.path, block_bytes):
+        yield dataclasses.replace(task, reader=reader, split=split)
 
 
 def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
-    """Reads what the task names, a block at a time.
-
-    Raises:
-        UsageError: the file has changed since it was cut.
-    """
-    if task.length < 0:
-        for piece in _cut(task, block_bytes):
-            yield _read_piece(task, piece)
-        return
-    with UncompressedFile(task.path) as file:
-        file.seek(task.offset)
-        data = file.read(task.length)
-    if len(data) != task.length:
-        raise UsageError(f"{task.path}: was cut short while it was read; start again")
-    yield _read_piece(task, Piece(task.index, task.offset, task.first_line, data))
-
-
-def _read_piece(task: ReadTask, piece: Piece) -> DocumentBlock:
-    block = make_block(task.reader.read(task.path, piece), task.rules)
-    tell_progress(len(piece.data))
-    return block
-
-
-def _cut(task: ReadTask, block_bytes: int) -> Iterator[Piece]:
-    with UncompressedFile(task.path) as file:
-        yield from cut_pieces(
-            file,
-            task.path,
-            piece_bytes=block_bytes,
-            find_last_border=task.reader.find_last_border,
-        )
+    """Reads what the task names, a block at a time."""
+    for raw in task.reader.read_split(task.path, task.split, block_bytes):
+        block = make_block(raw, task.rules)
+        tell_progress(raw.texts.data.nbytes)
+        yield block

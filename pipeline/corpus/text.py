@@ -1,20 +1,25 @@
-"""Plain text: a sentence a line with blank lines between documents, a document a line or a file."""
+"""Plain text: sentence lines with blank lines between documents, a document a line or a file."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 
+import numpy as np
+
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import (
     RawBlock,
+    Texts,
     block_of_one_document,
     block_of_sentence_lines,
     block_of_texts,
     lines_of,
 )
+from pipeline.corpus.cleaning import find_blank_lines
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
+from pipeline.corpus.splits import PieceReader
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
 _BLANK_LINE_INSIDE = re.compile(rb"\n[ \t\r\f\v]*\n\s*\S")
@@ -23,7 +28,7 @@ _BORDER_WINDOW = 1 << 16  # bytes at the end of a piece where a border is looked
 
 
 @dataclasses.dataclass(frozen=True)
-class TextReader:
+class TextReader(PieceReader):
     """Reads pieces of a plain text file of one layout (see `CorpusSection.text_layout`)."""
 
     layout: str
@@ -40,7 +45,7 @@ class TextReader:
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a document in `data`, 0 if there is none."""
-        if self.layout == "file":
+        if self.layout in ("file", "paragraphs"):
             return 0
         if self.layout == "lines":
             return data.rfind(b"\n") + 1
@@ -59,6 +64,8 @@ class TextReader:
             return block_of_sentence_lines(path, piece.index, lines)
         if self.layout == "file":
             return block_of_one_document(path, piece.index, lines)
+        if self.layout == "paragraphs":
+            return block_of_one_document(path, piece.index, join_paragraphs(lines))
         return block_of_texts(path, piece.index, lines, rejects=[], dropped={})
 
 
@@ -72,3 +79,19 @@ def detect_layout(path: str) -> str:
                 return "sentences"
             kept = kept[max(len(kept.rstrip()) - 1, 0) :]
     return "file"
+
+
+def join_paragraphs(lines: Texts) -> Texts:
+    """Makes one text of all lines between two blank ones; the blank lines stay, each a text."""
+    is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
+    with_ends = np.concatenate([np.ones(1, np.bool_), is_blank, np.ones(1, np.bool_)])
+    is_first = is_blank | with_ends[:-2]
+    is_last = is_blank | with_ends[2:]
+    data = lines.data.copy()
+    data[data == ord("\n")] = ord(" ")
+    return Texts(
+        data=data,
+        starts=lines.starts[is_first],
+        stops=lines.stops[is_last],
+        lines=lines.lines[is_first],
+    )

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from bert_tf.config.section import Section, option
 
-CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv")
-TEXT_LAYOUTS = ("auto", "sentences", "lines", "file")
+CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
+TEXT_LAYOUTS = ("auto", "sentences", "lines", "paragraphs", "file")
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 DUPLICATES = ("keep", "exact", "near")
@@ -27,9 +27,9 @@ class CorpusSection(Section):
         advanced=True,
     )
     text_layout: str = option(
-        "how plain text is laid out: a sentence a line with blank lines between documents, "
-        "a document a line, a document a file (auto: sentences where blank lines are found, "
-        "else a document a file)",
+        "how plain text is laid out: sentences (one a line, blank lines between documents), lines "
+        "(a document a line), paragraphs (a document a file, blank lines between its paragraphs), "
+        "file (a document a file) (auto: sentences where blank lines are found, else file)",
         default="auto",
         choices=TEXT_LAYOUTS,
         advanced=True,
