@@ -10,6 +10,7 @@ import dataclasses
 import gzip
 import itertools
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class RecordBlock:
         start, end: its bytes, in the uncompressed content.
         first_record: number of its first record in the shard.
         records: how many there are.
+        measures: [records, …], what `index_shards` was asked to measure of them.
     """
 
     shard: str
@@ -40,10 +42,15 @@ class RecordBlock:
     end: int
     first_record: int
     records: int
+    measures: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
 
 def index_shards(
-    shards: list[str], *, compression: str = "none", block_records: int = BLOCK_RECORDS
+    shards: list[str],
+    *,
+    compression: str = "none",
+    block_records: int = BLOCK_RECORDS,
+    measure: Callable[[np.ndarray, int], np.ndarray] | None = None,
 ) -> list[RecordBlock]:
     """Finds the blocks of all shards, reading only the frames of the records.
 
@@ -53,6 +60,8 @@ def index_shards(
         shards: files, local or of a file system TensorFlow knows (gs://, hdfs://).
         compression: "none" or "gzip".
         block_records: records of a block.
+        measure: called with the frames of a shard, uint8, and their number; gives an array
+            [records, …]. What it reads is not yet checked against the checksums.
 
     Returns:
         The blocks in the order of the shards. Empty shards have none.
@@ -71,9 +80,17 @@ def index_shards(
                 f"{shard}: record {records} (at byte {damage}) is cut off or damaged; "
                 "make the data again with --overwrite"
             )
+        measures = None if measure is None else measure(content, records)
         firsts = range(0, records, records_a_block)
         return [
-            RecordBlock(shard, int(start), int(end), first, min(records_a_block, records - first))
+            RecordBlock(
+                shard,
+                int(start),
+                int(end),
+                first,
+                min(records_a_block, records - first),
+                None if measures is None else measures[first : first + records_a_block],
+            )
             for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True)
         ]
 

@@ -31,6 +31,18 @@ def attention_bias(attention_mask: Any) -> Any:
     return (1.0 - mask) * MASKED_SCORE
 
 
+def same_sequence_mask(sequence_ids: Any) -> Any:
+    """Which pieces of a row see each other where it holds several sequences.
+
+    Args:
+        sequence_ids: int [batch, length], equal for the pieces of a sequence.
+
+    Returns:
+        bool [batch, length, length], true where query and key belong together.
+    """
+    return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
+
+
 @keras.saving.register_keras_serializable(package="bert_tf")
 class SelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).

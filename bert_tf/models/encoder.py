@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.embeddings import BertEmbeddings
+from bert_tf.layers.masked_lm_head import gather_positions
 from bert_tf.layers.projection import Projection
-from bert_tf.layers.self_attention import attention_bias
+from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
 from bert_tf.models.bert_model import BertModel
 
@@ -66,6 +67,7 @@ class BertEncoder(BertModel):
         input_type_ids: Any | None = None,
         attention_mask: Any | None = None,
         position_ids: Any | None = None,
+        pooled_positions: Any | None = None,
         training: bool | None = False,
         dropout_key: tf.Tensor | None = None,
         output_hidden_states: bool = False,
@@ -78,14 +80,17 @@ class BertEncoder(BertModel):
             attention_mask: int or bool, true where a piece may be seen: [batch, length], or
                 [batch, query, key] such as the block-diagonal mask of packed texts; None for all.
             position_ids: int32 [batch, length]; None for 0, 1, 2 … in every row.
+            pooled_positions: int32 [batch, texts], where each of several texts in a row begins;
+                None for one text a row.
             training: whether dropout is on.
             dropout_key: int32[2] that decides the dropout masks; None draws one.
             output_hidden_states: also return every layer's output.
 
         Returns:
             `sequence_output` [batch, length, hidden]; with a pooler `pooled_output`
-            [batch, hidden]; if asked for `hidden_states`, a list of the embeddings' and every
-            block's output. All are in the compute dtype.
+            [batch, hidden], or [batch, texts, hidden] at `pooled_positions`; if asked for
+            `hidden_states`, a list of the embeddings' and every block's output. All are in the
+            compute dtype.
         """
         key = self.resolve_dropout_key(training, dropout_key)
         bias = None if attention_mask is None else attention_bias(attention_mask)
@@ -101,7 +106,10 @@ class BertEncoder(BertModel):
             hidden_states.append(hidden)
         outputs = {"sequence_output": hidden}
         if self.has_pooler:
-            outputs["pooled_output"] = self.pooler(hidden[:, 0])
+            first = hidden[:, 0]
+            if pooled_positions is not None:
+                first = gather_positions(hidden, pooled_positions)
+            outputs["pooled_output"] = self.pooler(first)
         if output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
@@ -112,14 +120,20 @@ class BertEncoder(BertModel):
         """Encodes a batch given by the names that all task models take; see `call`.
 
         Args:
-            inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`.
-                Other keys are ignored.
+            inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
+                for several texts a row `sequence_ids` [batch, length], equal where pieces see each
+                other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
+                ignored.
         """
+        mask = inputs.get("input_mask")
+        if "sequence_ids" in inputs:
+            mask = same_sequence_mask(inputs["sequence_ids"])
         return self(
             inputs["input_word_ids"],
             input_type_ids=inputs.get("input_type_ids"),
-            attention_mask=inputs.get("input_mask"),
+            attention_mask=mask,
             position_ids=inputs.get("position_ids"),
+            pooled_positions=inputs.get("cls_positions"),
             dropout_key=dropout_key,
             training=training,
         )

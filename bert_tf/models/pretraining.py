@@ -47,14 +47,15 @@ class BertPretrainingModel(BertModel):
 
         Args:
             inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length];
-                `masked_lm_positions`: int [batch, predictions]; optionally `position_ids`. Other
-                keys are ignored. `input_mask` may be [batch, length, length].
+                `masked_lm_positions`: int [batch, predictions]; optionally `position_ids`, and for
+                packed rows `sequence_ids` and `cls_positions`, see `BertEncoder.encode_inputs`.
+                Other keys are ignored. `input_mask` may be [batch, length, length].
             training: whether dropout is on.
             dropout_key: int32[2] that decides the dropout masks; None draws one.
 
         Returns:
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
-            where 1 means that the second segment is random.
+            for packed rows [batch, sequences, 2], where 1 means that the second segment is random.
         """
         encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
         mlm_logits = self.masked_lm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,21 @@ from bert_tf.weights.model_directory import (
 )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingResult:
+    """How a run ended.
+
+    Attributes:
+        training: the loop's result.
+        sequences: sequences of all updates, those of earlier epochs counted again.
+        packing: `sequences_a_row`, `filled_share` and `rows_an_update`; None without packing.
+    """
+
+    training: TrainingResult
+    sequences: int
+    packing: dict[str, float] | None
+
+
 def pretrain(
     config: TrainConfig,
     *,
@@ -37,7 +53,7 @@ def pretrain(
     vocab: list[str],
     initial: ModelDirectory | None,
     console: Console,
-) -> TrainingResult:
+) -> PretrainingResult:
     """Trains a model on masked-LM and next-sentence records, or goes on where it was interrupted.
 
     `config.output` gets checkpoints, metrics and, under `best/`, the model directory with the
@@ -60,12 +76,22 @@ def pretrain(
     check_batch_size(config, strategy)
     numerics = choose_numerics(config.precision, config.xla, static_shapes=True, console=console)
     inputs = PretrainingInputs(
-        data.paths("train"), data, batch_size=config.batch_size, seed=config.seed
+        data.paths("train"),
+        data,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        packing=config.packing,
+        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
     )
     console.say(
         f"{inputs.record_count:,} training records; {config.steps:,} steps of {config.batch_size} "
         f"are {config.steps * config.batch_size / inputs.record_count:.2f} epochs"
     )
+    if inputs.packing is not None:
+        console.say(
+            f"packing: {inputs.packing.sequences_a_row:.2f} sequences a row, "
+            f"{inputs.packing.filled_share:.1%} of the places filled, {inputs.rows} rows an update"
+        )
     keras.utils.set_random_seed(config.seed)
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=numerics.policy)
@@ -111,7 +137,17 @@ def pretrain(
         raise inputs.failure or _record_error(error) or error from None
     if result.eval is None and is_chief(strategy):
         best.write()
-    return result
+    return PretrainingResult(
+        training=result,
+        sequences=inputs.sequences_before(result.step),
+        packing=None
+        if inputs.packing is None
+        else {
+            "sequences_a_row": round(inputs.packing.sequences_a_row, 4),
+            "filled_share": round(inputs.packing.filled_share, 4),
+            "rows_an_update": inputs.rows,
+        },
+    )
 
 
 class BestModel:

@@ -10,29 +10,29 @@ from bert_tf.training.protocols import Batch, LossParts
 
 
 class PretrainingLoss:
-    """Cross-entropy over masked positions plus cross-entropy over rows (Devlin et al. 2019, A.2).
+    """Cross-entropy over masked positions plus that over sequences (Devlin et al. 2019, A.2).
 
     As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
     positions of the global batch, however it is spread over replicas.
     """
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Masked positions, and rows that are not filling."""
+        """Masked positions, and sequences."""
         return {
             "mlm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
-            "nsp_loss": tf.reduce_sum(_row_weights(batch)),
+            "nsp_loss": tf.reduce_sum(_sequence_weights(batch)),
         }
 
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> LossParts:
-        """Sums of both losses and of right predictions over a batch of `parse_records`."""
+        """Sums of both losses and of right predictions over a batch of `PretrainingInputs`."""
         outputs = model(batch, training=training, dropout_key=dropout_key)
         mlm_loss, mlm_right, mlm_weight = _weighted_sums(
             outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
         )
         nsp_loss, nsp_right, nsp_weight = _weighted_sums(
-            outputs["nsp_logits"], batch["next_sentence_labels"], _row_weights(batch)
+            outputs["nsp_logits"], batch["next_sentence_labels"], _sequence_weights(batch)
         )
         return LossParts(
             losses={"mlm_loss": mlm_loss, "nsp_loss": nsp_loss},
@@ -65,6 +65,8 @@ def _weighted_sums(
     )
 
 
-def _row_weights(batch: Batch) -> tf.Tensor:
-    """1 for rows that begin with a piece, 0 for rows that fill up a batch; float32 [n]."""
+def _sequence_weights(batch: Batch) -> tf.Tensor:
+    """1 for sequences, 0 for what fills up a row or a batch; float32 [n], packed [n, sequences]."""
+    if "next_sentence_weights" in batch:
+        return batch["next_sentence_weights"]
     return tf.cast(batch["input_mask"][:, 0], tf.float32)

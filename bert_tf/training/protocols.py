@@ -73,7 +73,8 @@ class TrainingInputs(Protocol):
         Every element is a `Batch` whose number of rows is a multiple of replicas x accumulation
         steps (fill up with rows of weight 0); lengths may differ from batch to batch. It holds
         `input_mask` [rows, length], 1 on pieces and 0 on padding, from which examples and tokens
-        are counted. Batches before `first_update` are not read again.
+        are counted; where rows hold several examples also `sequence_ids` [rows, length], 1, 2, …
+        on the pieces of each and 0 on padding. Batches before `first_update` are not read again.
         """
         ...
 

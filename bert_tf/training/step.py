@@ -244,7 +244,10 @@ def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> di
         numbers[f"weight/{name}"] = tf.cast(weight, tf.float32)
     pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), axis=-1)
     numbers["tokens"] = tf.reduce_sum(pieces)
-    numbers["examples"] = tf.reduce_sum(tf.cast(pieces > 0, tf.float32))
+    examples = tf.cast(pieces > 0, tf.float32)
+    if "sequence_ids" in batch:  # 1, 2, … for the sequences of a packed row
+        examples = tf.cast(tf.reduce_max(batch["sequence_ids"], axis=-1), tf.float32)
+    numbers["examples"] = tf.reduce_sum(examples)
     return numbers
 
 

@@ -13,8 +13,7 @@ from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
 from bert_tf.training.curve import loss_curve_lines
-from bert_tf.training.loop import TrainingResult
-from bert_tf.training.pretraining import pretrain
+from bert_tf.training.pretraining import PretrainingResult, pretrain
 from bert_tf.training.strategy import is_chief_process
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.artifacts import read_manifest
@@ -48,7 +47,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial)
 
-    def train() -> TrainingResult:
+    def train() -> PretrainingResult:
         return pretrain(
             config,
             bert_config=bert_config,
@@ -123,14 +122,15 @@ def _train_along(config: TrainConfig, options: RunOptions, train: Any) -> dict[s
 
 
 def _report(
-    config: TrainConfig, data: PretrainingData, result: TrainingResult, record: JobRecord
+    config: TrainConfig, data: PretrainingData, pretrained: PretrainingResult, record: JobRecord
 ) -> None:
-    output = Path(config.output)
-    record.counts = {"steps": result.step, "examples": result.step * config.batch_size}
+    output, result = Path(config.output), pretrained.training
+    record.counts = {"steps": result.step, "examples": pretrained.sequences}
     record.metrics = {"train": result.train, "eval": result.eval, **result.notes}
     record.extra = {
         "training_seconds": round(result.seconds, 3),
         "vocab_sha256": data.vocab_sha256,
+        "packing": pretrained.packing,
     }
     _say_curve(output / "metrics.jsonl", record.console)
     record.made = [

@@ -188,6 +188,13 @@ class TrainConfig(LoopSection):
         advanced=True,
     )
     batch_size: int = option("sequences an update, over all replicas", default=32, minimum=1)
+    packing: str = option(
+        "put several short sequences into one row, batch_size of them an update on average "
+        "(auto: where that saves a sixth of the rows or more)",
+        default="auto",
+        choices=("auto", "on", "off"),
+        advanced=True,
+    )
     learning_rate: float = option("peak learning rate", default=1e-4, minimum=0.0)
     warmup_steps: int = option("steps of linear warm-up", default=0, minimum=0)
     warmup_proportion: float = option(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.dataset import PretrainingInputs, block_order, evaluation_batches, row_order
+from bert_tf.data.dataset import PretrainingInputs, evaluation_batches
 from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.record_order import block_order, row_order
 from bert_tf.data.records import encode_records
 
 LENGTH, PREDICTIONS = 8, 2
@@ -181,3 +182,98 @@ def test_a_model_that_does_not_fit_is_refused(changes, message):
     config = BertConfig(**{"vocab_size": 50, "hidden_size": 8, "num_attention_heads": 2, **changes})
     with pytest.raises(UsageError, match=f"--size tiny: {message}"):
         description().check_model(config, "--size tiny")
+
+
+def uneven_features(first, count):
+    """Like `features`, but record i has 2 + i % 7 pieces."""
+    made = features(first, count)
+    lengths = 2 + np.arange(first, first + count) % 7
+    made["input_mask"] = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)
+    return made
+
+
+def write_uneven(directory, sizes, *, compression="none"):
+    paths, first = [], 0
+    for index, size in enumerate(sizes):
+        data = encode_records(uneven_features(first, size))[0].tobytes() if size else b""
+        path = Path(directory) / f"uneven-{index}"
+        path.write_bytes(gzip.compress(data) if compression == "gzip" else data)
+        paths.append(str(path))
+        first += size
+    return paths
+
+
+def packed_numbers(batch):
+    """Numbers of the records in a packed batch: each has one target, which is its number."""
+    return batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0].tolist()
+
+
+@given(
+    sizes=st.lists(st.integers(0, 30), min_size=1, max_size=3).filter(any),
+    block_records=st.integers(1, 12),
+    batch_size=st.integers(1, 9),
+    first_update=st.integers(0, 12),
+    compression=st.sampled_from(["none", "gzip"]),
+)
+@settings(max_examples=15, deadline=None)
+def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
+    sizes, block_records, batch_size, first_update, compression
+):
+    with tempfile.TemporaryDirectory() as directory:
+        inputs = PretrainingInputs(
+            write_uneven(directory, sizes, compression=compression),
+            description(compression=compression),
+            batch_size=batch_size,
+            seed=3,
+            block_records=block_records,
+            packing="on",
+        )
+        rows_an_epoch = int(inputs.packing.block_rows.sum())
+        updates = -(-2 * rows_an_epoch // inputs.rows) + first_update
+        batches = list(inputs.batches(0).take(updates))
+        rows = [
+            [number for number, weight in zip(ids, weights, strict=True) if weight]
+            for batch in batches
+            for ids, weights in zip(
+                batch["masked_lm_ids"].numpy(), batch["masked_lm_weights"].numpy(), strict=True
+            )
+        ]
+        for epoch in range(2):
+            of_epoch = rows[epoch * rows_an_epoch : (epoch + 1) * rows_an_epoch]
+            assert sorted(itertools.chain(*of_epoch)) == list(range(sum(sizes)))
+        read = [packed_numbers(batch) for batch in batches]
+        later = inputs.batches(first_update).take(updates - first_update)
+        assert [packed_numbers(batch) for batch in later] == read[first_update:]
+        assert inputs.sequences_before(first_update) == sum(map(len, read[:first_update]))
+        assert inputs.position(first_update)["rows"] == rows_an_epoch
+
+
+def test_packed_batches_hold_about_as_many_sequences_and_are_shaped_statically(tmp_path):
+    paths = write_uneven(tmp_path, [700])
+    inputs = PretrainingInputs(
+        paths, description(), batch_size=64, seed=1, packing="auto", row_multiple=4
+    )
+    assert inputs.packing.filled_share > 0.95
+    assert inputs.rows % 4 == 0
+    assert abs(inputs.rows * inputs.packing.sequences_a_row / 64 - 1) < 0.1
+    for name, spec in inputs.batches(0).element_spec.items():
+        assert spec.shape.is_fully_defined() and spec.shape[0] == inputs.rows, name
+
+
+def test_rows_that_are_full_are_not_packed_unless_told_to(tmp_path):
+    paths = write_shards(tmp_path, [20])
+    made = {
+        packing: PretrainingInputs(paths, description(), batch_size=4, seed=1, packing=packing)
+        for packing in ("auto", "on", "off")
+    }
+    assert made["auto"].packing is None and made["off"].packing is None
+    assert made["on"].packing.sequences_a_row == 1.0 and made["on"].rows == 4
+
+
+def test_a_record_without_pieces_cannot_be_packed(tmp_path):
+    made = uneven_features(0, 5)
+    made["input_mask"][3] = 0
+    path = tmp_path / "empty"
+    path.write_bytes(encode_records(made)[0].tobytes())
+    with pytest.raises(InputError, match="empty: record 3 is damaged, or not of 1 to 8 pieces"):
+        PretrainingInputs([str(path)], description(), batch_size=1, seed=1, packing="auto")

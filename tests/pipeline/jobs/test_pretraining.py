@@ -46,15 +46,22 @@ def make_features(seed, count):
     }
 
 
-def write_data(folder, *, eval_records=RECORDS):
+def encoded(count, length):
+    """Framed records, padded to a length."""
+    features = make_features(1, count)
+    for name in ("input_word_ids", "input_mask", "input_type_ids"):
+        features[name] = np.pad(features[name], [(0, 0), (0, length - LENGTH)])
+    return encode_records(features)[0].tobytes()
+
+
+def write_data(folder, *, eval_records=RECORDS, length=LENGTH):
     folder.mkdir()
-    (folder / "train-0").write_bytes(encode_records(make_features(1, RECORDS))[0].tobytes())
+    (folder / "train-0").write_bytes(encoded(RECORDS, length))
     if eval_records:
-        features = make_features(1, eval_records)
-        (folder / "eval-0").write_bytes(encode_records(features)[0].tobytes())
+        (folder / "eval-0").write_bytes(encoded(eval_records, length))
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
     records = {
-        "max_seq_length": LENGTH,
+        "max_seq_length": length,
         "max_predictions_per_seq": PREDICTIONS,
         "feature_names": "reference",
         "compression": "none",
@@ -84,7 +91,7 @@ def model_config(tmp_path_factory):
                 "num_hidden_layers": 2,
                 "num_attention_heads": 2,
                 "intermediate_size": 32,
-                "max_position_embeddings": LENGTH,
+                "max_position_embeddings": 2 * LENGTH,
                 "initializer_range": 0.1,
             }
         )
@@ -168,10 +175,32 @@ def test_training_goes_on_from_the_model_of_a_run(learnt, data, tmp_path):
         assert manifest["metrics"]["eval"][name] == pytest.approx(line[name], rel=1e-4)
 
 
+@pytest.fixture(scope="module")
+def padded_data(tmp_path_factory):
+    """More than half of every row is padding."""
+    return write_data(tmp_path_factory.mktemp("padded") / "data", length=2 * LENGTH)
+
+
+def test_short_sequences_share_rows_and_are_learnt_as_well(padded_data, model_config, tmp_path):
+    keys = {"steps": 250, "learning_rate": 1e-2, "log_every": 10, "eval_every": 125}
+    run = tmp_path / "run"
+    manifest, said = train(padded_data, run, model_config=model_config, **keys)
+    assert "packing: 2.00 sequences a row, 83.3% of the places filled, 2 rows an update" in said
+    assert manifest["packing"] == {
+        "sequences_a_row": 2.0, "filled_share": 0.8333, "rows_an_update": 2,
+    }  # fmt: skip
+    assert manifest["counts"] == {"steps": 250, "examples": 250 * BATCH}
+    assert manifest["metrics"]["eval"]["mlm_accuracy"] == 1.0
+    [line, *_] = read_metrics(run / "metrics.jsonl")
+    assert line["tokens_per_second"] / line["examples_per_second"] == pytest.approx(10, rel=1e-3)
+
+
+@pytest.mark.parametrize("packing", ["off", "on"])
 def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
-    data, model_config, tmp_path, monkeypatch
+    packing, padded_data, model_config, tmp_path, monkeypatch
 ):
     """Dropout is on, and the interruption falls inside an epoch."""
+    data = padded_data
     keep_if_best = training.BestModel.keep_if_best
 
     def keep_and_stop(self, step, metrics, notes):
@@ -179,7 +208,7 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
         if step == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    keys = {"model_config": model_config, "eval_every": 3}
+    keys = {"model_config": model_config, "eval_every": 3, "packing": packing, "batch_size": 6}
     train(data, tmp_path / "whole", **keys)
     monkeypatch.setattr(training.BestModel, "keep_if_best", keep_and_stop)
     with pytest.raises(StoppedEarly, match="stopped at step 3 of 12"):

@@ -1,0 +1,66 @@
+"""Blocks of records in the order of an epoch, a row a record."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.errors import InputError
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.record_order import row_order
+from bert_tf.data.record_parsing import parse_records
+from bert_tf.data.tfrecord_index import RecordBlock, read_records
+
+
+class ShuffledRecords:
+    """Reads a block of an epoch as serialised records, which are parsed a batch at a time.
+
+    Args:
+        blocks: of all shards.
+        records: what they hold.
+        seed: seed of the order.
+    """
+
+    def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
+        self._blocks = blocks
+        self.records = records
+        self._seed = seed
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """What a row of `read` is."""
+        return {"serialized": tf.TensorSpec([], tf.string)}
+
+    def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The records of a block, bytes [records], in the order of an epoch.
+
+        Raises:
+            InputError: a record is damaged.
+        """
+        records = read_records(self._blocks[block], compression=self.records.compression)
+        order = row_order(self._seed, epoch, block, len(records))
+        return {"serialized": np.array(records, dtype=object)[order]}
+
+    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What the model takes, of some rows."""
+        return parse_records(rows["serialized"], self.records)
+
+    def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Sequences in the first rows of a block in an epoch."""
+        return rows
+
+    def check_first(self) -> None:
+        """Refuses data that are not what their manifest says.
+
+        Raises:
+            InputError: the first record cannot be parsed.
+        """
+        shard = self._blocks[0].shard
+        try:
+            parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
+        except tf.errors.InvalidArgumentError as error:
+            raise InputError(
+                f"{shard}: its records are not as the manifest says "
+                f"(max_seq_length {self.records.max_seq_length}, max_predictions_per_seq "
+                f"{self.records.max_predictions_per_seq}, {self.records.feature_names} names): "
+                f"{error.message}; make the data again"
+            ) from None
