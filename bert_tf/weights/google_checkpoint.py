@@ -1,4 +1,4 @@
-"""Reads TensorFlow 1 checkpoints as google-research/bert publishes and trains them."""
+"""Reads checkpoints of google-research/bert (TensorFlow 1) and TF Model Garden (TensorFlow 2)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ import tensorflow as tf
 from bert_tf.config.bert import read_bert_config
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.object_checkpoint import (
+    OBJECT_GRAPH,
+    huggingface_array,
+    object_tensor_name,
+)
 from bert_tf.weights.vocabulary_files import read_folder_vocab, read_lowercase
 
 CONFIG = "bert_config.json"
@@ -44,12 +49,12 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
         vocab=vocab,
         lowercase=read_lowercase(folder, vocab),
         task=None,
-        tensors=CheckpointTensors(_checkpoint_prefix(folder)),
+        tensors=CheckpointTensors(_checkpoint_prefix(folder), config.num_hidden_layers),
     )
 
 
 def huggingface_name(name: str) -> str | None:
-    """HuggingFace's name of a checkpoint variable; None for an optimizer's slot or counter."""
+    """HuggingFace's name of a TensorFlow 1 variable; None for an optimizer's slot or counter."""
     if _OPTIMIZER.search(name):
         return None
     if name in _HEADS:
@@ -63,25 +68,38 @@ def huggingface_name(name: str) -> str | None:
 class CheckpointTensors(Mapping[str, np.ndarray]):
     """A checkpoint's weights by HuggingFace name, float32, read when asked for.
 
+    Args:
+        prefix: path of the checkpoint without `.index`.
+        num_hidden_layers: blocks of the encoder.
+
     Raises:
         InputError: the checkpoint cannot be opened.
     """
 
-    def __init__(self, prefix: str):
+    def __init__(self, prefix: str, num_hidden_layers: int):
         try:
             self._reader = tf.train.load_checkpoint(prefix)
         except (tf.errors.OpError, ValueError) as error:
             raise InputError(f"{prefix}: damaged checkpoint ({error})") from None
+        keys = self._reader.get_variable_to_shape_map()
+        self._has_objects = OBJECT_GRAPH in keys
         self._names = {
-            renamed: name
-            for name in self._reader.get_variable_to_shape_map()
-            for renamed in [huggingface_name(name)]
+            renamed: key
+            for key in keys
+            for renamed in [
+                object_tensor_name(key, num_hidden_layers)
+                if self._has_objects
+                else huggingface_name(key)
+            ]
             if renamed is not None
         }
 
     def __getitem__(self, name: str) -> np.ndarray:
         original = self._names[name]
-        value = self._reader.get_tensor(original).astype(np.float32)
+        value = self._reader.get_tensor(original)
+        if self._has_objects:
+            return huggingface_array(name, value)
+        value = value.astype(np.float32)
         return value.T if original.endswith("/kernel") else value
 
     def __iter__(self) -> Iterator[str]:

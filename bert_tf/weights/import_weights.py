@@ -37,7 +37,7 @@ def read_source(source: str | Path) -> ModelDirectory:
 
     Args:
         source: a HuggingFace folder, a KerasHub preset folder, or a folder with a checkpoint of
-            google-research/bert.
+            google-research/bert or TF Model Garden.
 
     Raises:
         UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
@@ -56,7 +56,7 @@ def read_source(source: str | Path) -> ModelDirectory:
         raise UsageError(
             f"{folder}: no BERT weights; looked for {CONFIG} with model.safetensors or "
             f"pytorch_model.bin (HuggingFace), {CONFIG} with model.weights.h5 (KerasHub) and "
-            f"{GOOGLE_CONFIG} with bert_model.ckpt (google-research/bert)"
+            f"{GOOGLE_CONFIG} with bert_model.ckpt (google-research/bert, TF Model Garden)"
         )
     encoder = BertEncoder(directory.config)
     encoder.build_weights()

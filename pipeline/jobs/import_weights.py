@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
 from bert_tf.config.sections import FinetuneConfig, ImportWeightsConfig
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.weights.import_weights import (
@@ -14,6 +16,7 @@ from bert_tf.weights.import_weights import (
     write_imported,
 )
 from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.resizing import with_positions, with_vocab
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 
 _DEFAULT_LENGTH = 128
@@ -22,11 +25,17 @@ _DEFAULT_LENGTH = 128
 def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
     directory = read_source(config.source)
+    before = directory.config
+    if config.max_position_embeddings is not None:
+        directory = with_positions(directory, config.max_position_embeddings)
+    if config.vocab is not None:
+        directory = with_vocab(directory, config.vocab)
 
     def body(record: JobRecord) -> None:
         task = directory.task or default_task(directory)
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
+        _say_growth(before, directory.config, record.console)
         record.counts = {"tensors": len(directory.tensors), "pieces": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),
@@ -51,9 +60,19 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[config.source],
+        inputs=[path for path in (config.source, config.vocab) if path],
         body=body,
     )
+
+
+def _say_growth(before: BertConfig, after: BertConfig, console: Console) -> None:
+    if after.max_position_embeddings > before.max_position_embeddings:
+        console.say(
+            f"positions: {before.max_position_embeddings} interpolated to "
+            f"{after.max_position_embeddings}; train on long sequences before relying on them"
+        )
+    if after.vocab_size > before.vocab_size:
+        console.say(f"vocabulary: {after.vocab_size - before.vocab_size} new pieces")
 
 
 def default_task(directory: ModelDirectory) -> dict[str, Any] | None:

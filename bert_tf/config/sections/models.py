@@ -27,5 +27,13 @@ class ImportWeightsConfig(Section):
 
     section_name: ClassVar[str] = "import_weights"
 
-    source: str = option("HuggingFace folder or KerasHub preset folder")
+    source: str = option("folder of HuggingFace, KerasHub, Google or TF Model Garden weights")
     output: str = option("model directory to write")
+    max_position_embeddings: int | None = option(
+        "longest sequence of the new model, its positions interpolated (default: the source's)",
+        default=None,
+        minimum=1,
+    )
+    vocab: str | None = option(
+        "vocabulary that adds pieces after the source's own (default: the source's)", default=None
+    )

@@ -8,6 +8,7 @@ import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
+from object_checkpoints import make_object_checkpoint
 
 from bert_tf.config.errors import UsageError
 from bert_tf.models.encoder import BertEncoder
@@ -163,6 +164,21 @@ def test_a_google_checkpoint_holds_the_same_model(google_folder, tmp_path):
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours.tensors[name], value)
     loaded(BertPretrainingModel(ours.config), ours)
+
+
+@pytest.mark.parametrize("style", ["numbered", "called", "nested"])
+def test_an_object_checkpoint_holds_the_same_model(style, tmp_path):
+    make_object_checkpoint(GOLDEN / "pretraining", tmp_path / "garden", style=style)
+    import_weights(tmp_path / "garden", tmp_path / "model")
+    ours, theirs = read_model_directory(tmp_path / "model"), FolderTensors(GOLDEN / "pretraining")
+    for name in ours.tensors:
+        np.testing.assert_array_equal(ours.tensors[name], theirs[name])
+    lacking = theirs.keys() - ours.tensors.keys()
+    heads = {name for name in theirs if name.startswith("cls.seq_relationship")}
+    if style == "nested":  # the encoder inside a model of another task
+        heads = {name for name in theirs if name.startswith("cls.")}
+    assert lacking == heads
+    loaded(BertEncoder(ours.config), ours)
 
 
 def test_several_google_checkpoints_are_ambiguous(google_folder):

@@ -17,9 +17,9 @@ from pipeline.jobs.job import RunOptions
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 
 
-def import_model(source, output):
+def import_model(source, output, **keys):
     said = io.StringIO()
-    config = ImportWeightsConfig(source=str(source), output=str(output))
+    config = ImportWeightsConfig(source=str(source), output=str(output), **keys)
     return run(config, RunOptions(console=Console(said))), said.getvalue()
 
 
@@ -34,6 +34,22 @@ def test_an_encoder_becomes_a_model_to_finetune(tmp_path):
     again, said = import_model(GOLDEN / "encoder", tmp_path / "model")
     assert again["already_done"]
     assert "nothing to do" in said
+
+
+def test_a_model_may_grow_on_import(tmp_path):
+    vocab = (GOLDEN / "encoder" / "vocab.txt").read_text()
+    (tmp_path / "vocab.txt").write_text(vocab.rstrip("\n") + "\nnewpiece\n")
+    manifest, said = import_model(
+        GOLDEN / "encoder",
+        tmp_path / "model",
+        max_position_embeddings=600,
+        vocab=str(tmp_path / "vocab.txt"),
+    )
+    assert manifest["model"]["max_position_embeddings"] == 600
+    assert manifest["model"]["vocab_size"] == manifest["counts"]["pieces"] == 41
+    assert "interpolated to 600" in said
+    assert "1 new pieces" in said
+    assert read_model_directory(tmp_path / "model").vocab[-1] == "newpiece"
 
 
 def test_a_classifier_can_be_exported_at_once(tmp_path):

@@ -1,0 +1,119 @@
+"""Imported models with more positions, or more pieces, than they were trained with."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.config.errors import UsageError
+from bert_tf.data.wordpiece import CONTINUATION, read_vocab
+from bert_tf.weights.model_directory import ModelDirectory
+
+_WORDS = "bert.embeddings.word_embeddings.weight"
+_POSITIONS = "bert.embeddings.position_embeddings.weight"
+_MASKED_LM_BIAS = "cls.predictions.bias"
+
+
+def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
+    """The model with a longer table of positions.
+
+    The old rows are spread evenly over the new table, the first and the last staying at its ends,
+    and rows between them are interpolated linearly. A model changed so needs some training on long
+    sequences.
+
+    Args:
+        directory: the model.
+        positions: rows of the new table.
+
+    Raises:
+        UsageError: fewer than the model has.
+    """
+    old = directory.config.max_position_embeddings
+    if positions < old:
+        raise UsageError(
+            f"--max-position-embeddings {positions}: {directory.path} has positions for {old} "
+            "pieces; give more, or leave it out"
+        )
+    table = directory.tensors[_POSITIONS]
+    places = np.linspace(0.0, old - 1.0, positions)
+    before = np.floor(places).astype(int)
+    after = np.minimum(before + 1, old - 1)
+    share = (places - before).astype(np.float32)[:, None]
+    longer = (1.0 - share) * table[before] + share * table[after]
+    return dataclasses.replace(
+        directory,
+        config=dataclasses.replace(directory.config, max_position_embeddings=positions),
+        tensors={**directory.tensors, _POSITIONS: longer},
+    )
+
+
+def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
+    """The model with an extended vocabulary.
+
+    A new piece starts as the mean of the old pieces that WordPiece splits it into; one that it
+    cannot split, from the normal distribution that a fresh model starts from, drawn by the piece
+    alone. Its bias in the masked-LM head is 0.
+
+    Args:
+        directory: the model.
+        path: vocabulary that begins with the model's own pieces in their order.
+
+    Raises:
+        UsageError: the file is no vocabulary, or an old piece has another id there.
+    """
+    vocab, old = read_vocab(path), directory.vocab
+    for number, piece in enumerate(old):
+        if vocab[number : number + 1] != [piece]:
+            got = repr(vocab[number]) if number < len(vocab) else "the end of the file"
+            raise UsageError(
+                f"{path}:{number + 1}: expected {piece!r} as in {directory.path}, got {got}; the "
+                f"vocabulary must begin with the model's {len(old)} pieces and add new ones after"
+            )
+    ids = {piece: number for number, piece in enumerate(old)}
+    table = directory.tensors[_WORDS]
+    rows = [
+        _new_row(piece, ids, table, directory.config.initializer_range)
+        for piece in vocab[len(old) :]
+    ]
+    changed = {_WORDS: np.concatenate([table, np.reshape(rows, (-1, table.shape[1]))])}
+    if _MASKED_LM_BIAS in directory.tensors:
+        bias = directory.tensors[_MASKED_LM_BIAS]
+        changed[_MASKED_LM_BIAS] = np.pad(bias, (0, len(rows)))
+    return dataclasses.replace(
+        directory,
+        config=dataclasses.replace(directory.config, vocab_size=len(vocab)),
+        vocab=vocab,
+        tensors={**directory.tensors, **changed},
+    )
+
+
+def split_piece(piece: str, ids: dict[str, int]) -> list[int]:
+    """The ids that a piece is split into, longest match first; [] where it cannot be.
+
+    Args:
+        piece: a word, or with `##` the continuation of one.
+        ids: id by piece.
+    """
+    prefix = CONTINUATION if piece.startswith(CONTINUATION) else ""
+    rest, found = piece.removeprefix(prefix), []
+    while rest:
+        lengths = (n for n in range(len(rest), 0, -1) if prefix + rest[:n] in ids)
+        length = next(lengths, 0)
+        if not length:
+            return []
+        found.append(ids[prefix + rest[:length]])
+        rest, prefix = rest[length:], CONTINUATION
+    return found
+
+
+def _new_row(
+    piece: str, ids: dict[str, int], table: np.ndarray, initializer_range: float
+) -> np.ndarray:
+    parts = split_piece(piece, ids)
+    if parts:
+        return table[parts].mean(axis=0)
+    generator = np.random.default_rng(zlib.crc32(piece.encode("utf-8")))
+    return initializer_range * generator.standard_normal((table.shape[1],), np.float32)

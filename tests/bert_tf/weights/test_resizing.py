@@ -1,0 +1,88 @@
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.config.errors import UsageError
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.weights.import_weights import read_source, write_imported
+from bert_tf.weights.model_directory import load_weights, read_model_directory
+from bert_tf.weights.resizing import split_piece, with_positions, with_vocab
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "models"
+WORDS = "bert.embeddings.word_embeddings.weight"
+POSITIONS = "bert.embeddings.position_embeddings.weight"
+
+
+@pytest.fixture(scope="module")
+def source():
+    return read_source(GOLDEN / "pretraining")
+
+
+def written(directory, folder):
+    """What `import-weights` makes of it, loaded into a model."""
+    write_imported(directory, folder)
+    read = read_model_directory(folder)
+    model = BertPretrainingModel(read.config)
+    model.build_weights()
+    assert load_weights(model, read) == []
+    return read
+
+
+@pytest.mark.parametrize("positions", [32, 33, 50])
+def test_positions_are_interpolated_between_the_old_ends(source, positions, tmp_path):
+    old = source.tensors[POSITIONS]
+    longer = written(with_positions(source, len(old) + positions), tmp_path / "model")
+    new = longer.tensors[POSITIONS]
+    places = np.linspace(0, len(old) - 1, len(old) + positions)
+    expected = np.stack([np.interp(places, np.arange(len(old)), row) for row in old.T], axis=1)
+    np.testing.assert_allclose(new, expected, atol=1e-6)
+    np.testing.assert_array_equal(new[[0, -1]], old[[0, -1]])
+    assert longer.config.max_position_embeddings == len(old) + positions
+
+
+def test_as_many_positions_change_nothing_and_fewer_are_refused(source):
+    old = source.tensors[POSITIONS]
+    np.testing.assert_array_equal(with_positions(source, len(old)).tensors[POSITIONS], old)
+    with pytest.raises(UsageError, match=f"{len(old) - 1}: .* has positions for {len(old)} pieces"):
+        with_positions(source, len(old) - 1)
+
+
+def vocab_file(path, pieces):
+    path.write_text("\n".join([*pieces, ""]))
+    return path
+
+
+def test_new_pieces_are_the_mean_of_what_they_were_split_into(source, tmp_path):
+    """A word of two old pieces, and one that no old piece begins."""
+    source = dataclasses.replace(source, vocab=[*source.vocab[:-1], "##x"])
+    parts = [source.vocab.index("w7"), len(source.vocab) - 1]
+    path = vocab_file(tmp_path / "vocab.txt", [*source.vocab, "w7x", "\u4e00\u4e01"])
+    larger = written(with_vocab(source, path), tmp_path / "model")
+    table, old = larger.tensors[WORDS], source.tensors[WORDS]
+    np.testing.assert_array_equal(table[:-2], old)
+    np.testing.assert_allclose(table[-2], old[parts].mean(axis=0), rtol=1e-6)
+    assert 0.2 < table[-1].std() / source.config.initializer_range < 3.0
+    bias = larger.tensors["cls.predictions.bias"]
+    np.testing.assert_array_equal(bias[-2:], [0.0, 0.0])
+    np.testing.assert_array_equal(bias[:-2], source.tensors["cls.predictions.bias"])
+
+
+@pytest.mark.parametrize(
+    ("piece", "expected"),
+    [("abc", [2, 3]), ("##cb", [3, 4]), ("ca", []), ("##", []), ("ab", [2])],
+)
+def test_pieces_are_split_longest_match_first(piece, expected):
+    ids = {"[UNK]": 0, "a": 1, "ab": 2, "##c": 3, "##b": 4}
+    assert split_piece(piece, ids) == expected
+
+
+def test_a_vocabulary_that_moves_old_pieces_is_refused(source, tmp_path):
+    moved = vocab_file(tmp_path / "moved.txt", [*source.vocab[:-2], source.vocab[-1], "new"])
+    line = len(source.vocab) - 1
+    with pytest.raises(UsageError, match=rf"moved.txt:{line}: expected {source.vocab[-2]!r}"):
+        with_vocab(source, moved)
+    short = vocab_file(tmp_path / "short.txt", source.vocab[:-1])
+    with pytest.raises(UsageError, match="got the end of the file; the vocabulary must begin"):
+        with_vocab(source, short)
