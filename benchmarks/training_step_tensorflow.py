@@ -1,0 +1,208 @@
+"""The TensorFlow sides of benchmarks/training_step.py.
+
+    python benchmarks/training_step_tensorflow.py SIDE SETTINGS
+
+SIDE is `ours` for the step as `bert-pipeline train` runs it, `keras-hub` or `keras-hub-xla` for
+KerasHub's BertMaskedLM under `fit`, without and with XLA, or `matmul` for the matrix
+multiplications of a forward pass alone. For the protocol see training_step.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+from pipeline.cli.memory import keep_freed_memory
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+Turn = Callable[[], dict[str, float]]
+
+
+def random_batch(settings: dict) -> dict:
+    """A full batch without padding."""
+    import numpy as np
+
+    rows, length, predictions = (settings[k] for k in ("batch_size", "length", "predictions"))
+    generator = np.random.default_rng(0)
+    ids = generator.integers(0, settings["vocab_size"], (rows, length))
+    return {
+        "input_word_ids": ids.astype(np.int32),
+        "input_mask": np.ones((rows, length), np.int32),
+        "input_type_ids": np.repeat([np.arange(length) >= length // 2], rows, 0).astype(np.int32),
+        "masked_lm_positions": np.sort(
+            generator.integers(0, length, (rows, predictions)), axis=1
+        ).astype(np.int32),
+        "masked_lm_ids": generator.integers(
+            0, settings["vocab_size"], (rows, predictions), dtype=np.int32
+        ),
+        "masked_lm_weights": np.ones((rows, predictions), np.float32),
+        "next_sentence_labels": generator.integers(0, 2, rows, dtype=np.int32),
+    }
+
+
+def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
+    """Updates by `TrainingStep`, with the arithmetic that `train` chooses on this machine.
+
+    Returns:
+        What makes some updates, and the operations of one by `ModelWork`, in 1e9.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from bert_tf.config.bert import BertConfig
+    from bert_tf.config.console import Console
+    from bert_tf.config.section import build_section
+    from bert_tf.config.sections.training import TrainConfig
+    from bert_tf.models.pretraining import BertPretrainingModel
+    from bert_tf.training.distribution import distributed_iterator
+    from bert_tf.training.optimizer import make_optimizer
+    from bert_tf.training.precision import choose_numerics
+    from bert_tf.training.pretraining_loss import PretrainingLoss
+    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.work import ModelWork
+
+    numerics = choose_numerics(
+        settings["precision"], settings["xla"], static_shapes=True, console=Console()
+    )
+    config = BertConfig(
+        vocab_size=settings["vocab_size"],
+        hidden_size=settings["width"],
+        num_hidden_layers=settings["layers"],
+        num_attention_heads=settings["width"] // 64,
+        intermediate_size=4 * settings["width"],
+        hidden_act="gelu_new",
+        hidden_dropout_prob=settings["dropout"],
+        attention_probs_dropout_prob=settings["dropout"],
+    )
+    model = BertPretrainingModel(config, dtype=numerics.policy)
+    model.build_weights()
+    optimizer = make_optimizer(
+        build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"}),
+        num_hidden_layers=settings["layers"],
+    )
+    optimizer.build(model.trainable_variables)
+    strategy = tf.distribute.get_strategy()
+    step = TrainingStep(
+        model=model,
+        loss=PretrainingLoss(),
+        optimizer=optimizer,
+        strategy=strategy,
+        use_xla=numerics.use_xla,
+        scale_loss=numerics.scale_loss,
+    )
+    batches = distributed_iterator(
+        strategy, lambda: tf.data.Dataset.from_tensors(random_batch(settings)).repeat()
+    )
+
+    def run(steps: int) -> None:
+        step.run(batches, first_step=0, learning_rates=np.full(steps, 1e-4))
+
+    rows = settings["batch_size"]
+    work = ModelWork.of_encoder(config, predictions=settings["predictions"])
+    return run, float(work.flops(rows * settings["length"], rows)) / 1e9
+
+
+def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:
+    """Updates by Keras' `fit`; KerasHub's model has no next-sentence loss."""
+    import keras
+    import keras_hub
+    import tensorflow as tf
+
+    policies = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=settings["vocab_size"],
+        num_layers=settings["layers"],
+        num_heads=settings["width"] // 64,
+        hidden_dim=settings["width"],
+        intermediate_dim=4 * settings["width"],
+        dropout=settings["dropout"],
+        dtype=policies.get(settings["precision"], "float32"),
+    )
+    model = keras_hub.models.BertMaskedLM(backbone)
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, epsilon=1e-6),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        weighted_metrics=[],
+        jit_compile=xla,
+    )
+    batch = random_batch(settings)
+    inputs = {
+        "token_ids": batch["input_word_ids"],
+        "segment_ids": batch["input_type_ids"],
+        "padding_mask": batch["input_mask"],
+        "mask_positions": batch["masked_lm_positions"],
+    }
+    batches = tf.data.Dataset.from_tensors((inputs, batch["masked_lm_ids"])).repeat().prefetch(2)
+
+    def run(steps: int) -> None:
+        model.fit(batches, steps_per_epoch=steps, epochs=1, verbose=0, shuffle=False)
+
+    return run
+
+
+def matmul_turn(settings: dict) -> dict[str, float]:
+    """GFLOP/s of the matrix multiplications that a forward pass spends its time on."""
+    import tensorflow as tf
+
+    width, tokens = settings["width"], settings["batch_size"] * settings["length"]
+    masked = settings["batch_size"] * settings["predictions"]
+    shapes = [(tokens, width, 3 * width), (tokens, width, width)]
+    shapes += [(tokens, width, 4 * width), (tokens, 4 * width, width)]
+    shapes = shapes * settings["layers"] + [(masked, width, settings["vocab_size"])]
+    dtype = tf.bfloat16 if settings["precision"] == "bfloat16" else tf.float32
+    factors = {
+        shape: (tf.ones(shape[:2], dtype), tf.ones(shape[1:], dtype)) for shape in set(shapes)
+    }
+    best = 0.0
+    for _ in range(3):
+        start = time.perf_counter()
+        for shape in shapes:
+            tf.matmul(*factors[shape])
+        seconds = time.perf_counter() - start
+        best = max(best, sum(2 * a * b * c for a, b, c in shapes) / seconds / 1e9)
+    return {"gigaflops": best}
+
+
+def make_turn(side: str, settings: dict) -> Turn:
+    """What a side does when it is its turn."""
+    if side == "matmul":
+        return lambda: matmul_turn(settings)
+    work: dict[str, float] = {}
+    if side == "ours":
+        run, work["giga_operations"] = our_steps(settings)
+    else:
+        run = keras_hub_steps(settings, xla=side == "keras-hub-xla")
+    run(1)
+    run(settings["steps"])
+
+    def turn() -> dict[str, float]:
+        wall, processor = time.perf_counter(), time.process_time()
+        run(settings["steps"])
+        return {
+            "seconds": (time.perf_counter() - wall) / settings["steps"],
+            "processor_seconds": (time.process_time() - processor) / settings["steps"],
+            "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            **work,
+        }
+
+    return turn
+
+
+def main() -> None:
+    side, settings = sys.argv[1], json.loads(sys.argv[2])
+    if side == "ours":
+        keep_freed_memory()
+    turn = make_turn(side, settings)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(turn()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
