@@ -32,6 +32,7 @@ from bert_tf.data.records import feature_spec
 
 ROOT = Path(__file__).parent.parent
 LENGTH, PREDICTIONS = 128, 20
+_BERT_PIPELINE = "from pipeline.cli.main import main; main()"
 
 
 def first_documents(path: Path, size: float) -> str:
@@ -68,7 +69,7 @@ def patched_reference(reference: Path, folder: Path) -> Path:
 
 def our_command(text: Path, vocab: Path, output: Path, dupe_factor: int) -> list[str]:
     return [
-        sys.executable, "-m", "pipeline.cli.main", "preprocess", "--overwrite",
+        sys.executable, "-c", _BERT_PIPELINE, "preprocess", "--overwrite",
         "--input", str(text), "--set", "preprocess.text_layout=sentences",
         "--vocab", str(vocab), "--output", str(output), "--eval-fraction", "0",
         "--num-shards", "1", "--dupe-factor", str(dupe_factor),
