@@ -32,6 +32,14 @@ def rejects_path(output: str | Path) -> Path:
     return output.with_name(output.name + ".rejects.jsonl")
 
 
+def duplicates_path(output: str | Path) -> Path:
+    """`DIR/duplicates.jsonl` for a folder, `FILE.duplicates.jsonl` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "duplicates.jsonl"
+    return output.with_name(output.name + ".duplicates.jsonl")
+
+
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
     """The manifest of a finished output, None where there is none.
 

@@ -127,3 +127,8 @@ class _InlineWriter:
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
         return b"".join(parts)
+
+
+def store_for(runner: str, folder: str) -> BlobStore:
+    """The store that a runner of `RunnerConfig` needs; the local one spills to a folder."""
+    return SpilledBlobs(folder) if runner == "local" else InlineBlobs()

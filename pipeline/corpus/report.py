@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 
 from bert_tf.data.atomic import replacing_file
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import read_shared_files, write_shared_file
+from pipeline.corpus.identity import document_hashes
 
 _SUMMARY = "corpus-summary.json"
+_COPIES = "corpus-copies.txt"
+_SHARES = 16
 _REJECTS = "corpus-rejects-{}.jsonl"
 
 # The first line and the rejects of a block, as JSON lines.
@@ -32,14 +36,18 @@ class CorpusReport:
         documents: documents kept.
         sentences: their sentences.
         bytes: their UTF-8 bytes.
+        copies: documents kept that are the same as another one, to the letter.
         dropped: documents left out on purpose, by reason.
+        dropped_lines: lines left out on purpose, by reason.
         rejected: lines and rows that could not be read, by reason.
     """
 
     documents: int = 0
     sentences: int = 0
     bytes: int = 0
+    copies: int = 0
     dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+    dropped_lines: Counter[str] = dataclasses.field(default_factory=Counter)
     rejected: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def counts(self) -> dict[str, Any]:
@@ -47,7 +55,9 @@ class CorpusReport:
         return {
             "documents": self.documents,
             "sentences": self.sentences,
+            "copies": self.copies,
             "dropped": dict(sorted(self.dropped.items())),
+            "dropped_lines": dict(sorted(self.dropped_lines.items())),
             "rejected": dict(sorted(self.rejected.items())),
         }
 
@@ -72,12 +82,46 @@ class ReportCorpus(beam.PTransform):
             | "WriteRejects"
             >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
         )
+        _ = (
+            blocks
+            | "TakeHashes" >> beam.FlatMap(_hashes_of_block)
+            | "GatherHashes" >> beam.GroupByKey()
+            | "CountCopiesInShare" >> beam.MapTuple(_count_copies)
+            | "AddUpCopies" >> beam.CombineGlobally(sum)
+            | "WriteCopies" >> beam.Map(_write_copies, self._folder)
+        )
         return (
             blocks
             | "CountInBlock" >> beam.Map(_report_of_block)
             | "AddUp" >> beam.CombineGlobally(_add_up)
             | "WriteSummary" >> beam.Map(_write_summary, self._folder)
         )
+
+
+def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
+    """Lines for the user on what was left out, and on copies that could be.
+
+    Args:
+        report: the counts.
+        duplicates: the config's key.
+    """
+    for what, reasons in (
+        ("documents dropped", report.dropped),
+        ("lines dropped", report.dropped_lines),
+        ("rejected", report.rejected),
+    ):
+        if reasons:
+            yield f"{what}: {list_reasons(reasons)}"
+    if report.copies and duplicates == "keep":
+        yield (
+            f"{report.copies:,} of {report.documents:,} documents are exact copies of others "
+            "(--duplicates exact keeps one of each)"
+        )
+
+
+def list_reasons(reasons: dict[str, int]) -> str:
+    """Reasons with their numbers, in a line."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
 
 
 def read_report(folder: str) -> CorpusReport:
@@ -87,12 +131,15 @@ def read_report(folder: str) -> CorpusReport:
         InputError: they are not there.
     """
     (text,) = read_shared_files(folder, _SUMMARY)
+    (copies,) = read_shared_files(folder, _COPIES)
     summary = json.loads(text)
     return CorpusReport(
         documents=summary["documents"],
         sentences=summary["sentences"],
         bytes=summary["bytes"],
+        copies=int(copies),
         dropped=Counter(summary["dropped"]),
+        dropped_lines=Counter(summary["dropped_lines"]),
         rejected=Counter(summary["rejected"]),
     )
 
@@ -128,6 +175,7 @@ def _report_of_block(block: DocumentBlock) -> CorpusReport:
         sentences=len(block.sentences),
         bytes=block.num_bytes,
         dropped=Counter(block.dropped),
+        dropped_lines=Counter(block.dropped_lines),
         rejected=Counter(reject["reason"] for reject in block.rejects),
     )
 
@@ -139,8 +187,26 @@ def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
         total.sentences += report.sentences
         total.bytes += report.bytes
         total.dropped.update(report.dropped)
+        total.dropped_lines.update(report.dropped_lines)
         total.rejected.update(report.rejected)
     return total
+
+
+def _hashes_of_block(block: DocumentBlock) -> Iterator[tuple[int, bytes]]:
+    hashes = document_hashes(block)
+    shares = hashes % np.uint64(_SHARES)
+    for share in np.unique(shares):
+        yield int(share), hashes[shares == share].tobytes()
+
+
+def _count_copies(share: int, parts: Iterable[bytes]) -> int:
+    del share
+    hashes = np.concatenate([np.frombuffer(part, np.uint64) for part in parts])
+    return len(hashes) - len(np.unique(hashes))
+
+
+def _write_copies(copies: int, folder: str) -> None:
+    write_shared_file(folder, _COPIES, str(copies).encode())
 
 
 def _write_summary(report: CorpusReport, folder: str) -> None:

@@ -17,11 +17,18 @@ from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
-from pipeline.artifacts import rejects_path
-from pipeline.corpus.blobs import BlobStore, InlineBlobs, SpilledBlobs
+from pipeline.artifacts import duplicates_path, rejects_path
+from pipeline.corpus.blobs import store_for
+from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
 from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.read import ReadDocuments
-from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
+from pipeline.corpus.report import (
+    CorpusReport,
+    ReportCorpus,
+    read_report,
+    tell_report,
+    write_rejects,
+)
 from pipeline.examples.plan import ExamplesPlan, plan_examples
 from pipeline.examples.progress import ExamplesConsole
 from pipeline.examples.transforms import ExamplesJob, WriteExamples
@@ -48,6 +55,8 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         with record.stage("examples"):
             report, metrics = _make_shards(config, runner, vocab, files, plan, options.console)
         record.counts = collect_counts(report, metrics)
+        for line in tell_report(report, config.duplicates):
+            options.console.say(line)
         _refuse_nothing(config, record.counts)
         _finish(config, vocab, plan, record)
 
@@ -75,11 +84,12 @@ def _make_shards(
     output = Path(config.output)
     work = output / _WORK_FOLDER
     work.mkdir()
-    store: BlobStore = SpilledBlobs(str(work)) if runner.runner == "local" else InlineBlobs()
+    store = store_for(runner.runner, str(work))
     job = ExamplesJob(config, vocab, plan, store)
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files)
+        blocks = blocks | "DropDuplicates" >> DropDuplicates(config, store, str(work))
         _ = blocks | "ReportCorpus" >> ReportCorpus(str(work))
         _ = blocks | "WriteExamples" >> WriteExamples(job)
 
@@ -93,6 +103,7 @@ def _make_shards(
             input_bytes=sum(file.bytes for file in files),
         )
         write_rejects(str(work), rejects_path(output))
+        write_duplicates(str(work), duplicates_path(output))
         return read_report(str(work)), metrics
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -118,7 +129,9 @@ def collect_counts(report: CorpusReport, metrics: MetricResults) -> dict[str, An
         "examples": {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")},
         "truncations": found.get("truncations", 0),
         "random_next": found.get("random_next", 0),
+        "copies": report.copies,
         "dropped": dict(dropped.most_common()),
+        "dropped_lines": dict(report.dropped_lines.most_common()),
         "rejected": dict(report.rejected.most_common()),
     }
 
@@ -204,6 +217,8 @@ def _finish(
                 f"and {len(shards['eval']) - 1} more evaluation shards",
             ),
         )
+    if duplicates_path(output).exists():
+        record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
     if counts["rejected"]:
         rejected = sum(counts["rejected"].values())
         record.made.append((str(rejects_path(output)), f"{rejected} rejected lines, with reasons"))

@@ -12,10 +12,19 @@ import apache_beam as beam
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.data.atomic import write_text_atomically
-from pipeline.artifacts import rejects_path
+from pipeline.artifacts import duplicates_path, rejects_path
+from pipeline.corpus.blobs import store_for
+from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
 from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.read import ReadDocuments
-from pipeline.corpus.report import CorpusReport, ReportCorpus, read_report, write_rejects
+from pipeline.corpus.report import (
+    CorpusReport,
+    ReportCorpus,
+    list_reasons,
+    read_report,
+    tell_report,
+    write_rejects,
+)
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
@@ -56,19 +65,25 @@ def _make_vocabulary(
         with record.stage("count"):
             _count_words(config, runner, files, str(folder), record)
         report = read_report(str(folder))
+        duplicates_file = duplicates_path(output)
+        duplicates_file.unlink(missing_ok=True)
+        if number := write_duplicates(str(folder), duplicates_file):
+            record.made.append((str(duplicates_file), f"{number:,} duplicates left out"))
         rejects_file = rejects_path(output)
         rejects_file.unlink(missing_ok=True)
         if write_rejects(str(folder), rejects_file):
-            record.made.append((str(rejects_file), f"what was rejected: {_list(report.rejected)}"))
+            record.made.append(
+                (str(rejects_file), f"what was rejected: {list_reasons(report.rejected)}")
+            )
         if report.documents == 0:
             raise InputError(
-                f"{', '.join(config.input)}: no text found (rejected: {_list(report.rejected)}; "
-                f"dropped: {_list(report.dropped)})"
+                f"{', '.join(config.input)}: no text found (rejected: "
+                f"{list_reasons(report.rejected)}; dropped: {list_reasons(report.dropped)})"
             )
         counted = read_counts(str(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _tell_counts(report, counted, record)
+    _tell_counts(config, report, counted, record)
     with record.stage("learn"):
         learned = learn_vocabulary(
             counted.words,
@@ -100,6 +115,7 @@ def _count_words(
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
+        blocks = blocks | DropDuplicates(config, store_for(runner.runner, folder), folder)
         _ = blocks | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,
@@ -111,7 +127,9 @@ def _count_words(
     run_pipeline(runner, build, console=record.console, input_bytes=input_bytes)
 
 
-def _tell_counts(report: CorpusReport, counted: WordCounts, record: JobRecord) -> None:
+def _tell_counts(
+    config: VocabConfig, report: CorpusReport, counted: WordCounts, record: JobRecord
+) -> None:
     words = int(counted.counts.sum())
     held_out = int(counted.held_out_counts.sum())
     record.counts.update(
@@ -126,9 +144,8 @@ def _tell_counts(report: CorpusReport, counted: WordCounts, record: JobRecord) -
         f"counted {words + held_out:,} words of {report.documents:,} documents "
         f"({len(counted.words):,} distinct)"
     )
-    for what, reasons in (("dropped", report.dropped), ("rejected", report.rejected)):
-        if reasons:
-            record.console.say(f"{what}: {_list(reasons)}")
+    for line in tell_report(report, config.duplicates):
+        record.console.say(line)
 
 
 def _tell_shortcomings(config: VocabConfig, learned: LearnedVocabulary, record: JobRecord) -> None:
@@ -175,7 +192,3 @@ def _next_command(config: VocabConfig) -> list[str]:
     if not config.lowercase:
         command.append("--cased")
     return [*command, "--output", str(Path(config.output).with_name("pretraining-data"))]
-
-
-def _list(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
