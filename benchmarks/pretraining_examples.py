@@ -1,13 +1,16 @@
 """Examples a second of making pretraining data: ours against google-research/bert's script.
 
     python benchmarks/pretraining_examples.py --reference create_pretraining_data.py \
-        --text corpus.txt --vocab vocab.txt [--megabytes 3] [--dupe-factor 5] [--rounds 1]
+        --text corpus.txt --vocab vocab.txt [--megabytes 60] [--less 3] [--dupe-factor 5]
 
 `--reference` is the script of github.com/google-research/bert, with `tokenization.py` beside it.
 Both get the same first megabytes of the same text (a sentence a line, blank lines between
-documents) and run as whole processes, in turns. A run over a few lines beforehand shows what
-starting up costs (and compiles our kernels, which is done once per installation); rates are given
-with and without it. Afterwards both outputs are read and their statistics printed side by side.
+documents) and run as whole processes, in turns; a text shorter than that is repeated with its
+sentences shuffled. Rates are given for the whole command, and for the whole command less one over
+fewer megabytes, which takes out what starting up costs. Afterwards the examples of the smaller run
+are read and their statistics printed side by side: ours as mean and standard deviation over
+`--seeds` seeds, which is the sampling error that the reference's numbers have too (short sequences
+are drawn a document, so it is larger than the number of examples suggests).
 The reference runs in a temporary folder, with `tensorflow` replaced by its `compat.v1`.
 """
 
@@ -32,17 +35,26 @@ from bert_tf.data.records import feature_spec
 
 ROOT = Path(__file__).parent.parent
 LENGTH, PREDICTIONS = 128, 20
+SHARD = "train-00000-of-00001.tfrecord"
 _BERT_PIPELINE = "from pipeline.cli.main import main; main()"
 
 
 def first_documents(path: Path, size: float) -> str:
-    """About the first `size` bytes of a text, whole documents."""
+    """About the first `size` bytes of a text, whole documents.
+
+    Where it is shorter, it goes on with its documents' sentences in another order.
+    """
+    originals = [d.strip("\n") for d in path.read_text(encoding="utf-8").split("\n\n")]
+    generator = np.random.default_rng(0)
     documents, total = [], 0
-    for document in path.read_text(encoding="utf-8").split("\n\n"):
-        if total >= size:
-            break
-        documents.append(document.strip("\n"))
-        total += len(document.encode("utf-8"))
+    while total < size:
+        for document in originals:
+            if documents and len(documents) >= len(originals):
+                document = "\n".join(generator.permutation(document.split("\n")))
+            documents.append(document)
+            total += len(document.encode("utf-8"))
+            if total >= size:
+                break
     return "\n\n".join(documents) + "\n"
 
 
@@ -67,12 +79,14 @@ def patched_reference(reference: Path, folder: Path) -> Path:
     return folder / reference.name
 
 
-def our_command(text: Path, vocab: Path, output: Path, dupe_factor: int) -> list[str]:
+def our_command(
+    text: Path, vocab: Path, output: Path, dupe_factor: int, seed: int = 12345
+) -> list[str]:
     return [
         sys.executable, "-c", _BERT_PIPELINE, "preprocess", "--overwrite",
         "--input", str(text), "--set", "preprocess.text_layout=sentences",
         "--vocab", str(vocab), "--output", str(output), "--eval-fraction", "0",
-        "--num-shards", "1", "--dupe-factor", str(dupe_factor),
+        "--num-shards", "1", "--dupe-factor", str(dupe_factor), "--seed", str(seed),
     ]  # fmt: skip
 
 
@@ -119,64 +133,81 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, required=True)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--vocab", type=Path, required=True)
-    parser.add_argument("--megabytes", type=float, default=3.0)
+    parser.add_argument("--megabytes", type=float, default=60.0)
+    parser.add_argument("--less", type=float, default=3.0, help="megabytes of the smaller run")
     parser.add_argument("--dupe-factor", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=8)
     options = parser.parse_args()
+    sizes = (options.less, options.megabytes)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = patched_reference(options.reference, folder)
-        text, few_lines = folder / "text.txt", folder / "few.txt"
-        text.write_text(first_documents(options.text, options.megabytes * 1e6), encoding="utf-8")
-        few_lines.write_text(first_documents(options.text, 20_000), encoding="utf-8")
         vocab = options.vocab.resolve()
-        ours, theirs = folder / "ours", folder / "theirs.tfrecord"
-
-        def run(side: str, source: Path) -> tuple[float, float]:
-            if side == "ours":
-                return timed(our_command(source, vocab, ours, options.dupe_factor))
-            return timed(their_command(script, source, vocab, theirs, options.dupe_factor))
-
-        sides = ("ours", "reference")
-        run("ours", few_lines)
-        start_up = {side: run(side, few_lines) for side in sides}
-        times = {side: [] for side in sides}
-        for _ in range(options.rounds):
-            for side in sides:
-                times[side].append(run(side, text))
-        found = {
-            "ours": statistics(ours / "train-00000-of-00001.tfrecord"),
-            "reference": statistics(theirs),
-        }
-    report(options, start_up, times, found)
-
-
-def report(options: argparse.Namespace, start_up, times, found) -> None:
+        outputs = {"ours": folder / "ours", "reference": folder / "theirs.tfrecord"}
+        files = {"ours": outputs["ours"] / SHARD, "reference": outputs["reference"]}
+        texts = {}
+        for size in (0.02, *sizes):
+            texts[size] = folder / f"{size}.txt"
+            texts[size].write_text(first_documents(options.text, size * 1e6), encoding="utf-8")
+        # Compiles our kernels, which is done once an installation.
+        timed(our_command(texts[0.02], vocab, outputs["ours"], options.dupe_factor))
+        measured: dict[str, dict[float, tuple[float, float, int]]] = {"ours": {}, "reference": {}}
+        for size in sizes:
+            for side in measured:
+                arguments = (texts[size], vocab, outputs[side], options.dupe_factor)
+                if side == "ours":
+                    command = our_command(*arguments)
+                else:
+                    command = their_command(script, *arguments)
+                measured[side][size] = (*timed(command), count_examples(files[side]))
+                if side == "reference" and size == options.less:
+                    theirs = statistics(files[side])
+        ours = []
+        for seed in range(options.seeds):
+            arguments = (texts[options.less], vocab, outputs["ours"], options.dupe_factor)
+            timed(our_command(*arguments, seed=seed))
+            ours.append(statistics(files["ours"]))
     print(describe_processor())
-    print(f"{options.megabytes} MB of {options.text.name}, dupe_factor {options.dupe_factor}")
-    rates = {}
-    for side, runs in times.items():
-        wall, cpu = (float(np.median([run[i] for run in runs])) for i in (0, 1))
-        examples = found[side]["examples"]
-        rates[side] = (
+    report_speed(options, measured)
+    report_statistics(ours, theirs)
+
+
+def count_examples(path: Path) -> int:
+    return sum(len(batch) for batch in tf.data.TFRecordDataset(str(path)).batch(10_000))
+
+
+def report_speed(options: argparse.Namespace, measured) -> None:
+    print(
+        f"{options.megabytes:g} and {options.less:g} MB of {options.text.name}, dupe_factor "
+        f"{options.dupe_factor}, length {LENGTH}"
+    )
+    rates: dict[str, list[float]] = {}
+    for side, runs in measured.items():
+        (less_wall, less_cpu, less), (wall, cpu, examples) = runs.values()
+        rates[side] = [
             examples / wall,
-            examples / cpu,
-            examples / max(wall - start_up[side][0], 1e-9),
-            examples / max(cpu - start_up[side][1], 1e-9),
-        )
+            (examples - less) / (wall - less_wall),
+            (examples - less) / (cpu - less_cpu),
+        ]
         print(
-            f"{side:>9}: {wall:6.1f} s wall, {cpu:6.1f} s processor, of that start-up "
-            f"{start_up[side][0]:.1f} and {start_up[side][1]:.1f}"
+            f"{side:>9}: {wall:7.1f} s ({cpu:.1f} s of processor) for {examples:,} examples, "
+            f"{less_wall:.1f} s ({less_cpu:.1f} s) for {less:,}"
         )
-    kinds = ("wall", "processor", "wall without start-up", "processor without start-up")
+    kinds = ("whole command", "without start-up", "without start-up, a second of processor")
     for kind, ours, theirs in zip(kinds, rates["ours"], rates["reference"], strict=True):
         print(
-            f"examples a second of {kind}: ours {ours:,.0f}, reference {theirs:,.0f}, "
+            f"examples/s, {kind}: ours {ours:,.0f}, reference {theirs:,.0f}, "
             f"ratio {ours / theirs:.1f}"
         )
-    print(f"{'':32}{'ours':>12}{'reference':>12}")
-    for key, value in found["ours"].items():
-        print(f"{key:32}{value:12.4f}{found['reference'][key]:12.4f}")
+
+
+def report_statistics(ours: list[dict[str, float]], theirs: dict[str, float]) -> None:
+    print(f"{'':32}{'ours':>12}{'deviation':>12}{'reference':>12}{'deviations':>12}")
+    for key, value in theirs.items():
+        values = np.array([one[key] for one in ours])
+        error = values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
+        distance = (value - values.mean()) / error if error else 0.0
+        print(f"{key:32}{values.mean():12.4f}{error:12.4f}{value:12.4f}{distance:12.2f}")
 
 
 if __name__ == "__main__":
