@@ -9,9 +9,10 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.config.errors import InputError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.wordpiece import read_vocab
 from pipeline.artifacts import duplicates_path, rejects_path
 from pipeline.corpus.blobs import store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
@@ -29,7 +30,7 @@ from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
-from pipeline.vocabulary.learner import LearnedVocabulary, learn_vocabulary
+from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
 
 
@@ -42,20 +43,38 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     """
     use_storage_options(runner.options)
     files = match_files(config.input)
+    base = _read_base(config)
     return run_job(
         "vocab",
         config,
         options,
         output=config.output,
         output_is_directory=False,
-        inputs=[file.path for file in files],
-        body=lambda record: _make_vocabulary(config, runner, files, record),
+        inputs=[*(file.path for file in files), *([config.extend] if config.extend else [])],
+        body=lambda record: _make_vocabulary(config, runner, files, base, record),
         ignored_keys=("block_megabytes",),
     )
 
 
+def _read_base(config: VocabConfig) -> list[str]:
+    """The pieces that the vocabulary begins with."""
+    if config.extend is None:
+        return list(SPECIALS)
+    base = read_vocab(config.extend)
+    if len(base) >= config.vocab_size:
+        raise UsageError(
+            f"{config.extend} has {len(base):,} entries already; give --vocab-size, entries of "
+            f"the extended vocabulary in all, a larger number than {config.vocab_size:,}"
+        )
+    return base
+
+
 def _make_vocabulary(
-    config: VocabConfig, runner: RunnerConfig, files: list[FileInfo], record: JobRecord
+    config: VocabConfig,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    base: list[str],
+    record: JobRecord,
 ) -> None:
     output = Path(config.output)
     folder = output.parent / f".{output.name}.work"
@@ -92,12 +111,15 @@ def _make_vocabulary(
             min_frequency=config.min_frequency,
             limit_alphabet=config.limit_alphabet,
             extra_pieces=config.extra_pieces,
+            base=base,
         )
     _tell_shortcomings(config, learned, record)
     with record.stage("measure"):
         _measure(learned, counted, record)
     write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
     record.counts["entries"] = len(learned.pieces)
+    if config.extend is not None:
+        record.counts["entries_kept"] = len(base)
     record.counts["alphabet"] = len(learned.alphabet)
     record.made.insert(0, (str(output), f"{len(learned.pieces):,} pieces, one a line"))
     record.next_command = _next_command(config)

@@ -11,6 +11,7 @@ word of kept characters can be written.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numba
 import numpy as np
@@ -35,8 +36,8 @@ class LearnedVocabulary:
     """A vocabulary and how it came about.
 
     Attributes:
-        pieces: the special pieces, characters, continuing characters, then merged pieces in the
-            order they were learned.
+        pieces: the special pieces, or those of the vocabulary that was extended; characters,
+            continuing characters, then merged pieces in the order they were learned.
         alphabet: characters kept.
         alphabet_left_out: characters seen but not kept.
         merges: pieces that came from merges.
@@ -58,6 +59,7 @@ def learn_vocabulary(
     min_frequency: int,
     limit_alphabet: int,
     extra_pieces: float = 0.0,
+    base: Sequence[str] = SPECIALS,
 ) -> LearnedVocabulary:
     """Learns `vocab_size` pieces, or fewer if there is nothing more to merge.
 
@@ -69,6 +71,7 @@ def learn_vocabulary(
         limit_alphabet: characters kept at most, the most frequent first.
         extra_pieces: share of `vocab_size` that is learned beyond it, after which the least used
             pieces leave again (see `pruning`).
+        base: pieces that stand first and stay; another vocabulary to extend it for these words.
     """
     words, counts = _most_frequent(words, counts)
     order = pc.sort_indices(words)
@@ -76,7 +79,8 @@ def learn_vocabulary(
     offsets, data = offsets_and_data(words)
     frequencies = np.zeros(NUM_CODE_POINTS, np.int64)
     _count_characters(data, offsets, counts, frequencies)
-    kept = _choose_alphabet(frequencies, limit_alphabet, vocab_size - len(SPECIALS))
+    known = set(base)
+    kept = _choose_alphabet(frequencies, limit_alphabet, vocab_size - len(base), known)
     alphabet = "".join(map(chr, kept))
     singles = list(alphabet) + [CONTINUATION + c for c in alphabet if _may_continue(c)]
     symbol_of = np.full((2, NUM_CODE_POINTS), -1, np.int32)
@@ -91,11 +95,11 @@ def learn_vocabulary(
         most_symbols=vocab_size + int(extra_pieces * vocab_size) - len(SPECIALS),
         min_frequency=max(min_frequency, 1),
     )
-    pieces = [*SPECIALS, *singles]
+    spelt = list(singles)
     for left, right in zip(first.tolist(), second.tolist(), strict=True):
-        left_piece, right_piece = pieces[len(SPECIALS) + left], pieces[len(SPECIALS) + right]
-        pieces.append(left_piece + right_piece.removeprefix(CONTINUATION))
-    num_fixed = len(SPECIALS) + len(singles)
+        spelt.append(spelt[left] + spelt[right].removeprefix(CONTINUATION))
+    pieces = [*base, *(piece for piece in spelt if piece not in known)]
+    num_fixed = len(base) + sum(single not in known for single in singles)
     pieces = prune_pieces(pieces, words, counts, size=vocab_size, num_fixed=num_fixed)
     return LearnedVocabulary(
         pieces=pieces,
@@ -114,13 +118,22 @@ def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.nd
     return words.filter(pa.array(counts >= threshold)), counts[counts >= threshold]
 
 
-def _choose_alphabet(frequencies: np.ndarray, limit: int, room: int) -> list[int]:
-    """The most frequent code points, in code point order, that fit with their continuations."""
+def _choose_alphabet(frequencies: np.ndarray, limit: int, room: int, known: set[str]) -> list[int]:
+    """The most frequent code points, in code point order, that fit with their continuations.
+
+    Args:
+        frequencies: int64 [code points].
+        limit: code points at most.
+        room: entries for those pieces that are not in `known`.
+        known: pieces that take no room.
+    """
     seen = np.flatnonzero(frequencies)
     by_frequency = seen[np.argsort(-frequencies[seen], kind="stable")]
     chosen: list[int] = []
     for code_point in by_frequency[:limit].tolist():
-        room -= 2 if _may_continue(chr(code_point)) else 1
+        character = chr(code_point)
+        room -= character not in known
+        room -= _may_continue(character) and CONTINUATION + character not in known
         if room < 0:
             break
         chosen.append(code_point)

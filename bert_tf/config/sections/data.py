@@ -8,6 +8,9 @@ from typing import ClassVar
 from bert_tf.config.section import Section, option
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
+MASKINGS = ("token", "ngram", "span")
+RANDOM_TOKENS = ("uniform", "unigram")
+PAIR_TASKS = ("nsp", "sop", "none")
 TEXT_LAYOUTS = ("auto", "sentences", "lines", "paragraphs", "file")
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
@@ -101,6 +104,10 @@ class VocabConfig(CorpusSection):
 
     output: str = option("vocabulary file to write")
     vocab_size: int = option("entries of the vocabulary", default=30_000, minimum=10)
+    extend: str | None = option(
+        "vocabulary whose pieces keep their ids; new ones are appended up to vocab_size",
+        default=None,
+    )
     lowercase: bool = option(
         "lower-case and strip accents, as bert-base-uncased",
         default=True,
@@ -155,7 +162,9 @@ class PreprocessConfig(CorpusSection):
     masked_lm_prob: float = option(
         "share of pieces that are masked", default=0.15, minimum=0.0, maximum=1.0
     )
-    dupe_factor: int = option("passes over the corpus with other masks", default=10, minimum=1)
+    dupe_factor: int = option(
+        "passes over the corpus with other masks (one with masking=dynamic)", default=10, minimum=1
+    )
     short_seq_prob: float = option(
         "share of sequences made shorter than the maximum", default=0.1, minimum=0.0, maximum=1.0
     )
@@ -164,8 +173,33 @@ class PreprocessConfig(CorpusSection):
         default=False,
         flag="--whole-word-mask/--no-whole-word-mask",
     )
+    masking: str = option(
+        "what is masked together: pieces (words with whole_word_mask), n-grams or spans of words; "
+        "dynamic leaves records unmasked, train draws masks anew in every epoch",
+        default="token",
+        choices=(*MASKINGS, "dynamic"),
+        advanced=True,
+    )
+    max_ngram_size: int = option(
+        "words of the longest n-gram of masking=ngram", default=3, minimum=1, advanced=True
+    )
+    random_tokens: str = option(
+        "how pieces that replace masked ones are drawn: all alike, or as often as the corpus has "
+        "them",
+        default="uniform",
+        choices=RANDOM_TOKENS,
+        advanced=True,
+    )
+    pair_task: str = option(
+        "what a sequence is: two segments, the second random or the next one (nsp); two "
+        "consecutive segments, swapped or not (sop); sentences up to the length, also beyond a "
+        "document's end, without a task (none)",
+        default="nsp",
+        choices=PAIR_TASKS,
+        advanced=True,
+    )
     random_next_prob: float = option(
-        "probability that the second segment comes from another document",
+        "probability that the second segment comes from another document (pair_task=nsp)",
         default=0.5,
         minimum=0.0,
         maximum=1.0,
@@ -196,7 +230,25 @@ class PreprocessConfig(CorpusSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses lengths that cannot hold their predictions."""
+        """Refuses lengths that cannot hold their predictions, and masks of unmasked records."""
+        return self._length_faults() + self._dynamic_faults()
+
+    @property
+    def passes(self) -> int:
+        """Passes over the corpus."""
+        return 1 if self.masking == "dynamic" else self.dupe_factor
+
+    def _dynamic_faults(self) -> list[str]:
+        if self.masking != "dynamic":
+            return []
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return [
+            f"{name}: records of masking=dynamic are masked by train; set train.{name} there"
+            for name in ("masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
+            if getattr(self, name) != defaults[name]
+        ]
+
+    def _length_faults(self) -> list[str]:
         if self.max_predictions_per_seq > self.max_seq_length - 3:
             return [
                 f"max_predictions_per_seq: {self.max_predictions_per_seq} does not fit "

@@ -105,3 +105,15 @@ def test_nothing_to_read_is_an_error_and_leaves_nothing(tmp_path):
     with pytest.raises(InputError, match=r"no text found \(rejected: none; dropped: empty doc"):
         run(tmp_path, tmp_path / "vocab.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    run(corpus, old, vocab_size=90)
+    manifest, _ = run(corpus, new, vocab_size=110, extend=str(old))
+    assert new.read_text().splitlines()[:90] == old.read_text().splitlines()
+    assert manifest["counts"]["entries"] == 110
+    assert manifest["counts"]["entries_kept"] == 90
+    assert str(old) in [one["path"] for one in manifest["inputs"]]
+    with pytest.raises(UsageError, match=r"old.txt has 90 entries already; give --vocab-size"):
+        run(corpus, tmp_path / "same.txt", vocab_size=90, extend=str(old))

@@ -220,3 +220,32 @@ def test_fit_is_weighed_by_counts():
     assert fit.unknown_share == pytest.approx(1 / 8)
     assert fit.whole_word_share == pytest.approx(5 / 8)
     assert measure_fit(["a"], pa.array([], pa.string()), np.zeros(0, np.int64)) is None
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.dictionaries(st.text("abcdé,", min_size=1, max_size=8), st.integers(1, 50), min_size=1),
+    st.integers(1, 40),
+)
+def test_an_extended_vocabulary_keeps_its_ids_and_writes_the_new_words(word_counts, room):
+    words = {word: count for word, count in word_counts.items() if word == "," or "," not in word}
+    base = learn({"abba": 3, "cab": 2}, vocab_size=30).pieces
+    extended = learn(words, base=base, vocab_size=len(base) + room)
+    assert extended.pieces[: len(base)] == base
+    assert len(base) <= len(extended.pieces) == len(set(extended.pieces)) <= len(base) + room
+    array, counts = pa.array(list(words), pa.string()), np.array(list(words.values()), np.int64)
+    if len(words):
+        before, after = (measure_fit(p, array, counts) for p in (base, extended.pieces))
+        assert after.unknown_share <= before.unknown_share
+    kept = [word for word in words if set(word) <= set(extended.alphabet)]
+    for word, length in zip(
+        kept, write_words(extended.pieces, pa.array(kept), counts)[0], strict=True
+    ):
+        assert length > 0, word
+
+
+def test_extending_for_other_words_makes_them_whole():
+    base = learn(words_of_the_standard_library(), vocab_size=300).pieces
+    medicine = {"myocardial": 90, "infarction": 80, "stenosis": 70, "myocarditis": 60}
+    extended = learn(medicine, base=base, vocab_size=310, extra_pieces=1.0).pieces
+    assert {"myocardial", "infarction", "stenosis", "myocarditis"} <= set(extended[300:])
