@@ -104,11 +104,11 @@ def _damage(path: str, what: str) -> InputError:
 def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
     """Yields where marks begin in the file (a bit), whether it is an end mark, and the bytes read
     since the mark before."""
-    window = np.uint64(0)
+    window = 0
     unseen = b""
     while chunk := stream.read(_CHUNK_BYTES):
         size = len(chunk)
-        bits, are_ends, window = _scan(np.frombuffer(chunk, np.uint8), window)
+        bits, are_ends, window = _scan(np.frombuffer(chunk, np.uint8), np.uint64(window))
         for bit, is_end in zip(bits.tolist(), are_ends.tolist(), strict=True):
             yield 8 * origin + bit, is_end, unseen + chunk
             unseen = chunk = chunk[:0]

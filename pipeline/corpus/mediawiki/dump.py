@@ -94,7 +94,9 @@ class MediaWikiReader(PieceReader):
                 if not stretch.startswith(_PAGE):
                     if is_head or _is_frame(stretch):
                         continue
-                    raise _PageError(line, BROKEN_XML, "text outside of a page")
+                    blank = len(stretch) - len(stretch.lstrip())
+                    first_line = line + stretch.count(b"\n", 0, blank)
+                    raise _PageError(first_line, BROKEN_XML, "text outside of a page")
                 texts.append(self._article(line, stretch))
                 lines.append(line)
             except _DroppedPage as drop:

@@ -155,7 +155,7 @@ class Renderer:
         text, end = self._text_until(tokens.ExternalLinkSeparator, tokens.ExternalLinkClose)
         if end == tokens.ExternalLinkSeparator:
             return self._text_until(tokens.ExternalLinkClose)[0]
-        return "" if token["brackets"] else text
+        return HOLE if token["brackets"] else text
 
     def _entity(self, _: Token) -> str:
         marks = {tokens.HTMLEntityNumeric: "#", tokens.HTMLEntityHex: "x"}

@@ -1,6 +1,7 @@
 """Bytes in, documents and rejects out: every format, layout, compression and kind of damage."""
 
 import bz2
+import codecs
 import dataclasses
 import gzip
 import json
@@ -81,6 +82,22 @@ TEXT = [
         {"empty document": 1},
         {"text_layout": "lines"},
     ),
+    Case(
+        "paragraphs.txt",
+        b"\n\nOne\r\nparagraph. Two\r\n sentences.\r\n\r\n \t\r\n"
+        b"A second\nbad \xff\n\n- third\n- as well",
+        [["One paragraph.", "Two sentences.", "- third - as well"]],
+        [(8, "invalid UTF-8")],
+        values={"text_layout": "paragraphs"},
+    ),
+    Case("no-paragraphs.txt", b" \n", [], [], {"empty document": 1}, {"text_layout": "paragraphs"}),
+    Case("utf-16.txt", codecs.BOM_UTF16_BE + "é b\n\n中\n".encode("utf-16-be"), [["é b"], ["中"]]),
+    Case(
+        "bad-utf-16.txt",
+        codecs.BOM_UTF16_LE + "a\n\nb".encode("utf-16-le") + b"\n\0\0\xd8\n\0c\0\n\0d",
+        [["a"], ["b", "c"]],
+        [(4, "invalid UTF-8"), (6, "invalid UTF-8")],
+    ),
     Case("empty.txt", b"", []),
     Case("blank.txt", b" \n\n", [], dropped={"empty document": 1}),
     Case("named.log", b"x\n\ny", [["x"], ["y"]], values={"format": "text"}),
@@ -143,14 +160,60 @@ TABLES = [
 
 
 @pytest.mark.parametrize("case", TEXT + JSONL + TABLES, ids=lambda case: case.name)
-@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
-def test_each_file_gives_its_documents(case, block_bytes, tmp_path):
-    path = tmp_path / case.name
-    path.write_bytes(case.data)
+@pytest.mark.parametrize(
+    ("block_bytes", "suffix", "compress"),
+    [(1, "", bytes), (1 << 20, "", bytes), (1, ".bz2", bz2.compress), (9, ".gz", gzip.compress)],
+)
+def test_each_file_gives_its_documents(case, block_bytes, suffix, compress, tmp_path):
+    path = tmp_path / f"{case.name}{suffix}"
+    path.write_bytes(compress(case.data))
     blocks = read(path, block_bytes=block_bytes, **case.values)
     assert documents_of(blocks) == case.documents
     assert rejects_of(blocks) == case.rejects
     assert dropped_of(blocks) == case.dropped
+
+
+def splits_of(path, block_bytes, **values):
+    task = ReadTask(str(path), make_reader(str(path), config_for(**values)))
+    return [task.split for task in plan_reading(task, block_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("x.txt", b"sentence\n\n" * 100),
+        ("x.jsonl", b'{"text": "document"}\n' * 100),
+        ("x.tsv", b"text\n" + b"document\n" * 100),
+        ("x.csv", b"text\n" + b'"with, a\nline end"\n' * 100),
+    ],
+)
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), (".bz2", bz2.compress)])
+def test_large_files_are_split_where_documents_begin(name, data, suffix, compress, tmp_path):
+    path = tmp_path / f"{name}{suffix}"
+    path.write_bytes(compress(data))
+    splits = splits_of(path, 40)
+    assert len(splits) > 10
+    offset = 0
+    for split in splits:
+        assert (split.offset, split.first_line) == (offset, 1 + data.count(b"\n", 0, offset))
+        offset += split.length
+    assert offset == len(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "values"),
+    [
+        ("x.txt.gz", gzip.compress(b"a\n\n" * 50), {}),
+        ("x.jsonl.zst", pa.compress(b'{"text": "a"}\n' * 50, "zstd", asbytes=True), {}),
+        ("small.txt.bz2", bz2.compress(b"a\n\n" * 50), {"block": 1000}),
+        ("wide.txt", ("a\n\n" * 50).encode("utf-16"), {}),
+    ],
+)
+def test_other_files_are_one_split(name, data, values, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    (split,) = splits_of(tmp_path / name, values.get("block", 10))
+    assert split.length < 0
+    assert len(read(tmp_path / name, block_bytes=10)) > 5
 
 
 @pytest.mark.parametrize(
