@@ -51,18 +51,40 @@ def cleaning_table(*, controls: bool = True, whitespace: bool = True) -> np.ndar
 # sentence, WIDE_TERMINATOR (of scripts without spaces) does not; PUNCTUATION begins none.
 OTHER, UPPER, LOWER, DIGIT, SPACE = 0, 1, 2, 3, 4
 TERMINATOR, WIDE_TERMINATOR, OPENER, CLOSER, QUOTE, DASH, PUNCTUATION = 5, 6, 7, 8, 9, 10, 11
-_TERMINATORS = ".!?\u2026\u203c\u2047\u2048\u2049\u061f\u06d4\u0589\u1362\u1367\u104b\u0964\u0965"
-_WIDE_TERMINATORS = "\u3002\uff01\uff1f\uff0e\uff61\u17d4\u17d5"
+GREEK_QUESTION = 12  # punctuation, but a terminator after a Greek letter
+_TERMINATORS = ".!?\u2026"
+# Unicode's property Sentence_Terminal (UAX 29), but for marks that are as much commas (Myanmar's
+# little section) and the wide ones below.
+_OTHER_TERMINATORS = (
+    (0x0589,), (0x061D, 0x061F), (0x06D4,), (0x0700, 0x0702), (0x07F9,), (0x0837,), (0x0839,),
+    (0x083D, 0x083E), (0x0964, 0x0965), (0x104B,), (0x166E,), (0x1735, 0x1736), (0x1803,),
+    (0x1809,), (0x1944, 0x1945), (0x1AA8, 0x1AAB), (0x1B5A, 0x1B5B), (0x1B5E, 0x1B5F),
+    (0x1B7D, 0x1B7E), (0x1C3B, 0x1C3C), (0x1C7E, 0x1C7F), (0x203C, 0x203D), (0x2047, 0x2049),
+    (0x2CF9, 0x2CFB), (0x2E2E,), (0x2E3C,), (0x2E53, 0x2E54), (0xA4FF,), (0xA60E, 0xA60F),
+    (0xA6F3,), (0xA6F7,), (0xA876, 0xA877), (0xA8CE, 0xA8CF), (0xA92F,), (0xA9C8, 0xA9C9),
+    (0xAA5D, 0xAA5F), (0xAAF0, 0xAAF1), (0xABEB,), (0x10A56, 0x10A57), (0x10F55, 0x10F59),
+    (0x10F86, 0x10F89), (0x11047, 0x11048), (0x110BE, 0x110C1), (0x11141, 0x11143),
+    (0x111C5, 0x111C6), (0x111CD,), (0x111DE, 0x111DF), (0x11238, 0x11239), (0x1123B, 0x1123C),
+    (0x112A9,), (0x1144B, 0x1144C), (0x115C2, 0x115C3), (0x115C9, 0x115D7), (0x11641, 0x11642),
+    (0x1173C, 0x1173E), (0x11944,), (0x11946,), (0x11A42, 0x11A43), (0x11A9B, 0x11A9C),
+    (0x11C41, 0x11C42), (0x11EF7, 0x11EF8), (0x16A6E, 0x16A6F), (0x16AF5,), (0x16B37, 0x16B38),
+    (0x16B44,), (0x16E98,), (0x1BC9F,), (0x1DA88,),
+)  # fmt: skip
+# Ethiopic words may have U+1361 between them instead of spaces, so its full stops are wide.
+_WIDE_TERMINATORS = (
+    "\u3002\uff01\uff1f\uff0e\uff61\u17d4\u17d5\u1362\u1367\u1368"
+    "\ufe12\ufe15\ufe16\ufe52\ufe56\ufe57"
+)
 # Opening in one language, closing in another.
 _QUOTES = "\"'\u201c\u2018\u00ab\u00bb\u2039\u203a"
 _OPENERS = "\u201e\u201a\u00bf\u00a1"
-_CLOSERS = "\u2019\u201d\u300d\u300f"
+_CLOSERS = "\u2019\u201d\u300d\u300f\u1361"
 _BEGIN_LISTS = "*#@\u2022\u00a7\u2020\u2021"
 
 
 @functools.cache
 def sentence_table() -> np.ndarray:
-    """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to PUNCTUATION."""
+    """uint8 [NUM_CODE_POINTS]: the class of each code point, OTHER to GREEK_QUESTION."""
     table = np.full(NUM_CODE_POINTS, OTHER, np.uint8)
     for code_point in ASSIGNED:
         character = chr(code_point)
@@ -83,7 +105,10 @@ def sentence_table() -> np.ndarray:
             table[code_point] = PUNCTUATION
         elif character.isspace():
             table[code_point] = SPACE
+    for bounds in _OTHER_TERMINATORS:
+        table[bounds[0] : bounds[-1] + 1] = TERMINATOR
     for characters, kind in (
+        (";\u037e", GREEK_QUESTION),
         (_TERMINATORS, TERMINATOR),
         (_WIDE_TERMINATORS, WIDE_TERMINATOR),
         (_QUOTES, QUOTE),

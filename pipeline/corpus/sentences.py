@@ -3,10 +3,11 @@
 A sentence ends at a full stop, question or exclamation mark (or their like in other scripts), with
 the closing quotes and brackets after it, if a space follows and then something that can begin a
 sentence: not a lower-case letter, not a comma. A full stop counts for less after abbreviations,
-initials and numbers (`abbreviations.py`). Chinese and Japanese marks need no space. Scripts without
-such marks (Thai) stay whole. The rules are those that golden-rule test sets for sentence boundary
-detection describe (Pragmatic Segmenter); they are applied by one pass over the bytes, since
-corpora have lines of megabytes, on which the libraries tried took time in the square of the length.
+initials and numbers (`abbreviations.py`). Chinese, Japanese, Khmer and Ethiopic marks need no
+space; a semicolon asks a question in Greek. Text without such marks (Thai, Lao, Tibetan) stays
+whole. The rules are those that golden-rule test sets for sentence boundary detection describe
+(Pragmatic Segmenter); they are applied by one pass over the bytes, since corpora have lines of
+megabytes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pipeline.corpus.characters import (
     CLOSER,
     DASH,
     DIGIT,
+    GREEK_QUESTION,
     LOWER,
     OPENER,
     OTHER,
@@ -90,15 +92,21 @@ def _split(
         while position < stop:
             code_point, width = decode(data, position)
             kind = table[code_point]
-            if kind not in (TERMINATOR, WIDE_TERMINATOR):
+            if kind not in (TERMINATOR, WIDE_TERMINATOR, GREEK_QUESTION):
                 position += width
                 continue
             mark = position
-            position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
+            if kind == GREEK_QUESTION:
+                position += width
+                if not _is_greek_before(data, mark, begin):
+                    continue
+                is_wide, is_strong, is_ellipsis = False, True, False
+            else:
+                position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
             position = _end_of_closers(data, position, stop, table)
             if position >= stop:
                 break
-            if not is_wide and data[position] != 32:
+            if not is_wide and _kind(data, position, table)[0] != SPACE:
                 continue
             following, follower = _next_beginning(data, position, stop, table)
             if follower == SPACE:  # nothing but closing marks follows
@@ -107,7 +115,7 @@ def _split(
             before = data[mark - 1] if mark > begin else 32
             is_isolated = before == 32
             is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)  # "[...]", "(?)"
-            if follower == PUNCTUATION or is_remark:
+            if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark:
                 ends = False
             elif is_wide or (is_isolated and not is_ellipsis):
                 ends = True
@@ -135,8 +143,8 @@ def _split(
                 sentence_stops[found] = position
                 found += 1
                 counts[paragraph] += 1
-                begin = position + 1 if data[position] == 32 else position
-                position = begin
+                position = _end_of_spaces(data, position, stop, table)
+                begin = position
         if begin < stop:
             sentence_starts[found] = begin
             sentence_stops[found] = stop
@@ -149,6 +157,28 @@ def _split(
 def _kind(data, position, table):
     code_point, width = decode(data, position)
     return table[code_point], width
+
+
+@numba.njit(cache=True)
+def _end_of_spaces(data, position, stop, table):
+    while position < stop:
+        kind, width = _kind(data, position, table)
+        if kind != SPACE:
+            break
+        position += width
+    return position
+
+
+@numba.njit(cache=True)
+def _is_greek_before(data, position, begin):
+    """Whether a Greek letter (U+0370 to U+03FF, U+1F00 to U+1FFF) ends before a position."""
+    start = position - 1
+    while start > begin and data[start] & 0xC0 == 0x80:
+        start -= 1
+    if start < begin:
+        return False
+    code_point, _ = decode(data, start)
+    return 0x370 <= code_point < 0x400 or 0x1F00 <= code_point < 0x2000
 
 
 @numba.njit(cache=True)

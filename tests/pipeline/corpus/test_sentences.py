@@ -47,6 +47,15 @@ def split(text):
         "彼は「はい。」|と言った。|終わり。",
         "यह पहला वाक्य है।|यह दूसरा है।",
         "ما اسمك؟|اسمي علي.",
+        "कः त्वम्॥|रामः।",
+        "یہ پہلا ہے۔|یہ دوسرا ہے۔",
+        "አንድ።|ሁለት፡ቃል።፡|ሦስት።",
+        "ᠨᠢᠭᠡ᠃|ᠬᠣᠶᠠᠷ᠃",
+        "ပထမ၊ ဒုတိယ။|တတိယ။",
+        "មួយ។|ពីរ។",
+        "ꕉꕜ꘎|ꔳꕪ꘏|ꕉ",
+        "Τι κάνεις;|Είμαι καλά.|Πού; πότε;|Όχι: «Ναι;»|Ίσως.",
+        "Write a; B stays.",
         "¿Qué hora es?|¡Son las dos!|Adiós.",
         "Er sagte: „Ja.“|Dann ging er.",
         "No space.After a stop",
@@ -55,7 +64,7 @@ def split(text):
     ],
 )
 def test_sentences_end_where_the_bars_are(marked):
-    joins = set("。！？」")
+    joins = set("。！？」።፡។")
     text = ""
     for part in marked.split("|"):
         text += part if not text or text[-1] in joins else " " + part
