@@ -32,6 +32,8 @@ def test_yaml_builds_its_sections_and_shows_a_command(path):
         defaults = {**required_values(SECTIONS[name]), **PLACEHOLDERS.get(name, {})}
         if any(values.get(key) for key in ("model_config", "init")):
             defaults.pop("size", None)
+        if values.get("phases"):
+            defaults.pop("data")
         build_section(SECTIONS[name], {**defaults, **values})
 
 

@@ -25,6 +25,7 @@ from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.precision import Numerics, choose_numerics
 from bert_tf.training.settings import LoopSettings, PhaseSettings
 from bert_tf.training.strategy import is_chief, make_strategy
+from bert_tf.training.work import ModelWork, measure_matmul_peak
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,
@@ -152,8 +153,10 @@ def _training_loop(
                     accumulation_steps=config.gradient_accumulation_steps,
                     peak_learning_rate=config.learning_rate,
                     warmup_steps=round(config.warmup_proportion * total_steps),
+                    work=ModelWork.of_encoder(model.config),
                 ),
             ),
+            peak_flops=measure_matmul_peak(numerics.policy, strategy),
             eval_every=inputs.updates_an_epoch,
         ),
         run_directory=Path(config.output),

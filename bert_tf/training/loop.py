@@ -184,7 +184,9 @@ class TrainingLoop:
             resumed_from=resumed_from,
             train=self._lines.get("train", {}),
             eval=self._lines.get("eval"),
-            stopped_early=self._early_stop.reason(self._notes),
+            stopped_early=None
+            if self._step == self._settings.total_steps
+            else self._early_stop.reason(self._notes),
             notes=self._notes,
         )
 

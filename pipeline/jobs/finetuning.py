@@ -54,7 +54,10 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             "train": result.training.train,
             "eval": result.training.eval,
         }
-        record.extra = {"task": result.task.settings()}
+        stopped = result.training.stopped_early
+        record.extra = {"task": result.task.settings(), "stopped_early": stopped}
+        if stopped:
+            record.console.say(f"stopped early at step {result.training.step}: {stopped}")
         record.made = [
             (str(Path(config.output) / "best"), "the model of the best epoch"),
             (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),

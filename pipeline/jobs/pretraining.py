@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
 from bert_tf.training.curve import loss_curve_lines
+from bert_tf.training.loop import TrainingResult
 from bert_tf.training.pretraining import PretrainingResult, pretrain
 from bert_tf.training.strategy import is_chief_process
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
@@ -38,12 +41,9 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command goes on.
     """
-    if not Path(config.data).is_dir():
-        raise UsageError(
-            f"--data {config.data}: no such folder; make it with: bert-pipeline preprocess"
-        )
-    data = PretrainingData.from_manifest(config.data, read_manifest(config.data))
-    vocab = _read_data_vocab(data)
+    folders = _data_folders(config)
+    data = [_read_data(folder) for folder in folders]
+    vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial)
 
@@ -67,7 +67,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
         with record.stage("train"):
             result = train()
-        _report(config, data, result, record)
+        _report(config, result, vocab, record)
 
     return run_job(
         "train",
@@ -75,41 +75,60 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[path for path in (config.data, config.model_config, config.init) if path],
+        inputs=[path for path in (*folders, config.model_config, config.init) if path],
         body=body,
         ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
     )
 
 
-def _read_data_vocab(data: PretrainingData) -> list[str]:
-    path = Path(data.directory) / "vocab.txt"
+def _data_folders(config: TrainConfig) -> list[str]:
+    return [str(part.data) for part in config.phases or (config,)]
+
+
+def _read_data(folder: str) -> PretrainingData:
+    if not Path(folder).is_dir():
+        raise UsageError(f"--data {folder}: no such folder; make it with: bert-pipeline preprocess")
+    return PretrainingData.from_manifest(folder, read_manifest(folder))
+
+
+def _read_vocab(data: list[PretrainingData]) -> list[str]:
+    """The vocabulary that all records were made with."""
+    first, *others = data
+    path = Path(first.directory) / "vocab.txt"
     vocab = read_vocab(path)
-    if vocab_fingerprint(vocab) != data.vocab_sha256:
+    if vocab_fingerprint(vocab) != first.vocab_sha256:
         raise UsageError(
-            f"{path}: not the vocabulary that the records in {data.directory} were made with; "
+            f"{path}: not the vocabulary that the records in {first.directory} were made with; "
             "put that one back, or make the data again"
         )
+    for other in others:
+        if (other.vocab_sha256, other.lowercase) != (first.vocab_sha256, first.lowercase):
+            raise UsageError(
+                f"the records in {other.directory} were made with another vocabulary or casing "
+                f"than those in {first.directory}; preprocess both with --vocab {path}"
+            )
     return vocab
 
 
 def _model_config(
-    config: TrainConfig, data: PretrainingData, initial: ModelDirectory | None
+    config: TrainConfig, data: list[PretrainingData], initial: ModelDirectory | None
 ) -> BertConfig:
     if initial is not None:
-        if vocab_fingerprint(initial.vocab) != data.vocab_sha256:
+        if vocab_fingerprint(initial.vocab) != data[0].vocab_sha256:
             raise UsageError(
                 f"--init {config.init} has another vocabulary than the records in "
-                f"{data.directory}; preprocess with --vocab {initial.path / 'vocab.txt'}"
+                f"{data[0].directory}; preprocess with --vocab {initial.path / 'vocab.txt'}"
             )
         bert_config, source = initial.config, f"--init {config.init}"
     elif config.model_config is not None:
         bert_config = read_bert_config(config.model_config)
         source = f"--model-config {config.model_config}"
     else:
-        bert_config = sized_config(str(config.size), data.vocab_size)
+        bert_config = sized_config(str(config.size), data[0].vocab_size)
         source = f"--size {config.size}"
-    data.check_model(bert_config, source)
+    for records in data:
+        records.check_model(bert_config, source)
     return bert_config
 
 
@@ -122,17 +141,22 @@ def _train_along(config: TrainConfig, options: RunOptions, train: Any) -> dict[s
 
 
 def _report(
-    config: TrainConfig, data: PretrainingData, pretrained: PretrainingResult, record: JobRecord
+    config: TrainConfig, pretrained: PretrainingResult, vocab: list[str], record: JobRecord
 ) -> None:
     output, result = Path(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
     record.metrics = {"train": result.train, "eval": result.eval, **result.notes}
     record.extra = {
         "training_seconds": round(result.seconds, 3),
-        "vocab_sha256": data.vocab_sha256,
-        "packing": pretrained.packing,
+        "vocab_sha256": vocab_fingerprint(vocab),
+        "stopped_early": result.stopped_early,
     }
+    if config.phases:
+        record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
+    else:
+        record.extra["packing"] = pretrained.phases[0].packing
     _say_curve(output / "metrics.jsonl", record.console)
+    _say_end(result, record.console)
     record.made = [
         (str(output / "best"), "the model with the lowest eval loss, a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
@@ -142,6 +166,17 @@ def _report(
         *("bert-pipeline", "finetune", "classification", "--init", config.output),
         *("--train", "train.csv", "--eval", "dev.csv", "--output", f"{output}-finetuned"),
     ]
+
+
+def _say_end(result: TrainingResult, console: Console) -> None:
+    if result.stopped_early:
+        console.say(f"stopped early at step {result.step}: {result.stopped_early}")
+    best = result.notes.get("best", {})
+    if "mlm_loss" in best:
+        console.say(
+            f"best held-out masked-LM loss {best['mlm_loss']:.4f}, "
+            f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, at step {best['step']}"
+        )
 
 
 def _say_curve(metrics_path: Path, console: Console) -> None:

@@ -14,7 +14,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records import encode_records
 from bert_tf.data.wordpiece import vocab_fingerprint
-from bert_tf.training import pretraining as training
+from bert_tf.training import pretraining_evaluation as training
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.artifacts import write_manifest
@@ -54,19 +54,19 @@ def encoded(count, length):
     return encode_records(features)[0].tobytes()
 
 
-def write_data(folder, *, eval_records=RECORDS, length=LENGTH):
+def write_data(folder, *, eval_records=RECORDS, length=LENGTH, vocab=VOCAB):
     folder.mkdir()
     (folder / "train-0").write_bytes(encoded(RECORDS, length))
     if eval_records:
         (folder / "eval-0").write_bytes(encoded(eval_records, length))
-    (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (folder / "vocab.txt").write_text("\n".join(vocab) + "\n")
     records = {
         "max_seq_length": length,
         "max_predictions_per_seq": PREDICTIONS,
         "feature_names": "reference",
         "compression": "none",
-        "vocab_size": len(VOCAB),
-        "vocab_sha256": vocab_fingerprint(VOCAB),
+        "vocab_size": len(vocab),
+        "vocab_sha256": vocab_fingerprint(vocab),
         "lowercase": True,
         "train_shards": ["train-0"],
         "eval_shards": ["eval-0"] if eval_records else [],
@@ -101,7 +101,7 @@ def model_config(tmp_path_factory):
 
 def train(data, output, *, resume=False, **keys):
     values = {
-        "data": str(data),
+        "data": str(data) if data else None,
         "output": str(output),
         "xla": "off",
         "precision": "float32",
@@ -159,6 +159,14 @@ def test_the_run_directory_is_whole(learnt):
     assert evals.keys() == {125, 250}
     assert best == {"step": min(evals, key=evals.get), "mlm_loss": min(evals.values())}
     assert f"--init {run}" in manifest["next"]
+    assert manifest["stopped_early"] is None
+    perplexity = np.exp(best["mlm_loss"])
+    assert manifest["metrics"]["eval"]["perplexity"] == pytest.approx(
+        np.exp(manifest["metrics"]["eval"]["mlm_loss"])
+    )
+    assert f"perplexity {perplexity:.2f}, at step {best['step']}" in said
+    assert "GFLOP/s here" in said
+    assert "% of peak" in said
     assert "loss: * train  o eval" in said
 
 
@@ -203,9 +211,9 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
     data = padded_data
     keep_if_best = training.BestModel.keep_if_best
 
-    def keep_and_stop(self, step, metrics, notes):
-        keep_if_best(self, step, metrics, notes)
-        if step == 3:
+    def keep_and_stop(self, found, metrics, notes):
+        keep_if_best(self, found, metrics, notes)
+        if found["step"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
     keys = {"model_config": model_config, "eval_every": 3, "packing": packing, "batch_size": 6}
@@ -240,3 +248,83 @@ def test_sides_that_do_not_fit_are_named(data, model_config, learnt, tmp_path):
     (other / "vocab.txt").write_text("\n".join([*VOCAB[:-1], "another"]) + "\n")
     with pytest.raises(UsageError, match="not the vocabulary that the records in"):
         train(other, tmp_path / "run", model_config=model_config)
+
+
+@pytest.fixture(scope="module")
+def phases(tmp_path_factory):
+    """Eight updates on short rows, four of smaller batches on rows of twice the length."""
+    folder = tmp_path_factory.mktemp("phases")
+    return [
+        {"data": str(write_data(folder / "short")), "steps": 8},
+        {
+            "data": str(write_data(folder / "long", length=2 * LENGTH)),
+            "steps": 4,
+            "batch_size": 2,
+            "gradient_accumulation_steps": 2,
+        },
+    ]
+
+
+PHASE_KEYS = {"steps": 12, "eval_every": 100, "packing": "off", "ema_decay": 0.9}
+
+
+@pytest.fixture(scope="module")
+def whole(phases, model_config, tmp_path_factory):
+    run = tmp_path_factory.mktemp("whole") / "run"
+    return run, *train(None, run, phases=phases, model_config=model_config, **PHASE_KEYS)
+
+
+def test_phases_go_on_with_one_schedule_on_longer_rows(whole):
+    run, manifest, said = whole
+    assert manifest["counts"] == {"steps": 12, "examples": 8 * BATCH + 4 * 2}
+    assert [phase["steps"] for phase in manifest["phases"]] == [8, 4]
+    lines = read_metrics(run / "metrics.jsonl")
+    rates = [line["learning_rate"] for line in lines if line["split"] == "train"]
+    assert rates[1:] == pytest.approx([1e-4 * (12 - step) / 11 for step in range(1, 12)])
+    assert [line["step"] for line in lines if line["split"] == "eval"] == [8, 12]
+    assert (manifest["metrics"]["best"]["phase"], manifest["metrics"]["best"]["step"]) == (2, 12)
+    assert "phase 2: 8 training records; 4 steps of 2 are 1.00 epochs" in said
+    assert "phase 2 of 2 from step 8" in said
+
+
+def test_a_run_stopped_between_phases_ends_as_one_that_was_not(
+    whole, phases, model_config, tmp_path, monkeypatch
+):
+    """To the last bit, averaged weights included."""
+    keep_if_best = training.BestModel.keep_if_best
+
+    def keep_and_stop(self, found, metrics, notes):
+        keep_if_best(self, found, metrics, notes)
+        if found["step"] == 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    keys = {"model_config": model_config, "phases": phases, **PHASE_KEYS}
+    monkeypatch.setattr(training.BestModel, "keep_if_best", keep_and_stop)
+    with pytest.raises(StoppedEarly, match="stopped at step 8 of 12"):
+        train(None, tmp_path / "parts", **keys)
+    train(None, tmp_path / "parts", **keys)
+    assert losses(tmp_path / "parts") == losses(whole[0])
+    ours, theirs = (read_model_directory(run).tensors for run in (tmp_path / "parts", whole[0]))
+    for name in theirs:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+def test_phases_that_do_not_fit_are_refused(phases, model_config, tmp_path):
+    other = write_data(tmp_path / "other", vocab=[*VOCAB[:-1], "another"])
+    wrong = [phases[0], {"data": str(other), "steps": 4}]
+    with pytest.raises(UsageError, match="made with another vocabulary or casing than those in"):
+        train(None, tmp_path / "run", model_config=model_config, phases=wrong)
+    odd = [phases[0], {**phases[1], "batch_size": 3}]
+    with pytest.raises(UsageError, match="phase 2: --batch-size 3 cannot be divided .* use 4"):
+        train(None, tmp_path / "run", model_config=model_config, phases=odd)
+
+
+def test_a_run_without_progress_stops_early(data, model_config, tmp_path):
+    keys = {"learning_rate": 0.0, "eval_every": 2, "early_stop_evals": 2}
+    manifest, said = train(data, tmp_path / "run", model_config=model_config, **keys)
+    assert manifest["counts"]["steps"] == 6
+    assert manifest["stopped_early"] == "no better evaluation in 2 since step 2"
+    assert "stopped early at step 6: no better evaluation in 2 since step 2" in said
+    empty = write_data(tmp_path / "empty", eval_records=0)
+    with pytest.raises(UsageError, match=r"early_stop_evals: .* has no eval shards; set it to 0"):
+        train(empty, tmp_path / "other", model_config=model_config, **keys)

@@ -1,0 +1,68 @@
+import pytest
+
+from bert_tf.config.errors import ConfigError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import FinetuneConfig, TrainConfig
+
+SHORT, LONG = {"data": "short", "share": 0.9}, {"data": "long", "share": 0.1, "batch_size": 8}
+
+
+def train(**keys):
+    return build_section(TrainConfig, {"output": "run", "size": "tiny", **keys})
+
+
+def fault(**keys):
+    with pytest.raises(ConfigError) as error:
+        train(**keys)
+    return "; ".join(error.value.faults)
+
+
+def test_shares_become_steps_that_add_up():
+    config = train(phases=[SHORT, LONG], steps=1001)
+    assert config.phase_steps() == (901, 100)
+    assert config.total_steps == 1001
+    assert (config.phases[0].batch_size, config.phases[1].batch_size) == (None, 8)
+    assert train(data="data", steps=7).phase_steps() == (7,)
+
+
+def test_phases_with_steps_need_no_total():
+    phases = [{"data": "a", "steps": 30}, {"data": "b", "steps": 10, "learning_rate": 1e-3}]
+    assert train(phases=phases).total_steps == 40
+    assert train(phases=phases, steps=40).phase_steps() == (30, 10)
+    assert "steps: is 50, but the steps of the phases add up to 40" in fault(
+        phases=phases, steps=50
+    )
+
+
+def test_phases_survive_as_plain_values():
+    config = train(phases=[SHORT, LONG])
+    plain = config.as_dict()
+    assert plain["phases"][1]["data"] == "long"
+    assert build_section(TrainConfig, plain) == config
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({}, "train.data is missing: directory of TFRecords made by preprocess (give --data"),
+        ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has data of its own"),
+        ({"phases": [SHORT]}, "the shares add up to 0.9; they must add up to 1"),
+        ({"phases": [SHORT, {"data": "b", "steps": 3}]}, "give all of them steps or all of them"),
+        ({"phases": [SHORT, {"data": "b"}]}, "item 2: phases.steps: give either steps or share"),
+        ({"phases": [{"share": 1.0}]}, "item 1: phases.data: is missing"),
+        ({"phases": [{**SHORT, "bach_size": 4}]}, "did you mean 'phases.batch_size'?"),
+        ({"phases": ["short"]}, "item 1: expected key: value pairs, got 'short'"),
+        ({"phases": [SHORT, LONG], "steps": 3}, "one of them has no step; the steps are (3, 0)"),
+        ({"phases": [SHORT, LONG], "max_minutes": 5}, "max_minutes: a run with phases ends by"),
+        ({"phases": [SHORT, LONG], "early_stop_evals": 5}, "early_stop_evals: a run with phases"),
+    ],
+)
+def test_faults_of_phases_say_what_to_do(keys, message):
+    assert message in fault(**keys)
+
+
+def test_stopping_early_needs_rows_to_evaluate_on():
+    keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "early_stop_evals": 2}
+    with pytest.raises(ConfigError, match="early_stop_evals: needs rows to evaluate on"):
+        build_section(FinetuneConfig, keys)
+    assert build_section(FinetuneConfig, {**keys, "eval": "e"}).early_stop_evals == 2
