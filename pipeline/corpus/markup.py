@@ -36,7 +36,7 @@ _INLINE_ELEMENTS = (
     "svg|time|track|tt|u|var|video|wbr"
 )
 # Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
-_ATTRIBUTES = r"""(\s([^<>"']|"[^"<>]*"|'[^'<>]*'|["'])*|/)?"""
+_ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
 _HIDDEN = (
     r"(?is)<!--.*?(-->|\z)|<script\b.*?(</script\s*>|\z)|<style\b.*?(</style\s*>|\z)"
     r"|<!doctype\b[^>]*>|<!\[cdata\[|\]\]>"
