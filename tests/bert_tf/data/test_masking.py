@@ -140,3 +140,164 @@ def test_a_rows_choices_follow_from_its_key_alone():
     )
     assert (together.ids[3] == alone.ids[0]).all()
     assert (together.ids != masked(ids, totals, rules, seed=100).ids).any()
+
+
+def words_of(ids):
+    """(begin, end) of the words of one row, as `assert_whole_words` sees them."""
+    words = []
+    for position, piece in enumerate(ids):
+        if piece in (CLS, SEP, PAD):
+            continue
+        if VOCAB[piece].startswith("##") and words and words[-1][1] == position:
+            words[-1][1] = position + 1
+        else:
+            words.append([position, position + 1])
+    return words
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=8),
+    masking=st.sampled_from(["ngram", "span"]),
+    prob=st.sampled_from([0.15, 0.5, 1.0]),
+    max_ngram_size=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+def test_ngrams_and_spans_are_whole_words_within_the_number_of_targets(
+    lengths, masking, prob, max_ngram_size, seed
+):
+    ids, totals = rows_of(lengths, 43, seed)
+    rules = masking_rules(
+        VOCAB,
+        max_seq_length=43,
+        max_predictions_per_seq=40,
+        masked_lm_prob=prob,
+        masking=masking,
+        max_ngram_size=max_ngram_size,
+    )
+    result = masked(ids, totals, rules, 40, seed)
+    for row, total in enumerate(totals):
+        positions = set(result.positions[row, : result.counts[row]].tolist())
+        wanted = min(40, max(1, round(int(total) * prob)))
+        assert len(positions) == result.counts[row] <= wanted
+        left = [end - begin for begin, end in words_of(ids[row]) if begin not in positions]
+        for begin, end in words_of(ids[row]):
+            assert len({*range(begin, end)} & positions) in (0, end - begin)
+        assert not left or len(positions) + min(left) > wanted, "no word is left that would fit"
+
+
+def single_pieces(rows, length=128):
+    """Rows without [SEP] of words of one piece."""
+    ordinary = [i for i, piece in enumerate(VOCAB) if piece.isdigit()]
+    random = np.random.default_rng(1)
+    return random.choice(ordinary, (rows, length)).astype(np.int32), np.full(rows, length, np.int32)
+
+
+def lone_groups(positions, counts):
+    """Lengths of runs of neighbouring targets."""
+    gaps = np.diff(positions[:, :counts], axis=1) > 1
+    lengths = [np.diff(np.flatnonzero(np.concatenate([[True], gap, [True]]))) for gap in gaps]
+    return np.concatenate(lengths)
+
+
+def test_ngrams_have_the_weights_of_model_garden():
+    """Few targets in long rows, so that n-grams seldom touch and all sizes fit."""
+    ids, totals = single_pieces(4000, 512)
+    rules = masking_rules(
+        VOCAB, max_seq_length=512, max_predictions_per_seq=6, masked_lm_prob=0.15, masking="ngram"
+    )
+    result = masked(ids, totals, rules, 6)
+    assert (result.counts == 6).all()
+    sizes = np.bincount(lone_groups(result.positions, 6), minlength=4)[1:4]
+    # 1, 1/2, 1/3, but n-grams that do not fit any more give way to shorter ones.
+    expected = simulated_ngram_sizes(6, 3, 20_000)
+    assert np.abs(sizes / sizes.sum() - expected).max() < 0.02
+
+
+def simulated_ngram_sizes(wanted, max_size, trials):
+    """Shares of sizes by _masking_ngrams where there is always room beside one another."""
+    random = np.random.default_rng(0)
+    weights = 1 / np.arange(1, max_size + 1)
+    sizes = np.zeros(max_size)
+    for _ in range(trials):
+        left = wanted
+        while left:
+            size = random.choice(max_size, p=weights / weights.sum()) + 1
+            if size <= left:
+                sizes[size - 1] += 1
+                left -= size
+    return sizes / sizes.sum()
+
+
+def test_spans_have_the_mean_length_of_spanbert():
+    """Published: 3.8 words on average. One span a row, so none touch; the row's end cuts some."""
+    ids, totals = single_pieces(6000, 512)
+    rules = masking_rules(
+        VOCAB, max_seq_length=512, max_predictions_per_seq=10, masked_lm_prob=0.15, masking="span"
+    )
+    result = masked(ids, totals, rules, 10)
+    first = np.array([run[0] for run in map(np.atleast_1d, result.positions)])
+    assert (result.counts == 10).all() and len(set(first)) > 100
+    weights = 0.2 * 0.8 ** np.arange(10)
+    mean = (weights * np.arange(1, 11)).sum() / weights.sum()
+    assert mean == pytest.approx(3.8, abs=0.01)
+    expected = simulated_span_lengths(10, weights / weights.sum(), 20_000)
+    assert lone_groups(result.positions, 10).mean() == pytest.approx(expected, rel=0.03)
+
+
+def simulated_span_lengths(wanted, weights, trials):
+    """Mean span where the last one of a row is cut to the targets that are left."""
+    random = np.random.default_rng(0)
+    spans = 0
+    for _ in range(trials):
+        left = wanted
+        while left > 0:
+            left -= random.choice(10, p=weights) + 1
+            spans += 1
+    return wanted * trials / spans
+
+
+@pytest.mark.parametrize("masking", ["ngram", "span"])
+def test_pieces_that_are_masked_together_share_a_fate(masking):
+    ids, totals = single_pieces(3000)
+    rules = masking_rules(
+        VOCAB, max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=0.15,
+        masking=masking, max_ngram_size=8,
+    )  # fmt: skip
+    result = masked(ids, totals, rules)
+    now = np.take_along_axis(result.ids, result.positions, 1)
+    fates = np.where(now == MASK, 0, np.where(now == result.target_ids, 1, 2))
+    live = np.arange(20) < result.counts[:, None]
+    assert np.bincount(fates[live]) / live.sum() == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+    neighbours = (np.diff(result.positions, axis=1) == 1) & live[:, 1:]
+    equal = (fates[:, 1:] == fates[:, :-1])[neighbours].mean()
+    # By chance fates agree at 0.66; n-grams side by side have fates of their own.
+    assert equal > (0.995 if masking == "span" else 0.85)
+
+
+def test_random_pieces_follow_the_counts_of_the_corpus():
+    ids, totals = rows_of([(62, 63)] * 4000, 128)
+    counts = np.zeros(len(VOCAB), np.int64)
+    counts[[10, 20, 30]] = 1, 2, 7
+    counts[[MASK, VOCAB.index("[UNK]")]] = 1000
+    rules = masking_rules(
+        VOCAB, max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=0.15,
+        piece_counts=counts,
+    )  # fmt: skip
+    result = masked(ids, totals, rules)
+    now = np.take_along_axis(result.ids, result.positions, 1)[:, :19]
+    drawn = now[(now != MASK) & (now != result.target_ids[:, :19])]
+    shares = np.bincount(drawn, minlength=len(VOCAB)) / len(drawn)
+    assert shares[[10, 20, 30]].sum() == 1.0
+    assert shares[[10, 20, 30]] == pytest.approx([0.1, 0.2, 0.7], abs=0.02)
+
+
+def test_given_word_starts_take_the_place_of_the_vocabularys():
+    ids, totals = single_pieces(200, 40)
+    starts = np.tile(np.arange(40) % 4 == 0, (200, 1))
+    rules = rules_for(max_seq_length=40, prob=0.3, whole_words=True)
+    keys = np.arange(200, dtype=np.uint64)
+    result = mask_rows(ids, totals, keys, rules, max_predictions_per_seq=20, word_starts=starts)
+    assert (result.counts == 12).all()
+    assert (np.diff(result.positions[:, :12].reshape(200, 3, 4), axis=2) == 1).all()
+    assert (result.positions[:, :12:4] % 4 == 0).all()
