@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.errors import InputError
+from bert_tf.data.dynamic_records import DynamicMasking, DynamicRecords
 from bert_tf.data.packed_records import (
     PackedRecords,
     PackingPlan,
@@ -38,6 +39,7 @@ class PretrainingInputs:
         block_records: records that are read and reordered together.
         packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
         row_multiple: with packing, what the rows of a batch are a multiple of.
+        masking: how unmasked records are masked; None where records are masked.
 
     Attributes:
         packing: which sequences share rows; None without packing.
@@ -61,31 +63,41 @@ class PretrainingInputs:
         block_records: int = BLOCK_RECORDS,
         packing: str = "off",
         row_multiple: int = 1,
+        masking: DynamicMasking | None = None,
     ):
-        self._records = records
         self._seed = seed
         blocks = index_shards(
             shards,
             compression=records.compression,
             block_records=block_records,
-            measure=None if packing == "off" else measure_sequences(records),
+            measure=None
+            if packing == "off"
+            else measure_sequences(records, None if masking is None else masking.rules.predictions),
         )
         self.failure: InputError | None = None
         if not blocks:
             raise InputError(f"no records in {len(shards)} training shards; nothing to train on")
-        shuffled = ShuffledRecords(blocks, records, seed=seed)
-        shuffled.check_first()
+        source: ShuffledRecords | DynamicRecords
+        if masking is None:
+            source = ShuffledRecords(blocks, records, seed=seed)
+            max_predictions = records.max_predictions_per_seq
+        else:
+            source = DynamicRecords(blocks, records, masking, seed=seed)
+            max_predictions = masking.max_predictions
+        source.check_first()
         self._block_records = np.array([block.records for block in blocks], np.int64)
-        self._source: ShuffledRecords | PackedRecords = shuffled
+        self._source: ShuffledRecords | DynamicRecords | PackedRecords = source
         self.packing: PackingPlan | None = None
         self.rows, self._block_rows = batch_size, self._block_records
         if packing != "off":
-            plan = plan_packing(blocks, records)
+            plan = plan_packing(
+                blocks, max_seq_length=records.max_seq_length, max_predictions=max_predictions
+            )
             if packing == "on" or plan.is_worthwhile:
                 parts = max(1, round(batch_size / plan.sequences_a_row / row_multiple))
                 self.packing, self.rows = plan, parts * row_multiple
                 self._block_rows = plan.block_rows
-                self._source = PackedRecords(shuffled, plan.shape, seed=seed)
+                self._source = PackedRecords(source, plan.shape, seed=seed)
 
     @property
     def record_count(self) -> int:

@@ -22,7 +22,9 @@ _CRC32C_POLYNOMIAL = 0x82F63B78
 _CRC_MASK_DELTA = np.uint32(0xA282EAD8)
 
 
-def frame_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def frame_examples(
+    features: dict[str, np.ndarray], lengths: dict[str, np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Encodes a batch of examples as framed TFRecords.
 
     The features of an example are written in the order of their names, so that equal examples have
@@ -31,12 +33,18 @@ def frame_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndar
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
             value a row; they become Int64List and FloatList.
+        lengths: by name, int [rows], how many values of each row, from the first on, are written;
+            all of features that are not named.
 
     Returns:
         The bytes uint8 of all frames end to end, and where each begins: int64 [rows + 1].
     """
     names = sorted(features, key=lambda name: name.encode("utf-8"))
-    nested = {name: _nested_lengths(name, features[name]) for name in names}
+    counts = {
+        name: np.full(len(features[name]), features[name].shape[1], np.int64) for name in names
+    }
+    counts |= {name: rows.astype(np.int64) for name, rows in (lengths or {}).items()}
+    nested = {name: _nested_lengths(name, features[name], counts[name]) for name in names}
     entries = np.stack([lengths[:, 0] for lengths in nested.values()])
     messages = _field_sizes(entries).sum(axis=0)
     offsets = offsets_of(_FRAME_HEAD + _field_sizes(messages) + _FRAME_TAIL)
@@ -53,6 +61,7 @@ def frame_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndar
             np.array(tags, np.uint8),
             nested[name],
             values.view(np.int32),
+            counts[name],
             is_float,
         )
     _seal_frames(frames, offsets, _CRC_TABLES)
@@ -64,16 +73,17 @@ def masked_crc32c(data: bytes) -> int:
     return int(_masked_crc(np.frombuffer(data, np.uint8).copy(), 0, len(data), _CRC_TABLES))
 
 
-def _nested_lengths(name: str, values: np.ndarray) -> np.ndarray:
+def _nested_lengths(name: str, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """int64 [rows, 4]: lengths of the map's entry, its Feature, that one's list, the values."""
     if values.dtype == np.float32:
-        packed = np.full(len(values), 4 * values.shape[1])
+        packed = 4 * counts
     else:
-        packed = np.full(len(values), values.shape[1])
+        packed = counts.copy()
+        written = np.arange(values.shape[1]) < counts[:, None]
         for bits in range(7, 32, 7):
             if values.max(initial=0) < 1 << bits:
                 break
-            packed += np.count_nonzero(values >= 1 << bits, axis=1)
+            packed += np.count_nonzero((values >= 1 << bits) & written, axis=1)
     lists = _field_sizes(packed)
     feature = _field_sizes(lists)
     entry = len(_encoded_key(name)) + _field_sizes(feature)
@@ -122,7 +132,7 @@ def _write_field_heads(out, at, lengths):
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_feature(out, at, key, tags, lengths, values, is_float):
+def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
     """Writes one feature of every row at its place; returns the places behind them."""
     behind = np.empty_like(at)
     for row in range(len(at)):
@@ -134,7 +144,7 @@ def _write_feature(out, at, key, tags, lengths, values, is_float):
                 for i in range(len(key)):
                     out[place + i] = key[i]
                 place += len(key)
-        for i in range(values.shape[1]):
+        for i in range(counts[row]):
             value = np.int64(values[row, i])
             if is_float:
                 for byte in range(4):

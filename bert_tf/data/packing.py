@@ -119,6 +119,26 @@ def _assign_rows(order, lengths, predictions, limits, rows):
     return count
 
 
+def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
+    """What `pack_features` gives, without any sequence."""
+    by_piece = (count, shape.pieces)
+    by_prediction = (count, shape.predictions)
+    by_sequence = (count, shape.sequences)
+    return {
+        "input_word_ids": np.zeros(by_piece, np.int32),
+        "input_mask": np.zeros(by_piece, np.int32),
+        "input_type_ids": np.zeros(by_piece, np.int32),
+        "position_ids": np.zeros(by_piece, np.int32),
+        "sequence_ids": np.zeros(by_piece, np.int32),
+        "masked_lm_positions": np.zeros(by_prediction, np.int32),
+        "masked_lm_ids": np.zeros(by_prediction, np.int32),
+        "masked_lm_weights": np.zeros(by_prediction, np.float32),
+        "cls_positions": np.zeros(by_sequence, np.int32),
+        "next_sentence_labels": np.zeros(by_sequence, np.int32),
+        "next_sentence_weights": np.zeros(by_sequence, np.float32),
+    }
+
+
 def pack_features(
     features: dict[str, np.ndarray], rows: np.ndarray, count: int, shape: PackedShape
 ) -> dict[str, np.ndarray]:
@@ -148,22 +168,7 @@ def pack_features(
         shape.sequences] int32 cls_positions, next_sentence_labels and float32
         next_sentence_weights (1 for a sequence). What fills up is 0.
     """
-    by_piece = (count, shape.pieces)
-    by_prediction = (count, shape.predictions)
-    by_sequence = (count, shape.sequences)
-    packed = {
-        "input_word_ids": np.zeros(by_piece, np.int32),
-        "input_mask": np.zeros(by_piece, np.int32),
-        "input_type_ids": np.zeros(by_piece, np.int32),
-        "position_ids": np.zeros(by_piece, np.int32),
-        "sequence_ids": np.zeros(by_piece, np.int32),
-        "masked_lm_positions": np.zeros(by_prediction, np.int32),
-        "masked_lm_ids": np.zeros(by_prediction, np.int32),
-        "masked_lm_weights": np.zeros(by_prediction, np.float32),
-        "cls_positions": np.zeros(by_sequence, np.int32),
-        "next_sentence_labels": np.zeros(by_sequence, np.int32),
-        "next_sentence_weights": np.zeros(by_sequence, np.float32),
-    }
+    packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
     starts, slots = _places(rows, lengths, count)
     _pack_pieces(

@@ -24,6 +24,8 @@ class PretrainingData:
         vocab_size: entries of the vocabulary.
         vocab_sha256: its fingerprint (`bert_tf.data.wordpiece.vocab_fingerprint`).
         lowercase: how text was tokenised.
+        masking: how the training records are masked; "dynamic" for not at all.
+        pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing.
         train_shards, eval_shards: file names.
     """
 
@@ -32,6 +34,8 @@ class PretrainingData:
     max_predictions_per_seq: int
     feature_names: str = "reference"
     compression: str = "none"
+    masking: str = "token"
+    pair_task: str = "nsp"
     vocab_size: int
     vocab_sha256: str
     lowercase: bool
@@ -81,6 +85,11 @@ class PretrainingData:
         names = {"train": self.train_shards, "eval": self.eval_shards}[split]
         return [f"{self.directory.rstrip('/')}/{name}" for name in names]
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether masks of the training records are drawn when they are read."""
+        return self.masking == "dynamic"
+
     def check_model(self, config: BertConfig, source: str) -> None:
         """Refuses a model that these records do not fit.
 
@@ -103,7 +112,7 @@ class PretrainingData:
                 f"records in {self.directory} have max_seq_length {self.max_seq_length}; "
                 "preprocess with a shorter --max-seq-length, or use another model config"
             )
-        if config.type_vocab_size < 2:
+        if config.type_vocab_size < 2 and self.pair_task != "none":
             raise UsageError(
                 f"{source}: type_vocab_size is {config.type_vocab_size}, but the records in "
                 f"{self.directory} have two segments; set it to 2"

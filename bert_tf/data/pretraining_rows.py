@@ -19,6 +19,8 @@ def pack_segments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lays pairs out as `[CLS] first [SEP] second [SEP]`, padded.
 
+    Where the second segment is empty, as `[CLS] first [SEP]`.
+
     Args:
         pieces: int32 [pieces] ids that the pairs refer to.
         pairs: array of `segments.PAIR` [rows].
@@ -44,12 +46,52 @@ def _pack_segments(pieces, pairs, cls_id, sep_id, ids, types):
         for i in range(pair.first_length):
             ids[row, 1 + i] = pieces[pair.first_start + i]
         ids[row, border] = sep_id
+        if pair.second_length == 0:
+            continue
         end = border + 1 + pair.second_length
         for i in range(pair.second_length):
             ids[row, border + 1 + i] = pieces[pair.second_start + i]
         ids[row, end] = sep_id
         for position in range(border + 1, end + 1):
             types[row, position] = 1
+
+
+def pair_lengths(pairs: np.ndarray) -> np.ndarray:
+    """Pieces of the rows of pairs, specials counted: int32 [rows]."""
+    specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
+    return pairs["first_length"] + pairs["second_length"] + specials
+
+
+def unmasked_features(
+    pieces: np.ndarray,
+    pairs: np.ndarray,
+    begins_word: np.ndarray,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, np.ndarray]:
+    """The features of the pairs' records that are masked when they are read.
+
+    Args:
+        pieces, pairs: see `pack_segments`.
+        begins_word: bool [vocabulary], false for pieces that belong to the word before them.
+        max_seq_length: width.
+        cls_id, sep_id, pad_id: ids of the specials.
+
+    Returns:
+        int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
+        `pair_lengths` are pieces; int32 [rows, 1] next_sentence_labels.
+    """
+    ids, _ = pack_segments(
+        pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+    )
+    return {
+        "input_word_ids": ids,
+        "word_starts": begins_word[ids].astype(np.int32),
+        "next_sentence_labels": pairs["label"].astype(np.int32)[:, None],
+    }
 
 
 def pretraining_features(
@@ -74,12 +116,12 @@ def pretraining_features(
     Returns:
         int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
         max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
-        masked_lm_weights; int32 [rows, 1] next_sentence_labels, 1 for a random second segment.
+        masked_lm_weights; int32 [rows, 1] next_sentence_labels, the pairs' labels.
     """
     ids, types = pack_segments(
         pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
     )
-    lengths = pairs["first_length"] + pairs["second_length"] + np.int32(3)
+    lengths = pair_lengths(pairs)
     masked = mask_rows(
         ids, lengths, pairs["key"], rules, max_predictions_per_seq=max_predictions_per_seq
     )
@@ -92,7 +134,7 @@ def pretraining_features(
         "masked_lm_weights": _ones_then_zeros(masked.counts, max_predictions_per_seq).astype(
             np.float32
         ),
-        "next_sentence_labels": pairs["is_random"].astype(np.int32)[:, None],
+        "next_sentence_labels": pairs["label"].astype(np.int32)[:, None],
     }
 
 

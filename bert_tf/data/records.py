@@ -29,6 +29,34 @@ FEATURE_NAMES: dict[str, dict[str, str]] = {
 }
 
 
+UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
+
+
+def file_names(names: str) -> dict[str, str]:
+    """What each feature is called in files of a schema."""
+    return {"word_starts": "word_starts", **FEATURE_NAMES[names]}
+
+
+def unmasked_feature_spec(
+    names: str = "reference",
+) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
+    """The features of a record that is masked when it is read, for `tf.io.parse_example`.
+
+    Args:
+        names: schema, as in `feature_spec`.
+
+    Returns:
+        By the name in the file: ids and word_starts (1 where a word begins) int64, one for each
+        piece of the sequence without padding; next_sentence_labels int64 [1].
+    """
+    stored = file_names(names)
+    return {
+        stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
+        stored["word_starts"]: tf.io.RaggedFeature(tf.int64),
+        stored["next_sentence_labels"]: tf.io.FixedLenFeature([1], tf.int64),
+    }
+
+
 def feature_spec(
     max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
 ) -> dict[str, tf.io.FixedLenFeature]:
@@ -43,7 +71,8 @@ def feature_spec(
     Returns:
         By the name in the file: ids, mask and types int64 [max_seq_length]; positions and ids of
         the masked int64 [max_predictions_per_seq], weights float32 of that shape;
-        next_sentence_labels int64 [1], where 1 means a random second segment.
+        next_sentence_labels int64 [1], where 1 means a random second segment (swapped segments
+        with pair_task sop; always 0 with none).
     """
     return {
         FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
@@ -66,15 +95,25 @@ def shard_name(split: str, index: int, shards: int, *, compression: str = "none"
 
 
 def encode_records(
-    features: dict[str, np.ndarray], names: str = "reference"
+    features: dict[str, np.ndarray],
+    names: str = "reference",
+    *,
+    lengths: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Serialises a batch of pretraining examples as framed TFRecords, ready to be appended.
 
     Args:
-        features: what `pretraining_rows.pretraining_features` returns.
+        features: what `pretraining_rows.pretraining_features` or `unmasked_features` returns.
         names: schema, as in `feature_spec`.
+        lengths: int [rows], pieces of each sequence of unmasked features, which are written
+            without padding.
 
     Returns:
         uint8 bytes of all records end to end, and where each begins: int64 [rows + 1].
     """
-    return frame_examples({FEATURE_NAMES[names][name]: rows for name, rows in features.items()})
+    stored = file_names(names)
+    ragged = {} if lengths is None else dict.fromkeys(UNMASKED_FEATURES[:2], lengths)
+    return frame_examples(
+        {stored[name]: rows for name, rows in features.items()},
+        {stored[name]: rows for name, rows in ragged.items()},
+    )

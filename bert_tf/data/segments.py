@@ -18,7 +18,7 @@ PAIR = np.dtype(
         ("document", np.int64),
         ("first_length", np.int32),
         ("second_length", np.int32),
-        ("is_random", np.bool_),
+        ("label", np.bool_),
         ("is_truncated", np.bool_),
     ],
     align=True,
@@ -52,6 +52,12 @@ def any_other_document(documents: int) -> RandomNextChoices:
     )
 
 
+def no_other_document(documents: int) -> RandomNextChoices:
+    """No document may be followed by another one."""
+    none = np.zeros(documents, np.int64)
+    return RandomNextChoices(none, none, none, none)
+
+
 def segment_pairs(
     documents: FlatDocuments,
     keys: np.ndarray,
@@ -60,6 +66,7 @@ def segment_pairs(
     max_seq_length: int,
     short_seq_prob: float,
     random_next_prob: float = 0.5,
+    swap_prob: float = 0.0,
 ) -> tuple[np.ndarray, int]:
     """Cuts documents into pairs of segments, one pass over all of them.
 
@@ -83,13 +90,17 @@ def segment_pairs(
         max_seq_length: pieces in a row, with [CLS] and two [SEP].
         short_seq_prob: probability that a document's chunks are shorter, of 2 or more pieces.
         random_next_prob: probability that a second segment is random where a choice exists.
+        swap_prob: probability that the segments of a pair change places, which then is what the
+            label says; with `no_other_document` as choices that is sentence-order prediction.
 
     Returns:
         An array of `PAIR` [pairs] (starts and lengths refer to `documents.pieces`; `key` is the
-        pair's own; `document` that of the first segment), and the number of chunks left out
-        because they are one sentence and there is no other document.
+        pair's own; `document` that of the first segment; `label` is true for a random second
+        segment, or for swapped ones), and the number of chunks left out because they are one
+        sentence and there is no other document.
 
-    Reference: create_instances_from_document in google-research/bert create_pretraining_data.py.
+    References: create_instances_from_document in google-research/bert create_pretraining_data.py;
+    for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
     """
     pairs, left_out = _segment_pairs(
         documents.sentence_offsets,
@@ -97,8 +108,7 @@ def segment_pairs(
         keys,
         (choices.low, choices.own_low, choices.own_high, choices.count()),
         max_seq_length - 3,
-        short_seq_prob,
-        random_next_prob,
+        (short_seq_prob, random_next_prob, swap_prob),
         np.zeros(documents.num_sentences, PAIR),
     )
     return pairs.copy(), left_out
@@ -111,10 +121,10 @@ def _segment_pairs(
     keys,
     choices,
     room,
-    short_seq_prob,
-    random_next_prob,
+    probabilities,
     pairs,
 ):
+    short_seq_prob, random_next_prob, swap_prob = probabilities
     others = choices[3]
     state = np.empty(1, np.uint64)
     made = 0
@@ -147,7 +157,7 @@ def _segment_pairs(
             pair = pairs[made]
             pair.document = document
             pair.key = combine(keys[document], np.uint64(made - made_before))
-            pair.is_random = is_random
+            pair.label = is_random
             pair.first_start = sentence_offsets[first]
             pair.first_length = sentence_offsets[border] - sentence_offsets[first]
             if is_random:
@@ -161,6 +171,8 @@ def _segment_pairs(
             pair.second_start = sentence_offsets[start]
             pair.second_length = sentence_offsets[stop] - sentence_offsets[start]
             _truncate(pair, room, state)
+            if swap_prob > 0 and next_unit(state) < swap_prob:
+                _swap(pair)
             made += 1
             last += 1
             first = last
@@ -180,6 +192,14 @@ def _random_sentences(sentence_offsets, document_offsets, choices, document, wan
     while stop < end and sentence_offsets[stop] - sentence_offsets[start] < wanted:
         stop += 1
     return start, stop
+
+
+@numba.njit(cache=True, nogil=True)
+def _swap(pair):
+    start, length = pair.first_start, pair.first_length
+    pair.first_start, pair.first_length = pair.second_start, pair.second_length
+    pair.second_start, pair.second_length = start, length
+    pair.label = True
 
 
 @numba.njit(cache=True, nogil=True)

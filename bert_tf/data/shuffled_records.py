@@ -40,6 +40,17 @@ class ShuffledRecords:
         order = row_order(self._seed, epoch, block, len(records))
         return {"serialized": np.array(records, dtype=object)[order]}
 
+    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The same, parsed."""
+        with tf.device("CPU:0"):
+            serialized = tf.constant(self.read(epoch, block)["serialized"], tf.string)
+            parsed = parse_records(serialized, self.records)
+        return {name: tensor.numpy() for name, tensor in parsed.items()}
+
+    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Targets of each record, int64 [records]."""
+        return np.count_nonzero(features["masked_lm_weights"], axis=1)
+
     def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """What the model takes, of some rows."""
         return parse_records(rows["serialized"], self.records)

@@ -14,14 +14,21 @@ class PretrainingLoss:
 
     As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
     positions of the global batch, however it is spread over replicas.
+
+    Args:
+        pair_task: what the sequences' labels mean and their loss is called by: "nsp" or "sop";
+            with "none" there is no such loss, and the next-sentence head learns nothing.
     """
+
+    def __init__(self, pair_task: str = "nsp"):
+        self._pair_task = pair_task
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Masked positions, and sequences."""
-        return {
-            "mlm_loss": tf.reduce_sum(batch["masked_lm_weights"]),
-            "nsp_loss": tf.reduce_sum(_sequence_weights(batch)),
-        }
+        weights = {"mlm_loss": tf.reduce_sum(batch["masked_lm_weights"])}
+        if self._pair_task != "none":
+            weights[f"{self._pair_task}_loss"] = tf.reduce_sum(_sequence_weights(batch))
+        return weights
 
     def __call__(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
@@ -31,16 +38,15 @@ class PretrainingLoss:
         mlm_loss, mlm_right, mlm_weight = _weighted_sums(
             outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
         )
-        nsp_loss, nsp_right, nsp_weight = _weighted_sums(
-            outputs["nsp_logits"], batch["next_sentence_labels"], _sequence_weights(batch)
-        )
-        return LossParts(
-            losses={"mlm_loss": mlm_loss, "nsp_loss": nsp_loss},
-            metrics={
-                "mlm_accuracy": (mlm_right, mlm_weight),
-                "nsp_accuracy": (nsp_right, nsp_weight),
-            },
-        )
+        losses = {"mlm_loss": mlm_loss}
+        metrics = {"mlm_accuracy": (mlm_right, mlm_weight)}
+        if self._pair_task != "none":
+            pair_loss, pair_right, pair_weight = _weighted_sums(
+                outputs["nsp_logits"], batch["next_sentence_labels"], _sequence_weights(batch)
+            )
+            losses[f"{self._pair_task}_loss"] = pair_loss
+            metrics[f"{self._pair_task}_accuracy"] = (pair_right, pair_weight)
+        return LossParts(losses=losses, metrics=metrics)
 
 
 def _weighted_sums(

@@ -77,8 +77,10 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
     """About how many bytes of records a corpus becomes."""
     pieces = text_bytes / _BYTES_PER_PIECE
-    examples = 1.2 * config.dupe_factor * pieces / (config.max_seq_length - 3)
+    examples = 1.2 * config.passes * pieces / (config.max_seq_length - 3)
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq
+    if config.masking == "dynamic":
+        record_bytes = 100 + 3 * config.max_seq_length
     return examples * record_bytes
 
 

@@ -10,11 +10,16 @@ import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.flat_documents import FlatDocuments
+from bert_tf.data.full_sentences import full_sentences, separate_documents
 from bert_tf.data.masking import MaskingRules, masking_rules
-from bert_tf.data.pretraining_rows import pretraining_features
+from bert_tf.data.pretraining_rows import (
+    pair_lengths,
+    pretraining_features,
+    unmasked_features,
+)
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import encode_records
-from bert_tf.data.segments import RandomNextChoices, segment_pairs
+from bert_tf.data.segments import RandomNextChoices, no_other_document, segment_pairs
 from pipeline.examples.ahead import map_ahead
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenised import TokenisedDocuments
@@ -22,6 +27,8 @@ from pipeline.examples.tokenised import TokenisedDocuments
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
 _ROWS_AT_ONCE = 2048
+_SWAP_PROB = 0.5
+EVAL_MASKED_LM_PROB = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,14 +57,14 @@ class PoolCounts:
         documents: documents for training and for evaluation.
         examples: examples made of them.
         truncated: examples whose segments were cut to fit.
-        random_next: examples with a random second segment.
+        labelled: examples whose label is 1: with a random second segment, or swapped segments.
         left_out: chunks of one sentence that had no other document to go with.
     """
 
     documents: tuple[int, int]
     examples: tuple[int, int]
     truncated: int
-    random_next: int
+    labelled: int
     left_out: int
 
 
@@ -110,19 +117,40 @@ def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class ExampleMaker:
     """Makes the examples of pools.
 
+    Evaluation examples have 15% of their pieces masked, each for itself, whatever training ones
+    have, so that losses of differently masked runs can be compared.
+
     Args:
         config: the job's section.
         vocab: pieces in the order of their ids.
+        piece_counts: int64 [vocabulary], how often the corpus has each piece; needed where random
+            pieces are drawn by it.
     """
 
-    def __init__(self, config: PreprocessConfig, vocab: list[str]):
+    def __init__(
+        self,
+        config: PreprocessConfig,
+        vocab: list[str],
+        piece_counts: np.ndarray | None = None,
+    ):
         self._config = config
-        self._rules: MaskingRules = masking_rules(
+        self._train_rules: MaskingRules | None = None
+        if config.masking != "dynamic":
+            self._train_rules = masking_rules(
+                vocab,
+                max_seq_length=config.max_seq_length,
+                max_predictions_per_seq=config.max_predictions_per_seq,
+                masked_lm_prob=config.masked_lm_prob,
+                whole_word_mask=config.whole_word_mask,
+                masking=config.masking,
+                max_ngram_size=config.max_ngram_size,
+                piece_counts=piece_counts if config.random_tokens == "unigram" else None,
+            )
+        self._eval_rules = masking_rules(
             vocab,
             max_seq_length=config.max_seq_length,
             max_predictions_per_seq=config.max_predictions_per_seq,
-            masked_lm_prob=config.masked_lm_prob,
-            whole_word_mask=config.whole_word_mask,
+            masked_lm_prob=EVAL_MASKED_LM_PROB,
         )
         self._special_ids = {
             "cls_id": vocab.index("[CLS]"),
@@ -139,7 +167,7 @@ class ExampleMaker:
             A run a shard that gets examples, whose records are encoded while they are read; and
             what was made.
         """
-        pairs, left_out = self._segment_pairs(pool)
+        pieces, pairs, left_out = self._segments(pool)
         is_eval = pairs["document"] >= pool.num_train
         shards = combine_keys(pairs["key"], seed_key(self._config.seed, "shards"))
         places = np.where(
@@ -157,42 +185,77 @@ class ExampleMaker:
             members = order[begin:end]
             split = "train" if place < train_shards else "eval"
             shard = place if place < train_shards else place - train_shards
-            runs.append(Run(split, shard, ranks[members], self._encode(pool, pairs, members)))
+            records = self._encode(split, pieces, pairs[members])
+            runs.append(Run(split, shard, ranks[members], records))
         evals = int(is_eval.sum())
         return runs, PoolCounts(
             documents=(pool.num_train, len(pool.documents) - pool.num_train),
             examples=(len(pairs) - evals, evals),
             truncated=int(pairs["is_truncated"].sum()),
-            random_next=int(pairs["is_random"].sum()),
+            labelled=int(pairs["label"].sum()),
             left_out=left_out,
         )
 
-    def _segment_pairs(self, pool: Pool) -> tuple[np.ndarray, int]:
-        passes = [
+    def _segments(self, pool: Pool) -> tuple[np.ndarray, np.ndarray, int]:
+        """Pieces, the pairs that refer to them, and the number of chunks left out."""
+        config = self._config
+        passes = [combine_keys(pool.keys, np.uint64(number)) for number in range(config.passes)]
+        if config.pair_task == "none":
+            sequences = [
+                full_sentences(
+                    pool.documents,
+                    keys,
+                    first_of_split=pool.num_train,
+                    max_seq_length=config.max_seq_length,
+                    short_seq_prob=config.short_seq_prob,
+                    shifted=number > 0,
+                )
+                for number, keys in enumerate(passes)
+            ]
+            pieces = separate_documents(pool.documents, self._special_ids["sep_id"])
+            return pieces, np.concatenate(sequences), 0
+        is_order_task = config.pair_task == "sop"
+        made = [
             segment_pairs(
                 pool.documents,
-                combine_keys(pool.keys, np.uint64(number)),
-                pool.choices,
-                max_seq_length=self._config.max_seq_length,
-                short_seq_prob=self._config.short_seq_prob,
-                random_next_prob=self._config.random_next_prob,
+                keys,
+                no_other_document(len(pool.documents)) if is_order_task else pool.choices,
+                max_seq_length=config.max_seq_length,
+                short_seq_prob=config.short_seq_prob,
+                random_next_prob=config.random_next_prob,
+                swap_prob=_SWAP_PROB if is_order_task else 0.0,
             )
-            for number in range(self._config.dupe_factor)
+            for keys in passes
         ]
-        return np.concatenate([pairs for pairs, _ in passes]), sum(left for _, left in passes)
+        pairs = np.concatenate([pairs for pairs, _ in made])
+        return pool.documents.pieces, pairs, sum(left for _, left in made)
 
     def _encode(
-        self, pool: Pool, pairs: np.ndarray, members: np.ndarray
+        self, split: str, pieces: np.ndarray, pairs: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        rules = self._train_rules if split == "train" else self._eval_rules
+
         def encode_from(start: int) -> tuple[np.ndarray, np.ndarray]:
+            batch = pairs[start : start + _ROWS_AT_ONCE]
+            if rules is None:
+                features = unmasked_features(
+                    pieces,
+                    batch,
+                    self._eval_rules.begins_word,
+                    max_seq_length=self._config.max_seq_length,
+                    **self._special_ids,
+                )
+                return encode_records(
+                    features, self._config.feature_names, lengths=pair_lengths(batch)
+                )
             features = pretraining_features(
-                pool.documents.pieces,
-                pairs[members[start : start + _ROWS_AT_ONCE]],
-                self._rules,
+                pieces,
+                batch,
+                rules,
                 max_seq_length=self._config.max_seq_length,
                 max_predictions_per_seq=self._config.max_predictions_per_seq,
                 **self._special_ids,
             )
             return encode_records(features, self._config.feature_names)
 
-        return map_ahead(encode_from, range(0, len(members), _ROWS_AT_ONCE))
+        return map_ahead(encode_from, range(0, len(pairs), _ROWS_AT_ONCE))

@@ -11,6 +11,7 @@ import numpy as np
 from apache_beam.metrics import Metrics
 
 from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.data.piece_counts import write_piece_counts
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import WordPieceTokenizer
@@ -28,6 +29,7 @@ from pipeline.examples.tokenised import (
     tokenise_block,
 )
 
+PIECE_COUNTS = "piece counts"
 NO_PIECES = "no pieces"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _BYTES_DEALT_AT_ONCE = 64_000_000
@@ -54,6 +56,11 @@ class ExamplesJob:
     plan: ExamplesPlan
     store: BlobStore
 
+    @property
+    def counts_pieces(self) -> bool:
+        """Whether the corpus' pieces are counted: to draw random ones by, here or in training."""
+        return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
+
 
 class WriteExamples(beam.PTransform):
     """From `DocumentBlock`s to shards of records."""
@@ -65,18 +72,24 @@ class WriteExamples(beam.PTransform):
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> None:
         """Tokenises, deals to pools, makes examples, deals to shards, writes."""
         job = self._job
-        documents = (
-            blocks
-            | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job))
-            | "GatherBuckets" >> beam.GroupByKey()
+        tokenised = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
+            PIECE_COUNTS, main="documents"
         )
+        documents = tokenised.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
             documents = (
                 documents
                 | "DealBuckets" >> beam.ParDo(DealBuckets(job))
                 | "GatherPools" >> beam.GroupByKey()
             )
-        runs = documents | "MakeExamples" >> beam.ParDo(MakeExamples(job))
+        piece_counts = None
+        if job.counts_pieces:
+            total = tokenised[PIECE_COUNTS] | "SumPieceCounts" >> beam.CombineGlobally(
+                SumPieceCounts(len(job.vocab))
+            )
+            _ = total | "WritePieceCounts" >> beam.Map(write_piece_counts, job.config.output)
+            piece_counts = beam.pvalue.AsSingleton(total)
+        runs = documents | "MakeExamples" >> beam.ParDo(MakeExamples(job), piece_counts)
         # A shard without a single record is written as well.
         all_shards = blocks.pipeline | "ListShards" >> beam.Create(
             [
@@ -99,7 +112,7 @@ def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
 
 
 class TokeniseBlocks(beam.DoFn):
-    """Turns blocks into (bucket, reference to documents)."""
+    """Turns blocks into (bucket, reference to documents), and counts their pieces."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -108,7 +121,9 @@ class TokeniseBlocks(beam.DoFn):
         """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
-    def process(self, block: DocumentBlock) -> Iterator[tuple[int, BlobReference]]:
+    def process(
+        self, block: DocumentBlock
+    ) -> Iterator[tuple[int, BlobReference] | beam.pvalue.TaggedOutput]:
         """Yields a reference for each bucket that has documents of this block."""
         plan, store = self._job.plan, self._job.store
         tokenised, without_pieces = tokenise_block(block, self._tokenizer)
@@ -121,6 +136,36 @@ class TokeniseBlocks(beam.DoFn):
                 for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools))
             ]
         yield from dealt
+        if self._job.counts_pieces:
+            counts = np.bincount(tokenised.documents.pieces, minlength=len(self._job.vocab))
+            yield beam.pvalue.TaggedOutput(PIECE_COUNTS, counts)
+
+
+class SumPieceCounts(beam.CombineFn):
+    """Adds up int64 [vocabulary] arrays.
+
+    Args:
+        size: pieces of the vocabulary.
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+
+    def create_accumulator(self) -> np.ndarray:
+        """No piece seen."""
+        return np.zeros(self._size, np.int64)
+
+    def add_input(self, total: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Counts of one more block."""
+        return total + counts
+
+    def merge_accumulators(self, totals: Iterable[np.ndarray]) -> np.ndarray:
+        """Counts of several workers."""
+        return np.sum([self.create_accumulator(), *totals], axis=0)
+
+    def extract_output(self, total: np.ndarray) -> np.ndarray:
+        """Counts of the corpus."""
+        return total
 
 
 class DealBuckets(beam.DoFn):
@@ -168,15 +213,17 @@ class MakeExamples(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """Builds the tables of the vocabulary once a worker."""
-        self._maker = ExampleMaker(self._job.config, self._job.vocab)
+        """The tables of the vocabulary are built once a worker, when the counts are there."""
+        self._maker: ExampleMaker | None = None
 
     def process(
-        self, pool: tuple[int, Iterable[BlobReference]]
+        self, pool: tuple[int, Iterable[BlobReference]], piece_counts: np.ndarray | None
     ) -> Iterator[tuple[tuple[str, int], BlobReference]]:
         """Yields a run for each shard that gets examples of this pool."""
         _, references = pool
         plan, store = self._job.plan, self._job.store
+        if self._maker is None:
+            self._maker = ExampleMaker(self._job.config, self._job.vocab, piece_counts)
         runs, counts = self._maker.make_runs(
             sort_pool(
                 concatenate([from_bytes(store.read(reference)) for reference in references]),
@@ -193,7 +240,7 @@ class MakeExamples(beam.DoFn):
             _count(f"documents/{split}", documents)
             _count(f"examples/{split}", examples)
         _count("truncations", counts.truncated)
-        _count("random_next", counts.random_next)
+        _count("labelled", counts.labelled)
         _count(f"dropped/{NO_OTHER_DOCUMENT}", counts.left_out)
         with store.writer() as writer:
             stored = [((run.split, run.shard), writer.add(run.parts())) for run in runs]

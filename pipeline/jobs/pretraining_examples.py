@@ -15,6 +15,7 @@ from bert_tf.config.errors import InputError
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
 from pipeline.artifacts import duplicates_path, rejects_path
@@ -36,6 +37,8 @@ from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
 
+# What a label of 1 says of a pair; pair_task none has no labels.
+LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
 _WORK_FOLDER = ".unfinished"
 
 
@@ -54,7 +57,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         plan = plan_examples(config, files)
         with record.stage("examples"):
             report, metrics = _make_shards(config, runner, vocab, files, plan, options.console)
-        record.counts = collect_counts(report, metrics)
+        record.counts = collect_counts(report, metrics, config.pair_task)
         for line in tell_report(report, config.duplicates):
             options.console.say(line)
         _refuse_nothing(config, record.counts)
@@ -109,7 +112,7 @@ def _make_shards(
         shutil.rmtree(work, ignore_errors=True)
 
 
-def collect_counts(report: CorpusReport, metrics: MetricResults) -> dict[str, Any]:
+def collect_counts(report: CorpusReport, metrics: MetricResults, pair_task: str) -> dict[str, Any]:
     """What the reader and the pipeline's counters tell, as the manifest's counts."""
     found = {
         result.key.metric.name: int(result.result)
@@ -128,7 +131,7 @@ def collect_counts(report: CorpusReport, metrics: MetricResults) -> dict[str, An
         "tokens": found.get("tokens", 0),
         "examples": {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")},
         "truncations": found.get("truncations", 0),
-        "random_next": found.get("random_next", 0),
+        **({LABEL_NAMES[pair_task]: found.get("labelled", 0)} if pair_task in LABEL_NAMES else {}),
         "copies": report.copies,
         "dropped": dict(dropped.most_common()),
         "dropped_lines": dict(report.dropped_lines.most_common()),
@@ -175,7 +178,7 @@ def _finish(
                 f"no document fell to evaluation; raise eval_fraction (now {config.eval_fraction}) "
                 "if the corpus is small"
             )
-    if not counts["random_next"]:
+    if config.pair_task == "nsp" and not counts["random_next"]:
         console.warn(
             "no example has a random second segment, so next-sentence prediction teaches nothing; "
             "that takes at least two different documents and random_next_prob above 0"
@@ -189,6 +192,8 @@ def _finish(
         "vocab_size": len(vocab),
         "vocab_sha256": vocab_fingerprint(vocab),
         "lowercase": config.lowercase,
+        "masking": config.masking,
+        "pair_task": config.pair_task,
         "train_shards": shards["train"],
         "eval_shards": shards["eval"],
     }
@@ -196,7 +201,11 @@ def _finish(
     examples, seconds = counts["examples"], record.timings["examples"]
     total = examples["train"] + examples["eval"]
     record.metrics = {
-        "random_next_share": round(counts["random_next"] / total, 4),
+        **{
+            f"{name}_share": round(counts[name] / total, 4)
+            for name in LABEL_NAMES.values()
+            if name in counts
+        },
         "truncation_share": round(counts["truncations"] / total, 4),
         "examples_per_second": round(total / seconds, 1),
     }
@@ -217,6 +226,8 @@ def _finish(
                 f"and {len(shards['eval']) - 1} more evaluation shards",
             ),
         )
+    if (output / PIECE_COUNTS_FILE).exists():
+        record.made.append((str(output / PIECE_COUNTS_FILE), "how often the corpus has each piece"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
     if counts["rejected"]:

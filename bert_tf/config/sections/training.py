@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bert_tf.config.bert import SIZES
 from bert_tf.config.section import Section, option
+from bert_tf.config.sections.data import MASKINGS, RANDOM_TOKENS
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -188,6 +189,33 @@ class TrainConfig(LoopSection):
         advanced=True,
     )
     batch_size: int = option("sequences an update, over all replicas", default=32, minimum=1)
+    masking: str = option(
+        "what is masked together in unmasked records (preprocess.masking=dynamic): pieces (words "
+        "with whole_word_mask), n-grams or spans of words",
+        default="token",
+        choices=MASKINGS,
+        advanced=True,
+    )
+    masked_lm_prob: float = option(
+        "share of pieces that are masked in unmasked records",
+        default=0.15,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    whole_word_mask: bool = option(
+        "mask all pieces of a word together in unmasked records", default=False, advanced=True
+    )
+    max_ngram_size: int = option(
+        "words of the longest n-gram of masking=ngram", default=3, minimum=1, advanced=True
+    )
+    random_tokens: str = option(
+        "how pieces that replace masked ones of unmasked records are drawn: all alike, or as often "
+        "as the corpus has them",
+        default="uniform",
+        choices=RANDOM_TOKENS,
+        advanced=True,
+    )
     packing: str = option(
         "put several short sequences into one row, batch_size of them an update on average "
         "(auto: where that saves a sixth of the rows or more)",

@@ -74,7 +74,7 @@ def three_pairs() -> np.ndarray:
     pairs["key"] = [1, 2, 3]
     pairs["first_start"], pairs["first_length"] = [0, 4, 2], [3, 1, 6]
     pairs["second_start"], pairs["second_length"] = [3, 0, 9], [5, 2, 1]
-    pairs["is_random"] = [False, True, True]
+    pairs["label"] = [False, True, True]
     return pairs
 
 

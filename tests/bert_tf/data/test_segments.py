@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from bert_tf.data.flat_documents import FlatDocuments, offsets_of
 from bert_tf.data.random_numbers import combine_keys, seed_key
-from bert_tf.data.segments import RandomNextChoices, any_other_document, segment_pairs
+from bert_tf.data.segments import (
+    RandomNextChoices,
+    any_other_document,
+    no_other_document,
+    segment_pairs,
+)
 
 
 def documents_of(sentence_lengths: list[list[int]]) -> FlatDocuments:
@@ -40,7 +45,7 @@ def test_the_rows_of_the_docstring():
     assert left_out == 1
     rows = pairs[["first_start", "first_length", "second_start", "second_length"]].tolist()
     assert rows == [(0, 3, 3, 2)]
-    assert pairs[["is_random", "is_truncated"]].tolist() == [(False, False)]
+    assert pairs[["label", "is_truncated"]].tolist() == [(False, False)]
 
 
 def test_an_empty_pool_makes_nothing():
@@ -67,14 +72,14 @@ def test_pairs_fit_and_come_from_where_they_say(documents, **settings):
     assert (first_ends <= piece_borders[pairs["document"] + 1]).all()
     second_documents = np.searchsorted(piece_borders, pairs["second_start"], side="right") - 1
     assert (second_ends <= piece_borders[second_documents + 1]).all()
-    assert ((second_documents == pairs["document"]) == ~pairs["is_random"]).all()
-    follows = ~pairs["is_random"]
+    assert ((second_documents == pairs["document"]) == ~pairs["label"]).all()
+    follows = ~pairs["label"]
     assert (pairs["second_start"] >= first_ends)[follows].all()
     whole = follows & ~pairs["is_truncated"]
     assert (pairs["second_start"] == first_ends)[whole].all()
     assert len(np.unique(pairs["key"])) == len(pairs)
     if settings["random_next_prob"] == 1.0 and len(documents) > 1:
-        assert pairs["is_random"].all()
+        assert pairs["label"].all()
 
 
 @settings(max_examples=100, deadline=None)
@@ -86,7 +91,7 @@ def test_every_sentence_is_used_once_since_unused_ones_go_back(documents, number
     )
     used = [
         np.arange(pair["first_start"], pair["first_start"] + pair["first_length"])
-        if pair["is_random"]
+        if pair["label"]
         else np.arange(pair["first_start"], pair["second_start"] + pair["second_length"])
         for pair in pairs
     ]
@@ -101,14 +106,14 @@ def test_a_chunk_of_one_sentence_is_always_followed_at_random():
     pairs, left_out = make_pairs(
         documents, max_seq_length=10, short_seq_prob=0.0, random_next_prob=0.0
     )
-    assert len(pairs) == 40 and pairs["is_random"].all() and left_out == 0
+    assert len(pairs) == 40 and pairs["label"].all() and left_out == 0
 
 
 def test_one_document_has_no_random_next_and_leaves_single_sentences_out():
     pairs, left_out = make_pairs(
         documents_of([[2] * 21]), max_seq_length=8, short_seq_prob=0.0, random_next_prob=1.0
     )
-    assert not pairs["is_random"].any()
+    assert not pairs["label"].any()
     assert len(pairs) == 7 and left_out == 0
     pairs, left_out = make_pairs(documents_of([[9, 9, 9]]), max_seq_length=8, short_seq_prob=0.0)
     assert len(pairs) == 0 and left_out == 3
@@ -137,8 +142,8 @@ def test_shares_and_random_choices_are_as_stated():
         [make_pairs(documents, number=number, short_seq_prob=0.0)[0] for number in range(10)]
     )
     assert len(pairs) > 5000
-    assert abs(pairs["is_random"].mean() - 0.5) < 0.03
-    others = (pairs["second_start"] // 2500)[pairs["is_random"]]
+    assert abs(pairs["label"].mean() - 0.5) < 0.03
+    others = (pairs["second_start"] // 2500)[pairs["label"]]
     assert np.bincount(others, minlength=20).min() > 0.6 * len(others) / 20
 
 
@@ -155,11 +160,11 @@ def test_a_share_of_documents_is_cut_into_shorter_chunks():
 def test_cutting_takes_from_the_longer_segment_and_from_both_ends():
     documents = documents_of([[101, 201]] * 40)
     pairs, _ = make_pairs(documents, max_seq_length=103, short_seq_prob=0.0, random_next_prob=0.0)
-    followed = pairs[~pairs["is_random"]]
+    followed = pairs[~pairs["label"]]
     assert len(followed) == 0  # 101 pieces fill a chunk alone
     documents = documents_of([[60, 240]] * 40)
     pairs, _ = make_pairs(documents, max_seq_length=103, short_seq_prob=0.0, random_next_prob=0.0)
-    assert pairs["is_truncated"].all() and not pairs["is_random"].any()
+    assert pairs["is_truncated"].all() and not pairs["label"].any()
     assert (pairs["first_length"] == 50).all() and (pairs["second_length"] == 50).all()
     cut_in_front = pairs["second_start"] - pairs["document"] * 300 - 60
     assert cut_in_front.min() > 60 and cut_in_front.max() < 130
@@ -171,3 +176,23 @@ def test_equal_keys_make_equal_pairs_and_passes_differ():
     once, again, other = (make_pairs(documents, number=number)[0] for number in (0, 0, 1))
     assert once.tolist() == again.tolist()  # not the bytes: between fields there is padding
     assert once.tolist() != other.tolist()
+
+
+def test_swapped_segments_are_those_in_order_the_other_way_round():
+    documents = documents_of([[3] * 40 for _ in range(200)])
+    none = no_other_document(200)
+    ordered, left_out = make_pairs(documents, choices=none, short_seq_prob=0.0)
+    swapped, _ = make_pairs(documents, choices=none, short_seq_prob=0.0, swap_prob=1.0)
+    assert left_out < 200 and not ordered["label"].any() and swapped["label"].all()
+    for ours, theirs in (("first", "second"), ("second", "first")):
+        for field in ("start", "length"):
+            # The draw of the swap changes the cuts that follow: compare each document's first pair.
+            first = np.flatnonzero(np.diff(ordered["document"], prepend=-1))
+            other = np.flatnonzero(np.diff(swapped["document"], prepend=-1))
+            np.testing.assert_array_equal(
+                ordered[f"{ours}_{field}"][first], swapped[f"{theirs}_{field}"][other]
+            )
+    mixed, _ = make_pairs(documents, choices=none, swap_prob=0.5)
+    assert abs(mixed["label"].mean() - 0.5) < 0.03
+    before, after = mixed["first_start"], mixed["second_start"]
+    assert ((before > after) == mixed["label"]).all()
