@@ -64,10 +64,9 @@ def main() -> None:
                 text.write_bytes(b"Round %d begins here.\n" % number + content[:end])
                 output = folder / f"ours-{number}-{size}"
                 ours = seconds(our_command(text, vocab, output, options.processes))
-                theirs = seconds(
-                    [options.huggingface_python, str(FOLDER / "grouped_texts_huggingface.py")]
-                    + [str(text), vocab, str(options.processes), str(folder / "cache")]
-                )
+                script = str(FOLDER / "grouped_texts_huggingface.py")
+                arguments = [str(text), vocab, str(options.processes), str(folder / "cache")]
+                theirs = seconds([options.huggingface_python, script, *arguments])
                 if number:  # the first round compiles our kernels and warms the disk
                     times.setdefault(("ours", size), []).append(ours)
                     times.setdefault(("HuggingFace", size), []).append(theirs)
