@@ -114,10 +114,8 @@ class Renderer:
             if end != tokens.TemplateParamEquals:
                 values.append(value)
                 continue
-            key, (value, end) = (
-                value.strip(),
-                self._text_until(tokens.TemplateParamSeparator, tokens.TemplateClose),
-            )
+            key = value.strip()
+            value, end = self._text_until(tokens.TemplateParamSeparator, tokens.TemplateClose)
             if key == str(len(values) + 1):
                 values.append(value)
         return show(name, values) or HOLE
