@@ -152,6 +152,8 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple) and value:
+        return f"[{', '.join(value)}]"
     return str(value) or "none"
 
 

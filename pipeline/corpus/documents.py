@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config.sections.data import CorpusSection
+from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
 from bert_tf.data.flat_documents import offsets_of
 from pipeline.corpus.assemble import (
     INVALID_UTF8,
@@ -26,7 +26,6 @@ from pipeline.corpus.splitters import SentenceSplitter, make_splitter
 from pipeline.corpus.stretches import gather, split_lines
 
 EMPTY_DOCUMENT = "empty document"
-DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

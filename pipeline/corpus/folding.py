@@ -66,7 +66,6 @@ class FoldedBlock:
 
     Attributes:
         words: uint64 [words], a hash of each.
-        line_offsets: int64 [lines + 1] into the words.
         document_offsets: int64 [documents + 1] into the words.
         line_keys: uint64 [lines], equal for lines of equal words; lines without any word are equal
             only if their bytes are.
@@ -74,7 +73,6 @@ class FoldedBlock:
     """
 
     words: np.ndarray
-    line_offsets: np.ndarray
     document_offsets: np.ndarray
     line_keys: np.ndarray
     document_keys: np.ndarray
@@ -83,7 +81,9 @@ class FoldedBlock:
 def fold_block(block: DocumentBlock) -> FoldedBlock:
     """Finds the words of a block and the keys of its lines and documents."""
     offsets, data = offsets_and_data(block.sentences)
-    words = np.empty(int(offsets[-1] - offsets[0]), np.uint64)
+    # A word has two bytes with what separates it from the next, unless a sentence ends.
+    room = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
+    words = np.empty(room, np.uint64)
     sentence_words = np.zeros(len(block.sentences) + 1, np.int64)
     found = _fold(data, offsets, folding_table(), words, sentence_words)
     words = words[:found].copy()
@@ -96,7 +96,7 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
     wordless = np.flatnonzero(np.diff(document_offsets) == 0)
     if len(wordless):
         document_keys[wordless] = document_hashes(block)[wordless]
-    return FoldedBlock(words, line_offsets, document_offsets, line_keys, document_keys)
+    return FoldedBlock(words, document_offsets, line_keys, document_keys)
 
 
 @numba.njit(cache=True, nogil=True)

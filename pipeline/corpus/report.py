@@ -106,7 +106,7 @@ def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
         duplicates: the config's key.
     """
     for what, reasons in (
-        ("documents dropped", report.dropped),
+        ("dropped", report.dropped),
         ("lines dropped", report.dropped_lines),
         ("rejected", report.rejected),
     ):

@@ -11,6 +11,7 @@ import apache_beam as beam
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections import RunnerConfig, VocabConfig
+from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.wordpiece import read_vocab
 from pipeline.artifacts import duplicates_path, rejects_path
@@ -208,9 +209,23 @@ def _next_command(config: VocabConfig) -> list[str]:
     command = ["bert-pipeline", "preprocess"]
     for pattern in config.input:
         command += ["--input", pattern]
-    if config.text_column != "text":
-        command += ["--text-column", config.text_column]
+    command += _reading_options(config)
     command += ["--vocab", config.output]
     if not config.lowercase:
         command.append("--cased")
     return [*command, "--output", str(Path(config.output).with_name("pretraining-data"))]
+
+
+def _reading_options(config: VocabConfig) -> list[str]:
+    """How the corpus is read and cleaned, where that is not the default, for `preprocess`."""
+    options = []
+    for field in dataclasses.fields(CorpusSection):
+        value = getattr(config, field.name)
+        if value == field.default or field.name in ("input", "block_megabytes"):
+            continue
+        if not field.metadata["advanced"]:
+            options += ["--" + field.name.replace("_", "-"), value]
+        else:
+            text = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+            options += ["--set", f"preprocess.{field.name}={text}"]
+    return options

