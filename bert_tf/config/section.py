@@ -26,6 +26,7 @@ def option(
     maximum: float | None = None,
     choices: tuple[str, ...] | None = None,
     flag: str | None = None,
+    alternative: str | None = None,
     advanced: bool = False,
 ) -> Any:
     """Declares one field of a section.
@@ -37,6 +38,7 @@ def option(
         maximum: largest allowed number (inclusive).
         choices: allowed strings.
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
+        alternative: key that makes a required one needless.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.
     """
     metadata = {
@@ -45,6 +47,7 @@ def option(
         "maximum": maximum,
         "choices": choices,
         "flag": flag,
+        "alternative": alternative,
         "advanced": advanced,
         _REQUIRED: default is dataclasses.MISSING,
     }
@@ -117,11 +120,14 @@ def build_section(
         except ValueError as error:
             faults.append(f"{where}{section.section_name}.{name}: {error}")
     for name, field in fields.items():
-        if field.metadata[_REQUIRED] and values.get(name) in (None, (), []):
+        alternative = field.metadata["alternative"]
+        is_given = any(values.get(key) not in (None, (), []) for key in (name, alternative))
+        if field.metadata[_REQUIRED] and not is_given:
             flag = field.metadata["flag"] or "--" + name.replace("_", "-")
+            instead = f", or {section.section_name}.{alternative}" if alternative else ""
             faults.append(
                 f"{section.section_name}.{name} is missing: {field.metadata['doc']} "
-                f"(give {flag} or set {section.section_name}.{name})"
+                f"(give {flag} or set {section.section_name}.{name}{instead})"
             )
     if faults:
         raise ConfigError(faults)

@@ -169,7 +169,7 @@ class TrainConfig(LoopSection):
 
     section_name: ClassVar[str] = "train"
 
-    data: str | None = option("directory of TFRecords made by preprocess", default=None)
+    data: str | None = option("directory of TFRecords made by preprocess", alternative="phases")
     phases: tuple[TrainingPhase, ...] = option(
         "several data sets one after the other in place of data: a list of mappings with the keys "
         + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
@@ -252,11 +252,6 @@ class TrainConfig(LoopSection):
         if len(named) != 1:
             got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
             faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
-        if not self.data and not self.phases:
-            faults.append(
-                "data is missing: directory of TFRecords made by preprocess (give --data or set "
-                "train.data; several, one after the other: train.phases)"
-            )
         return faults + (_phase_faults(self) if self.phases else [])
 
     def phase_steps(self) -> tuple[int, ...]:

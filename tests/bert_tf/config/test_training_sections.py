@@ -44,7 +44,11 @@ def test_phases_survive_as_plain_values():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({}, "train.data is missing: directory of TFRecords made by preprocess (give --data"),
+        (
+            {},
+            "train.data is missing: directory of TFRecords made by preprocess "
+            "(give --data or set train.data, or train.phases)",
+        ),
         ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has data of its own"),
         ({"phases": [SHORT]}, "the shares add up to 0.9; they must add up to 1"),
         ({"phases": [SHORT, {"data": "b", "steps": 3}]}, "give all of them steps or all of them"),
