@@ -57,6 +57,7 @@ class Evaluation:
             lambda value: self._strategy.experimental_local_results(value)[0], sums
         )
 
+    @tf.autograph.experimental.do_not_convert
     def _replica_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
         weights = self._loss.weights(batch)
         parts = self._loss(self._model, batch, training=False, dropout_key=None)

@@ -34,7 +34,7 @@ class TaskLoss(Protocol):
     """The loss of a task; the same object serves training and evaluation.
 
     Both methods are traced into TensorFlow graphs, possibly compiled by XLA and run by several
-    replicas: they must be pure.
+    replicas: they must be pure, and use TensorFlow's own control flow, since autograph is off.
     """
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:

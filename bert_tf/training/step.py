@@ -81,7 +81,9 @@ class TrainingStep:
         # whose fused kernel it does not beat: a third less to compile.
         self._gradients = self._summed_gradients
         if use_xla:
-            self._gradients = tf.function(self._summed_gradients, jit_compile=True)
+            self._gradients = tf.function(
+                self._summed_gradients, autograph=False, jit_compile=True
+            )
 
     def run(
         self,
@@ -133,6 +135,8 @@ class TrainingStep:
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()
 
+    # Nothing in it needs autograph, whose look at every call under it is slow to trace.
+    @tf.autograph.experimental.do_not_convert
     def _replica_update(
         self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, parts: int
     ) -> tf.Tensor:
