@@ -3,9 +3,9 @@
 Two published sets of rules for lines: the phrases of C4 (Raffel et al. 2020, section 2.2:
 JavaScript warnings and policy notices) and the patterns of RefinedWeb (Penedo et al. 2023, appendix
 G.2: sign-in prompts, "read more", carts, counters; in lines of ten words at most), with copyright
-notices and rows of links. Unlike C4, a phrase counts in short lines only, so that a paragraph about
-JavaScript stays. The phrases are English; what other languages' pages repeat on each page goes with
-`CorpusSection.duplicate_lines`.
+notices and rows of links. Unlike C4, a phrase counts in short lines only, and JavaScript only where
+it is asked for, so that a paragraph or a title about it stays. The phrases are English; what other
+languages' pages repeat on each page goes with `CorpusSection.duplicate_lines`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _LONGEST_NOTICE_BYTES = 200
 # around a phrase. A line has its trailing space here.
 _NOTICES = "|".join(
     (
+        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b[^.]{0,40}"
         r"\bjavascript\b",
+        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
         r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
         r"\b(uses?|use of|using|accept( all)?) cookies\b",
         r"\ball rights reserved\b",

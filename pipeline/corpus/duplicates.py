@@ -352,10 +352,11 @@ class _ChooseDocuments(beam.DoFn):
             _REPORT.format(f"{number:05d}"),
             "".join(_report_lines(occurrences.blocks, dropped)).encode("utf-8"),
         )
-        for block in np.unique(dropped.rows["block"]):
-            goes = dropped.rows["block"] == block
-            documents = dropped.rows["document"][goes]
-            yield occurrences.blocks[block], (documents, dropped.is_near[goes])
+        order = np.argsort(dropped.rows["block"], kind="stable")
+        documents, is_near = dropped.rows["document"][order], dropped.is_near[order]
+        blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
+        for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
+            yield occurrences.blocks[block], (documents[begin:end], is_near[begin:end])
 
 
 def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:

@@ -146,6 +146,7 @@ def test_unclosed_markup_takes_time_with_the_text_not_its_square():
 
 BOILERPLATE = [
     "Please enable JavaScript to view this page.",
+    "JavaScript must be enabled to use this site",
     "We use cookies. Read our privacy policy.",
     "© 2019 Example Ltd. All rights reserved.",
     "Copyright (c) 1999-2004 by Somebody",
@@ -167,7 +168,8 @@ PROSE = [
     "I read more in 1999 than ever before, she said.",
     "It costs 3 | 4 dollars.",
     "Sign in the window: we are closed. Nobody came.",
-    "JavaScript is a language. " * 10,
+    "JavaScript is a language. Enable JavaScript to try it. " * 10,
+    "JavaScript error when hitting Cancel in the dialog",
     "He had 3 likes and dislikes to tell.",
     "The subscription ended in May.",
 ]
