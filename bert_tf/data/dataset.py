@@ -7,6 +7,8 @@ reading what comes before it.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
@@ -78,11 +80,12 @@ class PretrainingInputs:
         if not blocks:
             raise InputError(f"no records in {len(shards)} training shards; nothing to train on")
         source: ShuffledRecords | DynamicRecords
+        places = [dataclasses.replace(block, measures=None) for block in blocks]
         if masking is None:
-            source = ShuffledRecords(blocks, records, seed=seed)
+            source = ShuffledRecords(places, records, seed=seed)
             max_predictions = records.max_predictions_per_seq
         else:
-            source = DynamicRecords(blocks, records, masking, seed=seed)
+            source = DynamicRecords(places, records, masking, seed=seed)
             max_predictions = masking.max_predictions
         source.check_first()
         self._block_records = np.array([block.records for block in blocks], np.int64)

@@ -72,7 +72,7 @@ class DynamicRecords:
             InputError: a record is damaged or not as the manifest says.
         """
         records = read_records(self._blocks[block], compression=self._records.compression)
-        numbers = self._firsts[block] + np.arange(len(records), dtype=np.uint64)
+        numbers = self._firsts[block] + np.arange(len(records))
         key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
         keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
         order = row_order(self._seed, epoch, block, len(records))
@@ -82,7 +82,8 @@ class DynamicRecords:
             raise InputError(
                 f"{self._blocks[block].shard}: its records are not as the manifest says "
                 f"(unmasked, max_seq_length {self._records.max_seq_length}, "
-                f"{self._records.feature_names} names): {error}; make the data again"
+                f"{self._records.feature_names} names): {str(error).splitlines()[0]}; "
+                "make the data again"
             ) from None
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
