@@ -7,7 +7,10 @@ command = job_command(
     "import-weights",
     ImportWeightsConfig,
     job="pipeline.jobs.import_weights",
-    summary="Turns BERT weights of HuggingFace, KerasHub, Google or TF Model Garden into a model directory.",
+    summary=(
+        "Turns BERT weights of HuggingFace, KerasHub, Google or TF Model Garden into a model "
+        "directory."
+    ),
     example="bert-pipeline import-weights all-MiniLM-L6-v2 --output minilm",
     arguments=("source",),
 )

@@ -1,6 +1,7 @@
 """`bert-pipeline inspect`."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -10,19 +11,28 @@ from pipeline.cli.quiet_start import import_tensorflow_quietly
 @click.command("inspect", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("path")
 @click.option("--samples", default=3, show_default=True, help="examples or rows to show")
+@click.option("--html", metavar="FILE", help="write a page with plots instead")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest instead")
-def command(path: str, samples: int, as_json: bool) -> None:
+def command(path: str, samples: int, html: str | None, as_json: bool) -> None:
     """Tells what the artifact at PATH is: its config, counts and metrics, and samples of it.
 
     \b
     Example:
       bert-pipeline inspect data
+      bert-pipeline inspect data --html data.html
     """
     import_tensorflow_quietly()
     from pipeline.report.artifact import describe_artifact, require_manifest
 
     if as_json:
         click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
+        return
+    if html is not None:
+        from bert_tf.data.atomic import write_text_atomically
+        from pipeline.report.page import artifact_page
+
+        write_text_atomically(Path(html), artifact_page(path, samples=samples))
+        click.echo(f"{html}: open it in a browser", err=True)
         return
     for line in describe_artifact(path, samples=samples):
         click.echo(line)

@@ -88,7 +88,9 @@ def _make_vocabulary(
         duplicates_file = duplicates_path(output)
         duplicates_file.unlink(missing_ok=True)
         if number := write_duplicates(str(folder), duplicates_file):
-            record.made.append((str(duplicates_file), f"{number:,} documents left out as duplicates"))
+            record.made.append(
+                (str(duplicates_file), f"{number:,} documents left out as duplicates")
+            )
         rejects_file = rejects_path(output)
         rejects_file.unlink(missing_ok=True)
         if write_rejects(str(folder), rejects_file):

@@ -10,7 +10,8 @@ from typing import Any
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.training.curve import loss_curve_lines
 from pipeline.artifacts import manifest_path, read_manifest
-from pipeline.report.records import describe_records
+from pipeline.report.record_lines import record_lines
+from pipeline.report.records import summarise_records
 
 _MEANINGS = {
     "vocab": "WordPiece vocabulary",
@@ -55,8 +56,7 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
         samples: examples, rows or pieces to show.
     """
     manifest = require_manifest(path)
-    command = manifest.get("command", "")
-    lines = [f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"]
+    lines = [headline(path, manifest)]
     lines += _mapping_lines("config", manifest.get("config", {}))
     lines += [
         f"input: {item['path']}  {item['bytes']:,} bytes  sha256 {item['sha256'][:12]}"
@@ -68,10 +68,19 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
         f"made in {manifest['timings']['total']:.1f} s with "
         + ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
     )
-    lines += _content_lines(command, Path(path), samples)
+    if manifest.get("command") == "preprocess":
+        lines += record_lines(summarise_records(path, samples=samples))
+    else:
+        lines += content_lines(manifest, Path(path), samples=samples)
     if manifest.get("next"):
         lines.append(f"next: {manifest['next']}")
     return lines
+
+
+def headline(path: str, manifest: dict[str, Any]) -> str:
+    """What is at a path, and what made it."""
+    command = manifest.get("command", "")
+    return f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"
 
 
 def _mapping_lines(title: str, mapping: dict[str, Any]) -> list[str]:
@@ -85,9 +94,9 @@ def _mapping_lines(title: str, mapping: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _content_lines(command: str, path: Path, samples: int) -> list[str]:
-    if command == "preprocess":
-        return describe_records(path, samples=samples)
+def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
+    """Some of the content of anything but pretraining records."""
+    command = manifest.get("command", "")
     if command in ("train", "finetune"):
         return loss_curve_lines(path / "metrics.jsonl")
     if command == "evaluate":

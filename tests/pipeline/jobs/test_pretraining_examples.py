@@ -23,7 +23,9 @@ from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.transforms import ExamplesJob, WriteExamples
 from pipeline.jobs import pretraining_examples
 from pipeline.jobs.job import RunOptions
-from pipeline.report.records import describe_records
+from pipeline.report.page import artifact_page
+from pipeline.report.record_lines import record_lines
+from pipeline.report.records import summarise_records
 from pipeline.runner import run_pipeline
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
@@ -246,18 +248,22 @@ def test_a_missing_vocabulary_or_corpus_is_named(folder):
 
 def test_inspect_shows_examples_and_statistics(folder):
     manifest, _ = run(config_of(folder))
-    lines = describe_records(folder / "data", samples=2)
+    lines = record_lines(summarise_records(folder / "data", samples=2))
     text = "\n".join(lines)
     assert sum(line.startswith("example ") for line in lines) == 2
     assert "[MASK→" in text and "with a random second segment" in text
     assert f"of the first {manifest['counts']['examples']['train']:,} records" in text
+    page = artifact_page(str(folder / "data"), samples=2)
+    assert page.count("<h4>example ") == 2
+    assert '<span class="target mask">[MASK]<small> → ' in page
+    assert "most frequent pieces" in page and "<h2>eval</h2>" in page
     shard = folder / "data" / "train-00000-of-00002.tfrecord"
     shard.write_bytes(shard.read_bytes().replace(b"input_ids", b"input_idz", 1))
     with pytest.raises(InputError, match="damaged records"):
-        describe_records(folder / "data", samples=1)
+        record_lines(summarise_records(folder / "data", samples=1))
     shard.unlink()
     with pytest.raises(UsageError, match="00000-of-00002.tfrecord: is gone"):
-        describe_records(folder / "data", samples=1)
+        record_lines(summarise_records(folder / "data", samples=1))
 
 
 def test_without_copies_it_is_the_same_as_if_they_had_never_been_there(folder, documents):

@@ -1,0 +1,133 @@
+"""An artifact as one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bert_tf.training.metrics_log import read_metrics
+from pipeline.report.artifact import content_lines, headline, require_manifest
+from pipeline.report.curve_plot import plot_curves
+from pipeline.report.records import (
+    Histogram,
+    ShownExample,
+    ShownPiece,
+    SplitSummary,
+    summarise_records,
+)
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em;
+  color: #222; background: #fff; }
+h1 { font-size: 1.3em; } h2 { font-size: 1.1em; margin-top: 2em; } h3 { font-size: 1em; }
+table { border-collapse: collapse; } td { padding: 0.1em 1em 0.1em 0; vertical-align: top; }
+.bars td { padding: 0 0.6em 0 0; text-align: right; white-space: nowrap; }
+.bars .bar { text-align: left; width: 30em; }
+.bar span { display: inline-block; height: 0.8em; background: #4878a8; }
+.mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }
+.target { border-radius: 0.2em; padding: 0 0.2em; } .target small { color: #555; }
+pre { overflow-x: auto; background: #f5f5f5; padding: 0.6em; }
+.examples p { margin: 0.2em 0 0.6em 1em; }
+"""
+_LEGEND = (
+    '<p><span class="target mask">masked<small> → target</small></span> '
+    '<span class="target random">replaced at random<small> → target</small></span> '
+    '<span class="target kept">to be predicted, left as it is</span></p>'
+)
+
+
+def artifact_page(path: str, *, samples: int) -> str:
+    """HTML of what `inspect` tells about an artifact, with plots.
+
+    Args:
+        path: file or folder with a manifest.
+        samples: examples, rows or pieces to show.
+
+    Raises:
+        UsageError, InputError: as `inspect`.
+    """
+    manifest = require_manifest(path)
+    command = manifest.get("command")
+    if command == "preprocess":
+        summaries = summarise_records(path, samples=samples)
+        content = "".join(_split_html(summary) for summary in summaries)
+    elif command in ("train", "finetune"):
+        content = plot_curves(read_metrics(Path(path) / "metrics.jsonl"))
+    else:
+        lines = content_lines(manifest, Path(path), samples=samples)
+        content = f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
+    title = escape(headline(path, manifest))
+    tables = "".join(
+        f"<h2>{name}</h2>{_table(_flat(manifest[name]))}"
+        for name in ("counts", "metrics", "config", "timings", "versions")
+        if manifest.get(name)
+    )
+    inputs = _table(
+        (item["path"], f"{item['bytes']:,} bytes, sha256 {item['sha256'][:12]}")
+        for item in manifest.get("inputs", [])
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{content}\n{tables}\n"
+        f"<h2>inputs</h2>{inputs}</html>\n"
+    )
+
+
+def _flat(mapping: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for key, value in mapping.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key} ")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield prefix + key, f"{value:,}"
+        elif value not in (None, [], ""):
+            yield prefix + key, f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(f"<tr><td>{escape(key)}<td>{escape(value)}" for key, value in rows)
+    return f"<table>{cells}</table>"
+
+
+def _split_html(summary: SplitSummary) -> str:
+    facts = "".join(f"<p>{escape(fact)}</p>" for fact in summary.facts)
+    plots = "".join(map(_histogram_html, summary.histograms))
+    if summary.frequent:
+        plots += _histogram_html(Histogram("most frequent pieces", summary.frequent))
+    examples = "".join(map(_example_html, summary.examples))
+    if examples:
+        examples = f'<div class="examples"><h3>examples</h3>{_LEGEND}{examples}</div>'
+    return f"<h2>{escape(summary.name)}</h2>{facts}{plots}{examples}"
+
+
+def _histogram_html(histogram: Histogram) -> str:
+    highest = max(share for _, share in histogram.bars) or 1.0
+    rows = "".join(
+        f"<tr><td>{escape(label)}<td>{share:.1%}"
+        f'<td class="bar"><span style="width:{100 * share / highest:.1f}%"></span>'
+        for label, share in histogram.bars
+    )
+    return f'<h3>{escape(histogram.title)}</h3><table class="bars">{rows}</table>'
+
+
+def _example_html(example: ShownExample) -> str:
+    segments = "".join(
+        f"<p><b>{escape(name)}</b> {_segment_html(pieces)}</p>" for name, pieces in example.segments
+    )
+    return f"<h4>{escape(example.title)}</h4>{segments}"
+
+
+def _segment_html(pieces: list[ShownPiece]) -> str:
+    return " ".join(map(_piece_html, pieces)).replace(" ##", "")
+
+
+def _piece_html(piece: ShownPiece) -> str:
+    text = escape(piece.text)
+    if piece.target is None:
+        return text
+    if piece.target == piece.text:
+        return f'<span class="target kept">{text}</span>'
+    kind = "mask" if piece.text == "[MASK]" else "random"
+    target = escape(piece.target)
+    return f'<span class="target {kind}">{text}<small> → {target}</small></span>'

@@ -1,0 +1,55 @@
+"""What `inspect` shows of pretraining records, in the terminal and as a page."""
+
+import html.parser
+
+import numpy as np
+import pytest
+
+from pipeline.report.page import _segment_html
+from pipeline.report.record_lines import histogram_lines, record_lines
+from pipeline.report.records import ShownExample, ShownPiece, SplitSummary, make_histogram
+
+
+@pytest.mark.parametrize(
+    ("values", "highest", "lines"),
+    [
+        ([1, 2, 2], 2, ["1:  33.3% #############", "2:  66.7% ###########################"]),
+        ([16, 1], 16, ["1 to 2:  50.0% " + "#" * 20, "15 to 16:  50.0% " + "#" * 20]),
+    ],
+)
+def test_a_histogram_has_a_bar_for_each_range_with_its_share(values, highest, lines):
+    histogram = make_histogram("pieces", np.array(values), highest)
+    title, *bars = histogram_lines(histogram, "train")
+    assert title == "train: pieces"
+    assert [bar.strip() for bar in bars if "#" in bar] == lines
+    assert len(bars) == min(highest, 8)
+    assert sum(share for _, share in histogram.bars) == pytest.approx(1)
+
+
+PIECES = [
+    ShownPiece("the"),
+    ShownPiece("[MASK]", "cat"),
+    ShownPiece("##s"),
+    ShownPiece("<b>", "sat"),
+    ShownPiece("down", "down"),
+]
+
+
+def test_targets_are_shown_in_the_text():
+    summary = SplitSummary("train", [], examples=[ShownExample("one", [("first", PIECES)])])
+    assert record_lines([summary]) == ["one", "  first:  the [MASK→cat]s [<b>→sat] [down]"]
+
+
+def test_the_page_marks_targets_by_what_became_of_them():
+    class Reader(html.parser.HTMLParser):
+        found = ""
+
+        def handle_starttag(self, tag, attrs):
+            self.found += f"{{{dict(attrs).get('class', tag).split()[-1]}}}"
+
+        def handle_data(self, data):
+            self.found += data
+
+    reader = Reader()
+    reader.feed(_segment_html(PIECES))
+    assert reader.found == "the {mask}[MASK]{small} → cats {random}<b>{small} → sat {kept}down"
