@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 
 from bert_tf.data.example_bytes import frame_examples, masked_crc32c
 from bert_tf.data.masking import masking_rules
-from bert_tf.data.pretraining_rows import pretraining_features
-from bert_tf.data.records import FEATURE_NAMES, encode_records, feature_spec, shard_name
+from bert_tf.data.pretraining_rows import (
+    pair_lengths,
+    pretraining_features,
+    unmasked_features,
+)
+from bert_tf.data.records import (
+    FEATURE_NAMES,
+    encode_records,
+    feature_spec,
+    file_names,
+    shard_name,
+    unmasked_feature_spec,
+)
 from bert_tf.data.segments import PAIR
 
 
@@ -136,3 +147,42 @@ def test_pretraining_records_parse_as_their_spec(names):
 def test_shard_names():
     assert shard_name("train", 3, 64) == "train-00003-of-00064.tfrecord"
     assert shard_name("eval", 0, 1, compression="gzip") == "eval-00000-of-00001.tfrecord.gz"
+
+
+@pytest.mark.parametrize("names", sorted(FEATURE_NAMES))
+def test_unmasked_records_have_no_padding(names):
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(300))]
+    begins_word = np.arange(len(vocab)) % 5 > 0
+    pairs = three_pairs()
+    pairs["second_length"][1] = 0
+    features = unmasked_features(
+        np.arange(200, 220, dtype=np.int32),
+        pairs,
+        begins_word,
+        max_seq_length=16,
+        cls_id=2,
+        sep_id=3,
+        pad_id=0,
+    )
+    lengths = pair_lengths(pairs)
+    assert lengths.tolist() == [11, 3, 10]
+    frames, offsets = encode_records(features, names, lengths=lengths)
+    expected = [
+        [2, 200, 201, 202, 3, 203, 204, 205, 206, 207, 3],
+        [2, 204, 3],
+        [2, 202, 203, 204, 205, 206, 207, 3, 209, 3],
+    ]
+    examples = []
+    for ids, label in zip(expected, (0, 1, 1), strict=True):
+        example = tf.train.Example()
+        values = {
+            file_names(names)["input_word_ids"]: ids,
+            "word_starts": [int(begins_word[piece]) for piece in ids],
+            "next_sentence_labels": [label],
+        }
+        for name, numbers in values.items():
+            example.features.feature[name].int64_list.value.extend(numbers)
+        examples.append(example.SerializeToString(deterministic=True))
+    assert record_bytes(frames, offsets) == examples
+    parsed = tf.io.parse_example(examples, unmasked_feature_spec(names))
+    assert parsed[file_names(names)["input_word_ids"]].to_list() == expected
