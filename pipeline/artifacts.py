@@ -13,7 +13,9 @@ from bert_tf.data.atomic import write_text_atomically
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
-_PACKAGES = ("apache-beam", "keras", "keras-hub", "numpy", "tensorflow", "tensorflow-text")
+_PACKAGES = (
+    "apache-beam", "keras", "keras-hub", "numpy", "sentencex", "tensorflow", "tensorflow-text",
+)  # fmt: skip
 
 
 def manifest_path(output: str | Path) -> Path:

@@ -35,6 +35,7 @@ from pipeline.corpus.occurrences import (
     choose_dropped,
     merge_occurrences,
 )
+from pipeline.corpus.repeated_lines import find_repeated, lines_of_block
 from pipeline.runner import run_pipeline
 
 
@@ -200,15 +201,17 @@ def test_cuts_order_stores_and_workers_do_not_matter(drop):
         "near_duplicate_threshold": 0.7,
         "duplicate_lines": "drop",
     }
-    kept, counts, report = drop(documents_of(texts), **values)
+    kept, counts, report = drop(documents_of(texts), spills=False, **values)
     assert {"exact copy", "near duplicate"} <= set(counts)
-    fates = sorted((row["identity"], row["kept_identity"]) for row in report)
-    for spills, workers in ((False, 1), (True, 2)):
-        source.shuffle(texts)
-        cuts = sorted(source.sample(range(1, len(texts)), 6))
-        found = drop(documents_of(texts), cuts=cuts, spills=spills, workers=workers, **values)
-        assert found[:2] == (kept, counts)
-        assert sorted((row["identity"], row["kept_identity"]) for row in found[2]) == fates
+    source.shuffle(texts)
+    cuts = sorted(source.sample(range(1, len(texts)), 6))
+    found = drop(documents_of(texts), cuts=cuts, workers=2, **values)
+    assert found[:2] == (kept, counts)
+    fates, found_fates = (
+        sorted((row["identity"], row["kept_identity"]) for row in rows)
+        for rows in (report, found[2])
+    )
+    assert found_fates == fates
 
 
 def test_of_repeated_lines_the_first_of_the_lowest_document_stays(drop, block_of):
@@ -262,6 +265,34 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
         assert identity == equals["identity"].min()
     places = dropped.rows[["block", "document"]].tolist()
     assert len(set(places)) == len(places)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from("abcAB"), min_size=1, max_size=4), max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_choosing_among_equal_lines_is_brute_force_in_any_order(block_of, documents, source):
+    blocks, start = [], 0
+    while start < len(documents):
+        stop = source.randint(start + 1, len(documents))
+        texts = [[[line] for line in document] for document in documents[start:stop]]
+        blocks.append(block_of(*texts, source="x", index=start))
+        start = stop
+    parts, places = [], {}
+    for block in blocks:
+        identities = document_hashes(block)
+        rows = lines_of_block(block, fold_block(block).line_keys, identities)
+        parts.append((("x", block.index), rows.tobytes()))
+        for row in rows:
+            place = (int(row["identity"]), int(row["number"]), block.index, int(row["line"]))
+            places.setdefault(int(row["key"]), []).append(place)
+    source.shuffle(parts)
+    repeated = {
+        (block[1], line) for block, lines in find_repeated(parts) for line in lines.tolist()
+    }
+    expected = {place[2:] for equal in places.values() for place in sorted(equal)[1:]}
+    assert repeated == expected
 
 
 @settings(deadline=None)
