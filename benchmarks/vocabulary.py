@@ -1,13 +1,14 @@
 """Seconds and pieces a word of learning a vocabulary: ours against HuggingFace's trainer.
 
     python benchmarks/vocabulary.py --input 'corpus/*.txt.gz' [--input ...] [--vocab-size 30000]
-        [--rounds 3] [--held-out 0.05]
+        [--other wikipedia.xml.bz2] [--rounds 3] [--held-out 0.05]
 
 The corpus is read once; one document in twenty is held out and the rest written as plain text, a
 sentence a line. Both sides then turn that file into a vocabulary, in turns, in one process: ours
 with the whole `vocab` job (Beam, manifest and all), theirs with `BertWordPieceTokenizer.train` (all
 cores). A first round over a few documents compiles our kernels and is not counted. Both
-vocabularies write the held-out documents' words with the longest pieces first.
+vocabularies write the held-out documents' words with the longest pieces first, and those of the
+files given by --other, for text of another kind.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from bert_tf.config.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.files import match_files
 from pipeline.corpus.formats import make_reader
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
@@ -46,6 +49,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--input", action="append", required=True)
+    parser.add_argument("--other", action="append", default=[])
     parser.add_argument("--vocab-size", type=int, default=30_000)
     parser.add_argument("--held-out", type=float, default=0.05)
     parser.add_argument("--rounds", type=int, default=3)
@@ -70,21 +74,34 @@ def main() -> None:
         print(
             f"text: {text.stat().st_size / 1e6:.1f} MB; {len(held_out):,} distinct held-out words"
         )
-    fits = [measure_fit(pieces, *held_out.words()) for pieces in (ours, peer)]
-    print_comparison(seconds, ours, peer, fits)
+    texts = {"held out": held_out}
+    if arguments.other:
+        texts["other text"] = WordCounter(lowercase=True, max_word_length=100)
+        for block in blocks_of(tuple(arguments.other)):
+            texts["other text"].count(block.sentences)
+    print_comparison(seconds, ours, peer)
+    for name, words in texts.items():
+        print_fits(name, *(measure_fit(pieces, *words.words()) for pieces in (ours, peer)))
+    print(f"entries in both: {len(set(ours) & set(peer)):,}")
+
+
+def blocks_of(patterns: tuple[str, ...]) -> Iterator[DocumentBlock]:
+    """Reads files as the jobs do."""
+    config = build_section(VocabConfig, {"input": patterns, "output": "unused"})
+    for file in match_files(patterns):
+        rules = DocumentRules.from_config(config)
+        task = ReadTask(file.path, make_reader(file.path, config), rules=rules)
+        for planned in plan_reading(task, _BLOCK_BYTES):
+            yield from read_blocks(planned, _BLOCK_BYTES)
 
 
 def write_corpus(
     patterns: tuple[str, ...], fraction: float, text: Path, held_out: WordCounter
 ) -> None:
     """Writes the documents to learn from and counts the words of the others."""
-    config = build_section(VocabConfig, {"input": patterns, "output": "unused"})
     with text.open("w", encoding="utf-8") as stream:
-        for file in match_files(patterns):
-            task = ReadTask(file.path, make_reader(file.path, config))
-            for planned in plan_reading(task, _BLOCK_BYTES):
-                for block in read_blocks(planned, _BLOCK_BYTES):
-                    split_block(block, fraction, stream, held_out)
+        for block in blocks_of(patterns):
+            split_block(block, fraction, stream, held_out)
 
 
 def split_block(block: DocumentBlock, fraction: float, stream, held_out: WordCounter) -> None:
@@ -134,17 +151,18 @@ def peer_vocabulary(text: Path, folder: str, vocab_size: int) -> list[str]:
     return Path(folder, "peer", "vocab.txt").read_text(encoding="utf-8").splitlines()
 
 
-def print_comparison(
-    seconds: dict[str, list[float]], ours: list[str], peer: list[str], fits: list[Fit | None]
-) -> None:
+def print_comparison(seconds: dict[str, list[float]], ours: list[str], peer: list[str]) -> None:
     """Prints ours, the peer's and the ratio, a line a figure."""
     print(f"{'':34}{'ours':>10}{'peer':>10}{'ratio':>8}")
     for name, value in (("fastest", min), ("median", statistics.median)):
         row(f"seconds, {name} of {len(seconds['ours'])}", *(value(seconds[s]) for s in seconds))
     row("entries", len(ours), len(peer))
-    for key in ("pieces_per_word", "unknown_share", "whole_word_share"):
-        row(key.replace("_", " ") + ", held out", *(getattr(fit, key) for fit in fits))
-    print(f"entries in both: {len(set(ours) & set(peer)):,}")
+
+
+def print_fits(text: str, ours: Fit | None, peer: Fit | None) -> None:
+    """Prints how the words of a text are written."""
+    for key in ("words", "pieces_per_word", "unknown_share", "whole_word_share"):
+        row(f"{key.replace('_', ' ')}, {text}", getattr(ours, key), getattr(peer, key))
 
 
 def row(name: str, ours: float, peer: float) -> None:
