@@ -33,7 +33,7 @@ def count_values(content: np.ndarray, records: int, feature: str) -> np.ndarray:
 
 @numba.njit(cache=True, nogil=True)
 def _count_values(content, name, counts):
-    start = 0
+    start = np.int64(0)
     for record in range(len(counts)):
         length = np.int64(0)
         for byte in range(8):
