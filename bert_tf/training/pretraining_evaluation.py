@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,9 +50,10 @@ class BestModel:
             metrics: of the evaluation; without any the newest model is the best.
             notes: of the loop.
         """
-        best = notes.get("best")
-        is_first = best is None or best.get("phase") != found.get("phase")
-        if is_first or not metrics or metrics["mlm_loss"] < best["mlm_loss"]:
+        best = notes.get("best", {})
+        before = best.get("mlm_loss", math.inf)
+        is_first = not best or best.get("phase") != found.get("phase")
+        if is_first or not metrics or metrics["mlm_loss"] < before:
             self._write()
             kept = {name: metrics[name] for name in ("mlm_loss",) if name in metrics}
             notes["best"] = {**found, **kept}
@@ -99,7 +101,8 @@ class RecordsEvaluation:
                 model=model,
                 loss=loss,
                 strategy=strategy,
-                make_dataset=lambda phase=phase: evaluation_batches(
+                make_dataset=functools.partial(
+                    evaluation_batches,
                     phase.data.paths("eval"),
                     phase.data,
                     batch_size=phase.batch_size,

@@ -81,9 +81,7 @@ class TrainingStep:
         # whose fused kernel it does not beat: a third less to compile.
         self._gradients = self._summed_gradients
         if use_xla:
-            self._gradients = tf.function(
-                self._summed_gradients, autograph=False, jit_compile=True
-            )
+            self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
 
     def run(
         self,
