@@ -4,7 +4,8 @@
 
 Every side is a process of its own, as its users start it, and all take turns making the same
 update (forward and backward pass, AdamW, dropout on) on a random batch without padding, so that
-other load on the machine falls on all of them. Ours is `TrainingStep` as `train` runs it, logging
+other load on the machine falls on all of them; the first updates of a turn are not counted, since
+systems take memory from processes that wait. Ours is `TrainingStep` as `train` runs it, logging
 included. PyTorch runs in the interpreter that `--torch-python` names and is left out without one.
 The last side multiplies the matrices of a forward pass: what the machine gives at best.
 
