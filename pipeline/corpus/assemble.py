@@ -31,6 +31,18 @@ class Texts:
     stops: np.ndarray
     lines: np.ndarray
 
+    @classmethod
+    def of_rows(cls, texts: list[bytes], lines: list[int]) -> Texts:
+        """The texts of rows that had to be parsed, with the line where each begins."""
+        bounds = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=bounds[1:])
+        return cls(
+            data=np.frombuffer(b"".join(texts), np.uint8),
+            starts=bounds[:-1],
+            stops=bounds[1:],
+            lines=np.array(lines, np.int64),
+        )
+
 
 def lines_of(data: bytes, first_line: int) -> Texts:
     """The lines of some text, cut at line feeds only (a CR before one is white space)."""

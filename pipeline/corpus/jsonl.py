@@ -6,8 +6,6 @@ import dataclasses
 import json
 from typing import Any
 
-import numpy as np
-
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import INVALID_UTF8, NOT_A_STRING, RawBlock, Texts, block_of_texts
@@ -75,17 +73,10 @@ class JsonlReader(PieceReader):
                 rejects.append({"source": path, "line": number, "reason": reason, "detail": detail})
         if piece.data.endswith(b"\n"):
             blank -= 1  # the piece behind the last line feed is no line
-        bounds = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=bounds[1:])
         return block_of_texts(
             path,
             piece.index,
-            Texts(
-                data=np.frombuffer(b"".join(texts), np.uint8),
-                starts=bounds[:-1],
-                stops=bounds[1:],
-                lines=np.array(lines, np.int64),
-            ),
+            Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped={"blank line": blank} if blank else {},
         )

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
-
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import INVALID_UTF8, RawBlock, Texts, block_of_texts
@@ -104,17 +102,10 @@ class MediaWikiReader(PieceReader):
             except _PageError as error:
                 at, reason, detail = error.args
                 rejects.append({"source": path, "line": at, "reason": reason, "detail": detail})
-        bounds = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=bounds[1:])
         return block_of_texts(
             path,
             piece.index,
-            Texts(
-                data=np.frombuffer(b"".join(texts), np.uint8),
-                starts=bounds[:-1],
-                stops=bounds[1:],
-                lines=np.array(lines, np.int64),
-            ),
+            Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped=dict(dropped),
         )
