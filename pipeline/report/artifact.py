@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,20 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
     return f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"
 
 
-def _mapping_lines(title: str, mapping: dict[str, Any]) -> list[str]:
-    lines = []
+def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values of nested mappings that say something, with the keys that lead to each."""
     for key, value in mapping.items():
         if isinstance(value, dict):
-            lines += _mapping_lines(f"{title} {key}", value)
+            yield from leaves(value, *path, key)
         elif value not in (None, [], ""):
-            shown = f"{value:.4f}" if isinstance(value, float) else value
-            lines.append(f"{title}: {key} = {shown}")
+            yield (*path, key), value
+
+
+def _mapping_lines(title: str, mapping: dict[str, Any]) -> list[str]:
+    lines = []
+    for (*groups, key), value in leaves(mapping):
+        shown = f"{value:.4f}" if isinstance(value, float) else value
+        lines.append(f"{' '.join((title, *groups))}: {key} = {shown}")
     return lines
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.training.metrics_log import read_metrics
-from pipeline.report.artifact import content_lines, headline, require_manifest
+from pipeline.report.artifact import content_lines, headline, leaves, require_manifest
 from pipeline.report.curve_plot import plot_curves
 from pipeline.report.records import (
     Histogram,
@@ -60,7 +60,7 @@ def artifact_page(path: str, *, samples: int) -> str:
         content = f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
     title = escape(headline(path, manifest))
     tables = "".join(
-        f"<h2>{name}</h2>{_table(_flat(manifest[name]))}"
+        f"<h2>{name}</h2>{_mapping_table(manifest[name])}"
         for name in ("counts", "metrics", "config", "timings", "versions")
         if manifest.get(name)
     )
@@ -75,14 +75,14 @@ def artifact_page(path: str, *, samples: int) -> str:
     )
 
 
-def _flat(mapping: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for key, value in mapping.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key} ")
-        elif isinstance(value, int) and not isinstance(value, bool):
-            yield prefix + key, f"{value:,}"
-        elif value not in (None, [], ""):
-            yield prefix + key, f"{value:.4f}" if isinstance(value, float) else str(value)
+def _mapping_table(mapping: dict[str, Any]) -> str:
+    return _table((" ".join(path), _shown(value)) for path, value in leaves(mapping))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
