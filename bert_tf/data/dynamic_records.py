@@ -12,7 +12,7 @@ from bert_tf.data.masking import MaskingRules, mask_rows
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.record_order import row_order
-from bert_tf.data.records import file_names, unmasked_feature_spec
+from bert_tf.data.record_parsing import parse_unmasked_records
 from bert_tf.data.tfrecord_index import RecordBlock, read_records
 
 
@@ -111,55 +111,24 @@ class DynamicRecords:
         self.read(0, 0)
 
     def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:
-        width = self._records.max_seq_length
-        ids, starts, lengths, labels = self._parse(serialized)
-        mask = (np.arange(width) < lengths[:, None]).astype(np.int32)
-        types = np.zeros_like(mask)
-        if self._records.pair_task != "none":
-            border = np.argmax(ids == self._masking.sep_id, axis=1)
-            types = mask * (np.arange(width) > border[:, None])
+        rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)
         predictions = self._masking.max_predictions
         masked = mask_rows(
-            ids,
-            lengths,
+            rows.ids,
+            rows.lengths,
             keys,
             self._masking.rules,
             max_predictions_per_seq=predictions,
-            word_starts=starts.astype(np.bool_),
+            word_starts=rows.word_starts.astype(np.bool_),
         )
         return {
             "input_word_ids": masked.ids,
-            "input_mask": mask,
-            "input_type_ids": types.astype(np.int32),
+            "input_mask": rows.input_mask,
+            "input_type_ids": rows.input_type_ids,
             "masked_lm_positions": masked.positions,
             "masked_lm_ids": masked.target_ids,
             "masked_lm_weights": (np.arange(predictions) < masked.counts[:, None]).astype(
                 np.float32
             ),
-            "next_sentence_labels": labels,
+            "next_sentence_labels": rows.labels,
         }
-
-    def _parse(
-        self, serialized: list[bytes]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Ids and word starts int32 [n, max_seq_length], lengths and labels int32 [n]."""
-        names = file_names(self._records.feature_names)
-        width = self._records.max_seq_length
-        with tf.device("CPU:0"):
-            parsed = tf.io.parse_example(
-                tf.constant(serialized, tf.string, shape=[len(serialized)]),
-                unmasked_feature_spec(self._records.feature_names),
-            )
-            ragged = [parsed[names[name]] for name in ("input_word_ids", "word_starts")]
-            lengths = ragged[0].row_lengths().numpy()
-            if (lengths != ragged[1].row_lengths().numpy()).any():
-                raise ValueError(f"{names['word_starts']} is not one number a piece")
-            if ((lengths < 1) | (lengths > width)).any():
-                raise ValueError(f"a record has not from 1 to {width} pieces")
-            ids, starts = (
-                tf.cast(rows.to_tensor(shape=[None, width]), tf.int32).numpy() for rows in ragged
-            )
-            labels = parsed[names["next_sentence_labels"]].numpy()[:, 0]
-        if ids.max(initial=0) >= self._records.vocab_size or ids.min(initial=0) < 0:
-            raise ValueError("an id is not one of the vocabulary's")
-        return ids, starts, lengths.astype(np.int32), labels.astype(np.int32)

@@ -11,12 +11,7 @@ import tensorflow as tf
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.records import (
-    FEATURE_NAMES,
-    feature_spec,
-    file_names,
-    unmasked_feature_spec,
-)
+from bert_tf.data.record_parsing import parse_records, parse_unmasked_records
 
 _RECORDS_READ = 10_000
 
@@ -58,7 +53,7 @@ def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> R
     try:
         records = _first_records(shards, data.compression)
         features = _masked(records, data) if is_masked else _unmasked(records, data, vocab)
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError) as error:
         raise InputError(
             f"{data.directory}: damaged records ({str(error).splitlines()[0]}); "
             "make the data again with --overwrite"
@@ -66,8 +61,8 @@ def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> R
     return RecordSample(shards, features)
 
 
-def _first_records(shards: list[str], compression: str) -> tf.Tensor:
-    """The first records of all shards in turn, string [records]."""
+def _first_records(shards: list[str], compression: str) -> list[bytes]:
+    """The first records of all shards in turn."""
     missing = [shard for shard in shards if not Path(shard).is_file()]
     if missing:
         raise UsageError(f"{missing[0]}: is gone; make the data again with --overwrite")
@@ -78,32 +73,25 @@ def _first_records(shards: list[str], compression: str) -> tf.Tensor:
         )
         left = _RECORDS_READ - len(records)
         records += itertools.islice(dataset.as_numpy_iterator(), left)
-    return tf.constant(records, tf.string, shape=[len(records)])
+    return records
 
 
-def _masked(records: tf.Tensor, data: PretrainingData) -> dict[str, np.ndarray]:
-    spec = feature_spec(data.max_seq_length, data.max_predictions_per_seq, data.feature_names)
-    parsed = tf.io.parse_example(records, spec)
+def _masked(records: list[bytes], data: PretrainingData) -> dict[str, np.ndarray]:
+    serialized = tf.constant(records, tf.string, shape=[len(records)])
+    return {name: rows.numpy() for name, rows in parse_records(serialized, data).items()}
+
+
+def _unmasked(
+    records: list[bytes], data: PretrainingData, vocab: list[str]
+) -> dict[str, np.ndarray]:
+    rows = parse_unmasked_records(records, data, sep_id=vocab.index("[SEP]"))
+    nothing = np.zeros((len(records), 0), np.int32)
     return {
-        name: parsed[stored].numpy() for name, stored in FEATURE_NAMES[data.feature_names].items()
-    }
-
-
-def _unmasked(records: tf.Tensor, data: PretrainingData, vocab: list[str]) -> dict[str, np.ndarray]:
-    names = file_names(data.feature_names)
-    parsed = tf.io.parse_example(records, unmasked_feature_spec(data.feature_names))
-    pieces = parsed[names["input_word_ids"]]
-    ids = pieces.to_tensor(shape=[None, data.max_seq_length]).numpy()
-    mask = (np.arange(data.max_seq_length) < pieces.row_lengths().numpy()[:, None]).astype(np.int64)
-    border = np.argmax(ids == vocab.index("[SEP]"), axis=1)
-    second = np.arange(data.max_seq_length) > border[:, None]
-    nothing = np.zeros((len(ids), 0), np.int64)
-    return {
-        "input_word_ids": ids,
-        "input_mask": mask,
-        "input_type_ids": mask * second * (data.pair_task != "none"),
+        "input_word_ids": rows.ids,
+        "input_mask": rows.input_mask,
+        "input_type_ids": rows.input_type_ids,
         "masked_lm_positions": nothing,
         "masked_lm_ids": nothing,
         "masked_lm_weights": nothing.astype(np.float32),
-        "next_sentence_labels": parsed[names["next_sentence_labels"]].numpy(),
+        "next_sentence_labels": rows.labels,
     }

@@ -177,7 +177,7 @@ def _show_example(
     title = f"example {row + 1}: {length} pieces, {len(positions)} targets"
     if data.pair_task == "none":
         return ShownExample(title, [("text", pieces[1 : length - 1])])
-    label = int(features["next_sentence_labels"][row, 0])
+    label = int(features["next_sentence_labels"][row])
     border = length - int(features["input_type_ids"][row].sum())
     return ShownExample(
         f"{title}, {_SAID_OF_LABELS[data.pair_task][label]}",

@@ -146,7 +146,8 @@ def test_characters_of_pieces_slice_the_text(tokenizer, contexts):
             assert context[begin:end].strip() == context[begin:end]
             uncovered -= set(range(begin, end))
             if VOCAB[piece] in ("a", "##a", ","):
-                assert context[begin:end].lower() in ("a", "\uff41", ",")
+                # tensorflow_text may count a stripped accent to the piece before it.
+                assert context[begin:end].lower().rstrip("\u0301") in ("a", "\uff41", ",")
         # An accent without a letter is stripped and belongs to no piece.
         assert all(context[place].isspace() or context[place] == "\u0301" for place in uncovered)
 
