@@ -6,12 +6,12 @@ import logging
 import os
 import re
 import shlex
+import socket
 import sys
 from collections.abc import Callable
 
 import apache_beam as beam
-from apache_beam.metrics.metric import MetricResults
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
@@ -25,15 +25,26 @@ from pipeline.progress import ProgressWatch
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
 
-_CLUSTER_RUNNERS = {"flink": "FlinkRunner", "spark": "SparkRunner", "dataflow": "DataflowRunner"}
+_BEAM_NAMES = {
+    "prism": "PrismRunner",
+    "flink": "FlinkRunner",
+    "spark": "SparkRunner",
+    "dataflow": "DataflowRunner",
+}
 _JOB_ENDPOINT = "--job_endpoint"
+_SECONDS_TO_ANSWER = 10.0
 # Each runner needs one option of each row.
 _NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "prism": (("--prism_location", _JOB_ENDPOINT),),
     "flink": (("--flink_master", _JOB_ENDPOINT),),
     "spark": (("--spark_master_url", "--spark_rest_url", _JOB_ENDPOINT),),
     "dataflow": (("--project",), ("--region",), ("--temp_location",)),
 }
 _WORKERS_OPTION = {"flink": "--parallelism", "dataflow": "--num_workers"}
+_WHO_DECIDES = {
+    "prism": "leave it out, Prism decides",
+    "spark": "set the executors where the cluster is set up",
+}
 # What `--direct_running_mode=multi_processing` starts, but for one line: a root handler, without
 # which the first warning of an import sends all of a worker's logs to the user's terminal.
 _WORKER_COMMAND = (
@@ -50,8 +61,8 @@ def run_pipeline(
     *,
     console: Console,
     input_bytes: int,
-) -> MetricResults:
-    """Builds a pipeline, runs it to its end and returns its metrics.
+) -> None:
+    """Builds a pipeline and runs it to its end.
 
     Args:
         config: the runner, its workers, and Beam options passed on to it.
@@ -71,7 +82,9 @@ def run_pipeline(
         console.say(f"running on {config.runner}: {' '.join(options)}")
     elif options:
         console.say(f"running in worker processes: {' '.join(options)}")
-    pipeline = beam.Pipeline(runner=runner, options=PipelineOptions(options))
+    beam_options = PipelineOptions(options)
+    _refuse_silent_endpoint(beam_options)
+    pipeline = beam.Pipeline(runner=runner, options=beam_options)
     build(pipeline)
     try:
         with ProgressWatch(console):
@@ -84,7 +97,6 @@ def run_pipeline(
         raise failure from error
     if state != PipelineState.DONE:
         raise InputError(f"the {config.runner} pipeline ended as {state}; see the runner's log")
-    return result.metrics()
 
 
 def pipeline_options(
@@ -116,12 +128,27 @@ def pipeline_options(
         if config.runner not in _WORKERS_OPTION:
             raise UsageError(
                 f"--workers has no meaning for runner {config.runner}; "
-                "set the executors where the cluster is set up"
+                f"{_WHO_DECIDES[config.runner]}"
             )
         given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
-    if _JOB_ENDPOINT in names:
+    # Prism's own class has workers in this process where nothing else is said.
+    if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
-    return _CLUSTER_RUNNERS[config.runner], given
+    return _BEAM_NAMES[config.runner], given
+
+
+def _refuse_silent_endpoint(options: PipelineOptions) -> None:
+    """Beam itself would wait for five minutes and then say nothing."""
+    endpoint = options.view_as(PortableOptions).job_endpoint
+    if endpoint is None or endpoint == "embed":
+        return
+    host, _, port = endpoint.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{endpoint}: no job server answers ({error}); start it, or correct {_JOB_ENDPOINT}"
+        ) from None
 
 
 def _local_workers(config: RunnerConfig, input_bytes: int) -> int:

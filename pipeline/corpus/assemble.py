@@ -80,6 +80,13 @@ class RawBlock:
     rejects: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
 
+    def renamed(self, source: str) -> RawBlock:
+        """The block as one of a file of another name."""
+        if source == self.source:
+            return self
+        rejects = [{**reject, "source": source} for reject in self.rejects]
+        return dataclasses.replace(self, source=source, rejects=rejects)
+
 
 def block_of_sentence_lines(path: str, index: int, lines: Texts) -> RawBlock:
     """A block of text with a sentence a line and blank lines between documents."""

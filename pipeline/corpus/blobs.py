@@ -37,7 +37,7 @@ class BlobWriter(Protocol):
     ) -> None: ...
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
-        """Stores one blob, given in parts; it can be read once the writer is closed."""
+        """Stores one blob, given in parts; it can be read at once."""
 
 
 class BlobStore(Protocol):
@@ -98,6 +98,7 @@ class _SpillWriter:
         offset = self._offset
         for part in parts:
             self._offset += self._stream.write(part)
+        self._stream.flush()
         return FileReference(self._path.name, offset, self._offset - offset)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import socket
 import uuid
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -151,6 +152,19 @@ class UncompressedFile:
         return text
 
 
+def refuse_unshared(folder: str) -> None:
+    """Makes sure, in a worker, that it sees a folder that the submitting process has made.
+
+    Raises:
+        UsageError: it does not, so what it writes would be lost.
+    """
+    if not FileSystems.exists(folder):
+        raise UsageError(
+            f"{folder}: worker {socket.gethostname()} does not see this folder; the output has to "
+            "lie on storage that all workers and the submitting machine mount under the same path"
+        )
+
+
 def write_shared_file(folder: str, name: str, data: bytes) -> None:
     """Writes a file of a pipeline's results, from any worker, so that it appears whole.
 
@@ -158,7 +172,11 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
         folder: one that workers and the submitting process share.
         name: the same whenever the same work is done again; the last one written stays.
         data: what it holds.
+
+    Raises:
+        UsageError: the worker does not see the folder.
     """
+    refuse_unshared(folder)
     target = FileSystems.join(folder, name)
     aside = f"{target}.{uuid.uuid4().hex}.partial"
     with FileSystems.create(aside, compression_type=CompressionTypes.UNCOMPRESSED) as stream:

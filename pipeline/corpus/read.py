@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 
 import apache_beam as beam
 
@@ -21,16 +22,25 @@ class ReadTask:
     """What one worker reads at a time.
 
     Attributes:
-        path: the file.
+        path: the file as it was given, by which rejects and duplicates are known.
         reader: the format's reader.
         split: which part of the file.
         rules: how what was read becomes documents.
+        folder: what a relative path is relative to; a worker may run in another folder.
     """
 
     path: str
     reader: Reader
     split: Split = WHOLE_FILE
     rules: DocumentRules = dataclasses.field(default_factory=DocumentRules)
+    folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
+
+    @property
+    def location(self) -> str:
+        """The path to open in this process."""
+        if "://" in self.path or str(Path.cwd()) == self.folder:
+            return self.path
+        return str(Path(self.folder) / self.path)
 
 
 class ReadDocuments(beam.PTransform):
@@ -70,14 +80,16 @@ class ReadDocuments(beam.PTransform):
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
     """Cuts a file into tasks of whole documents, where its format and compression allow it."""
-    reader = task.reader.resolved(task.path)
-    for split in reader.splits(task.path, block_bytes):
+    location = task.location
+    reader = task.reader.resolved(location)
+    for split in reader.splits(location, block_bytes):
         yield dataclasses.replace(task, reader=reader, split=split)
 
 
 def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
     """Reads what the task names, a block at a time."""
-    for raw in task.reader.read_split(task.path, task.split, block_bytes):
+    for raw in task.reader.read_split(task.location, task.split, block_bytes):
+        raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)
         tell_progress(raw.texts.data.nbytes)
         yield block

@@ -32,10 +32,8 @@ class ExamplesConsole(Console):
         """Shows how far the work is."""
         megabytes = sum(_size(path) for path in self._work.iterdir()) / 1e6
         finished = sum(1 for _ in self._output.glob("*-of-*.tfrecord*"))
-        self._console.progress(
-            f"{line}; {megabytes:,.0f} MB of pieces and records, "
-            f"{finished} of {self._shards} shards finished"
-        )
+        spilled = f"{megabytes:,.0f} MB of pieces and records, " if megabytes >= 1 else ""
+        self._console.progress(f"{line}; {spilled}{finished} of {self._shards} shards finished")
 
 
 def _size(path: Path) -> int:

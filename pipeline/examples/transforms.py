@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blobs import BlobReference, BlobStore
 from pipeline.corpus.block import DocumentBlock
+from pipeline.corpus.files import read_shared_files, refuse_unshared, write_shared_file
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, write_shard
@@ -33,11 +36,18 @@ PIECE_COUNTS = "piece counts"
 NO_PIECES = "no pieces"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _BYTES_DEALT_AT_ONCE = 64_000_000
+_COUNTS = "counts"
+_COUNTS_FILE = "example-counts.json"
 
 
-def _count(name: str, amount: int) -> None:
-    if amount:
-        Metrics.counter("counts", name).inc(amount)
+def _tell_counts(counts: dict[str, int]) -> beam.pvalue.TaggedOutput:
+    """Shows counts on the runner's pages, and hands them on.
+
+    A runner's counters may hold work that was done twice; what is handed on does not.
+    """
+    for name, amount in counts.items():
+        Metrics.counter(_COUNTS, name).inc(amount)
+    return beam.pvalue.TaggedOutput(_COUNTS, Counter(counts))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +59,16 @@ class ExamplesJob:
         vocab: pieces in the order of their ids.
         plan: pools and shards.
         store: where bulky data lie on their way.
+        output: absolute path of the folder of the shards, which all workers share.
+        work: one for `read_example_counts`, which they share as well.
     """
 
     config: PreprocessConfig
     vocab: list[str]
     plan: ExamplesPlan
     store: BlobStore
+    output: str
+    work: str
 
     @property
     def counts_pieces(self) -> bool:
@@ -73,7 +87,7 @@ class WriteExamples(beam.PTransform):
         """Tokenises, deals to pools, makes examples, deals to shards, writes."""
         job = self._job
         tokenised = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
-            PIECE_COUNTS, main="documents"
+            PIECE_COUNTS, _COUNTS, main="documents"
         )
         documents = tokenised.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
@@ -87,9 +101,17 @@ class WriteExamples(beam.PTransform):
             total = tokenised[PIECE_COUNTS] | "SumPieceCounts" >> beam.CombineGlobally(
                 SumPieceCounts(len(job.vocab))
             )
-            _ = total | "WritePieceCounts" >> beam.Map(write_piece_counts, job.config.output)
+            _ = total | "WritePieceCounts" >> beam.Map(write_piece_counts, job.output)
             piece_counts = beam.pvalue.AsSingleton(total)
-        runs = documents | "MakeExamples" >> beam.ParDo(MakeExamples(job), piece_counts)
+        made = documents | "MakeExamples" >> beam.ParDo(
+            MakeExamples(job), piece_counts
+        ).with_outputs(_COUNTS, main="runs")
+        (
+            (tokenised[_COUNTS], made[_COUNTS])
+            | "GatherCounts" >> beam.Flatten()
+            | "AddUpCounts" >> beam.CombineGlobally(_add_up_counts)
+            | "WriteCounts" >> beam.Map(_write_counts, job.work)
+        )
         # A shard without a single record is written as well.
         all_shards = blocks.pipeline | "ListShards" >> beam.Create(
             [
@@ -99,11 +121,32 @@ class WriteExamples(beam.PTransform):
             ]
         )
         (
-            (runs, all_shards)
+            (made.runs, all_shards)
             | "AddEmptyShards" >> beam.Flatten()
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShard(job))
         )
+
+
+def read_example_counts(work: str) -> Counter[str]:
+    """What `WriteExamples` counted, by name.
+
+    Raises:
+        InputError: it has not arrived.
+    """
+    (text,) = read_shared_files(work, _COUNTS_FILE)
+    return Counter(json.loads(text))
+
+
+def _add_up_counts(counts: Iterable[Counter[str]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for some in counts:
+        total.update(some)
+    return total
+
+
+def _write_counts(counts: Counter[str], work: str) -> None:
+    write_shared_file(work, _COUNTS_FILE, json.dumps(counts).encode())
 
 
 def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
@@ -119,6 +162,7 @@ class TokeniseBlocks(beam.DoFn):
 
     def setup(self) -> None:
         """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
+        refuse_unshared(self._job.work)
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
     def process(
@@ -127,15 +171,13 @@ class TokeniseBlocks(beam.DoFn):
         """Yields a reference for each bucket that has documents of this block."""
         plan, store = self._job.plan, self._job.store
         tokenised, without_pieces = tokenise_block(block, self._tokenizer)
-        _count(f"dropped/{NO_PIECES}", without_pieces)
-        _count("tokens", len(tokenised.documents.pieces))
+        yield _tell_counts(
+            {"tokens": len(tokenised.documents.pieces), f"dropped/{NO_PIECES}": without_pieces}
+        )
         pools = pools_of(tokenised.hashes, plan.pools)
         with store.writer() as writer:
-            dealt = [
-                (bucket, writer.add(to_bytes(documents)))
-                for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools))
-            ]
-        yield from dealt
+            for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools)):
+                yield bucket, writer.add(to_bytes(documents))
         if self._job.counts_pieces:
             counts = np.bincount(tokenised.documents.pieces, minlength=len(self._job.vocab))
             yield beam.pvalue.TaggedOutput(PIECE_COUNTS, counts)
@@ -181,14 +223,10 @@ class DealBuckets(beam.DoFn):
         _, references = bucket
         store = self._job.store
         with store.writer() as writer:
-            dealt = []
             for documents in _load_some(store, references):
                 pools = pools_of(documents.hashes, self._job.plan.pools)
-                dealt += [
-                    (pool, writer.add(to_bytes(members)))
-                    for pool, members in deal_documents(documents, pools)
-                ]
-        yield from dealt
+                for pool, members in deal_documents(documents, pools):
+                    yield pool, writer.add(to_bytes(members))
 
 
 def _load_some(
@@ -218,8 +256,8 @@ class MakeExamples(beam.DoFn):
 
     def process(
         self, pool: tuple[int, Iterable[BlobReference]], piece_counts: np.ndarray | None
-    ) -> Iterator[tuple[tuple[str, int], BlobReference]]:
-        """Yields a run for each shard that gets examples of this pool."""
+    ) -> Iterator[tuple[tuple[str, int], BlobReference] | beam.pvalue.TaggedOutput]:
+        """Yields runs for each shard that gets examples of this pool."""
         _, references = pool
         plan, store = self._job.plan, self._job.store
         if self._maker is None:
@@ -234,17 +272,19 @@ class MakeExamples(beam.DoFn):
             train_shards=plan.train_shards,
             eval_shards=plan.eval_shards,
         )
+        told = {
+            "truncations": counts.truncated,
+            "labelled": counts.labelled,
+            f"dropped/{NO_OTHER_DOCUMENT}": counts.left_out,
+        }
         for split, documents, examples in zip(
             ("train", "eval"), counts.documents, counts.examples, strict=True
         ):
-            _count(f"documents/{split}", documents)
-            _count(f"examples/{split}", examples)
-        _count("truncations", counts.truncated)
-        _count("labelled", counts.labelled)
-        _count(f"dropped/{NO_OTHER_DOCUMENT}", counts.left_out)
+            told |= {f"documents/{split}": documents, f"examples/{split}": examples}
+        yield _tell_counts(told)
         with store.writer() as writer:
-            stored = [((run.split, run.shard), writer.add(run.parts())) for run in runs]
-        yield from stored
+            for run in runs:
+                yield (run.split, run.shard), writer.add(run.parts())
 
 
 class WriteShard(beam.DoFn):
@@ -252,6 +292,10 @@ class WriteShard(beam.DoFn):
 
     def __init__(self, job: ExamplesJob):
         self._job = job
+
+    def setup(self) -> None:
+        """Refuses to write where nobody looks."""
+        refuse_unshared(self._job.work)
 
     def process(self, shard: tuple[tuple[str, int], Iterable[BlobReference | None]]) -> None:
         """Writes one file."""
@@ -262,5 +306,5 @@ class WriteShard(beam.DoFn):
         )
         runs = [reference for reference in references if reference is not None]
         write_shard(
-            Path(config.output) / name, merge_runs(store, runs), compression=config.compression
+            Path(self._job.output) / name, merge_runs(store, runs), compression=config.compression
         )

@@ -99,10 +99,15 @@ def run_job(
         The manifest; its key `already_done` says whether nothing had to be done.
 
     Raises:
-        UsageError: the output was made with another config or from other inputs, or a folder
-            holds something else.
+        UsageError: the output was made with another config or from other inputs, a folder holds
+            something else, or the output is not on a file system of this machine.
     """
     console = options.console
+    if "://" in output:
+        raise UsageError(
+            f"{output}: outputs are written to this machine's file system; give a local path or "
+            "the path under which that storage is mounted here, or copy the output afterwards"
+        )
     identity = {
         "command": command,
         "config": {k: v for k, v in config.as_dict().items() if k not in ignored_keys},

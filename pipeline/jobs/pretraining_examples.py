@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.metrics.metric import MetricResults
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
@@ -32,7 +31,7 @@ from pipeline.corpus.report import (
 )
 from pipeline.examples.plan import ExamplesPlan, plan_examples
 from pipeline.examples.progress import ExamplesConsole
-from pipeline.examples.transforms import ExamplesJob, WriteExamples
+from pipeline.examples.transforms import ExamplesJob, WriteExamples, read_example_counts
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
@@ -56,8 +55,8 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     def body(record: JobRecord) -> None:
         plan = plan_examples(config, files)
         with record.stage("examples"):
-            report, metrics = _make_shards(config, runner, vocab, files, plan, options.console)
-        record.counts = collect_counts(report, metrics, config.pair_task)
+            report, made = _make_shards(config, runner, vocab, files, plan, options.console)
+        record.counts = _collect_counts(report, made, config.pair_task)
         for line in tell_report(report, config.duplicates):
             options.console.say(line)
         _refuse_nothing(config, record.counts)
@@ -83,12 +82,12 @@ def _make_shards(
     files: list[FileInfo],
     plan: ExamplesPlan,
     console: Console,
-) -> tuple[CorpusReport, MetricResults]:
-    output = Path(config.output)
+) -> tuple[CorpusReport, Counter[str]]:
+    output = Path(config.output).absolute()  # workers may run in another folder
     work = output / _WORK_FOLDER
     work.mkdir()
     store = store_for(runner.runner, str(work))
-    job = ExamplesJob(config, vocab, plan, store)
+    job = ExamplesJob(config, vocab, plan, store, output=str(output), work=str(work))
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files)
@@ -97,7 +96,7 @@ def _make_shards(
         _ = blocks | "WriteExamples" >> WriteExamples(job)
 
     try:
-        metrics = run_pipeline(
+        run_pipeline(
             runner,
             build,
             console=ExamplesConsole(
@@ -107,31 +106,26 @@ def _make_shards(
         )
         write_rejects(str(work), rejects_path(output))
         write_duplicates(str(work), duplicates_path(output))
-        return read_report(str(work)), metrics
+        return read_report(str(work)), read_example_counts(str(work))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def collect_counts(report: CorpusReport, metrics: MetricResults, pair_task: str) -> dict[str, Any]:
-    """What the reader and the pipeline's counters tell, as the manifest's counts."""
-    found = {
-        result.key.metric.name: int(result.result)
-        for result in metrics.query()["counters"]
-        if result.key.metric.namespace == "counts"
-    }
+def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) -> dict[str, Any]:
+    """What was read and what was made, as the manifest's counts."""
     dropped = report.dropped + Counter(
-        {name.removeprefix("dropped/"): n for name, n in found.items() if name[:8] == "dropped/"}
+        {name.removeprefix("dropped/"): n for name, n in made.items() if name[:8] == "dropped/"}
     )
-    documents = {split: found.get(f"documents/{split}", 0) for split in ("train", "eval")}
+    documents = {split: made[f"documents/{split}"] for split in ("train", "eval")}
     return {
         "documents": sum(documents.values()),
         "documents_train": documents["train"],
         "documents_eval": documents["eval"],
         "sentences": report.sentences,
-        "tokens": found.get("tokens", 0),
-        "examples": {split: found.get(f"examples/{split}", 0) for split in ("train", "eval")},
-        "truncations": found.get("truncations", 0),
-        **({LABEL_NAMES[pair_task]: found.get("labelled", 0)} if pair_task in LABEL_NAMES else {}),
+        "tokens": made["tokens"],
+        "examples": {split: made[f"examples/{split}"] for split in ("train", "eval")},
+        "truncations": made["truncations"],
+        **({LABEL_NAMES[pair_task]: made["labelled"]} if pair_task in LABEL_NAMES else {}),
         "copies": report.copies,
         "dropped": dict(dropped.most_common()),
         "dropped_lines": dict(report.dropped_lines.most_common()),

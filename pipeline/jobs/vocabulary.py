@@ -78,7 +78,7 @@ def _make_vocabulary(
     record: JobRecord,
 ) -> None:
     output = Path(config.output)
-    folder = output.parent / f".{output.name}.work"
+    folder = output.parent.absolute() / f".{output.name}.work"  # workers may run elsewhere
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

@@ -15,7 +15,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipeline.corpus.block import DocumentBlock, offsets_and_data
-from pipeline.corpus.files import read_shared_files, write_shared_file
+from pipeline.corpus.files import read_shared_files, refuse_unshared, write_shared_file
 from pipeline.corpus.identity import document_hashes
 from pipeline.vocabulary.word_counter import WordCounter
 
@@ -50,7 +50,7 @@ class CountWords(beam.PTransform):
     ):
         super().__init__()
         self._folder = folder
-        self._count = _CountInBundle(lowercase, max_word_length, held_out_fraction)
+        self._count = _CountInBundle(folder, lowercase, max_word_length, held_out_fraction)
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
         """Counts in each bundle, then adds up each partition of the words."""
@@ -71,11 +71,17 @@ class CountWords(beam.PTransform):
 
 
 class _CountInBundle(beam.DoFn):
-    def __init__(self, lowercase: bool, max_word_length: int, held_out_fraction: float):
+    def __init__(
+        self, folder: str, lowercase: bool, max_word_length: int, held_out_fraction: float
+    ):
         super().__init__()
+        self._folder = folder
         self._lowercase = lowercase
         self._max_word_length = max_word_length
         self._held_out_fraction = held_out_fraction
+
+    def setup(self) -> None:
+        refuse_unshared(self._folder)
 
     def start_bundle(self) -> None:
         self._counters = {kind: self._new_counter() for kind in (_LEARNING, _HELD_OUT)}

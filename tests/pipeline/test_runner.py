@@ -1,10 +1,10 @@
 """Which runner and options a configuration becomes, and how failures reach the user."""
 
 import io
+import socket
 
 import apache_beam as beam
 import pytest
-from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from bert_tf.config.console import Console
@@ -58,6 +58,11 @@ def test_big_inputs_get_a_worker_a_core(monkeypatch):
             ["--flink_master=h:1", "--parallelism=4"],
         ),
         (
+            {"runner": "prism", "options": ("--job_endpoint=h:8073",)},
+            "PrismRunner",
+            ["--job_endpoint=h:8073"],
+        ),
+        (
             {"runner": "spark", "options": ("--job_endpoint=h:8099",)},
             "PortableRunner",
             ["--job_endpoint=h:8099"],
@@ -80,6 +85,7 @@ def test_cluster_runners_get_their_options(values, runner, options):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"runner": "prism"}, "runner prism needs --prism_location or --job_endpoint"),
         ({"runner": "flink"}, "runner flink needs --flink_master or --job_endpoint; give it with"),
         ({"runner": "spark"}, "runner spark needs --spark_master_url"),
         ({"runner": "dataflow", "options": ("--project=p",)}, "runner dataflow needs --region"),
@@ -94,15 +100,15 @@ def test_missing_options_are_named(values, message):
         pipeline_options(config_for(**values), input_bytes=1)
 
 
-def test_metrics_come_back():
-    counter = Metrics.counter("here", "seen")
-
-    def count(number):
-        counter.inc(number)
-
-    metrics = run(lambda p: p | beam.Create([1, 2]) | beam.Map(count))
-    (found,) = metrics.query(MetricsFilter().with_name("seen"))["counters"]
-    assert found.committed == 3
+def test_a_job_server_that_does_not_answer_is_told_at_once():
+    with socket.create_server(("localhost", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UsageError, match=f"^localhost:{port}: no job server answers .*refused"):
+        run(
+            lambda p: pytest.fail("built"),
+            runner="prism",
+            options=(f"--job_endpoint=localhost:{port}",),
+        )
 
 
 def fail(kind):

@@ -17,7 +17,7 @@ class RunnerConfig(Section):
     runner: str = option(
         "where the Beam pipeline runs",
         default="local",
-        choices=("local", "flink", "spark", "dataflow"),
+        choices=("local", "prism", "flink", "spark", "dataflow"),
     )
     workers: int = option(
         "worker processes of the local runner (0: as many as pay off for the input)",

@@ -47,6 +47,12 @@ def test_shared_files_appear_whole(tmp_path):
         read_shared_files(str(tmp_path), "b-*")
 
 
+def test_a_worker_that_does_not_see_the_folder_refuses_to_write(tmp_path):
+    with pytest.raises(UsageError, match=r"/elsewhere: worker \S+ does not see this folder"):
+        write_shared_file(str(tmp_path / "elsewhere"), "a", b"x")
+    assert not list(tmp_path.iterdir())
+
+
 def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
     (tmp_path / "b.csv").write_text('id,text\n1,a\n2\n3,"x\n4,\n')
     (tmp_path / "a.txt").write_bytes(b"x y. z\n\nw\n\n\xff\n" * 50)

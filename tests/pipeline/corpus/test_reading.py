@@ -173,6 +173,19 @@ def test_each_file_gives_its_documents(case, block_bytes, suffix, compress, tmp_
     assert dropped_of(blocks) == case.dropped
 
 
+def test_a_worker_in_another_folder_reads_the_same(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "x.jsonl").write_bytes(b'{"text": "document"}\nbroken\n')
+    monkeypatch.chdir(tmp_path)
+    task = ReadTask("x.jsonl", make_reader("x.jsonl", config_for()))
+    assert task.location == "x.jsonl"
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (planned,) = plan_reading(task, 1 << 20)
+    (block,) = read_blocks(planned, 1 << 20)
+    assert block.source == block.rejects[0]["source"] == "x.jsonl"
+    assert dataclasses.replace(task, path="gs://bucket/x.jsonl").location == "gs://bucket/x.jsonl"
+
+
 def splits_of(path, block_bytes, **values):
     task = ReadTask(str(path), make_reader(str(path), config_for(**values)))
     return [task.split for task in plan_reading(task, block_bytes)]

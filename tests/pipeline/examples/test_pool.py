@@ -101,6 +101,19 @@ def test_examples_are_dealt_evenly_and_counted():
     assert sum(len(offsets) - 1 for _, offsets in runs[0].records) == len(runs[0].ranks)
 
 
+def test_runs_are_cut_where_they_get_too_long(monkeypatch):
+    pool = sort(documents_of(list(range(300))))
+    maker = ExampleMaker(config_of(), VOCAB)
+    (whole,), _ = maker.make_runs(pool, train_shards=1, eval_shards=0)
+    monkeypatch.setattr("pipeline.examples.pool._MOST_RECORDS_OF_A_RUN", 100)
+    runs, _ = maker.make_runs(pool, train_shards=1, eval_shards=0)
+    assert len(runs) == -(-len(whole.ranks) // 100)
+    assert max(len(run.ranks) for run in runs) == 100
+    assert np.concatenate([run.ranks for run in runs]).tolist() == whole.ranks.tolist()
+    data = [bytes(data) for run in runs for data, _ in run.records]
+    assert b"".join(data) == b"".join(bytes(data) for data, _ in whole.records)
+
+
 def test_documents_of_one_sentence_alone_make_nothing():
     pool = sort(documents_of([1], sentences=1), eval_fraction=0.0)
     runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=1, eval_shards=0)

@@ -51,6 +51,14 @@ def test_merging_sorts_the_records_of_all_runs(store, tmp_path, monkeypatch, byt
     assert ranks_in(tmp_path / "shard") == list(range(100))
 
 
+def test_what_is_stored_can_be_read_while_more_is_written(store):
+    with store.writer() as writer:
+        first = writer.add([b"ab", b"c"])
+        assert store.read(first) == b"abc"
+        second = writer.add([b"defg"])
+        assert store.read(second, 1, 2) == b"ef"
+
+
 def test_no_runs_make_an_empty_file(store, tmp_path):
     write_shard(tmp_path / "shard", merge_runs(store, []), compression="none")
     assert (tmp_path / "shard").read_bytes() == b""

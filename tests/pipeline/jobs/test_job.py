@@ -94,6 +94,14 @@ def test_another_config_is_refused_and_named(job):
     assert job.run(times=2, overwrite=True)["counts"] == {"bytes": 10}
 
 
+def test_an_output_on_other_storage_is_refused(job, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="gs://bucket/out: outputs are written to this machine's"):
+        job.run(output="gs://bucket/out")
+    assert job.runs == 0
+    assert list(tmp_path.iterdir()) == [job.input]
+
+
 def test_changed_input_is_refused(job):
     job.run()
     job.input.write_text("other")

@@ -139,7 +139,7 @@ def write_with(folder: Path, name: str, store, pools: int) -> dict[str, bytes]:
     config = config_of(folder, output=str(folder / name), block_megabytes=0.01)
     (folder / name).mkdir()
     plan = ExamplesPlan(pools=pools, train_shards=2, eval_shards=1)
-    job = ExamplesJob(config, VOCAB, plan, store)
+    job = ExamplesJob(config, VOCAB, plan, store, output=config.output, work=config.output)
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config)
