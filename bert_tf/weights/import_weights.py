@@ -20,6 +20,8 @@ from bert_tf.weights.model_directory import (
 )
 
 _CLASSIFIER = "BertForSequenceClassification"
+_TOKEN_CLASSIFIER = "BertForTokenClassification"
+_POOLER = "bert.pooler.dense.weight"
 # HuggingFace's class for a folder that does not name its own, by the heads it has.
 _HEADS = {
     "classifier.weight": _CLASSIFIER,
@@ -71,7 +73,8 @@ def architecture(directory: ModelDirectory) -> str:
         return str(named[0])
     for tensor, name in _HEADS.items():
         if tensor in directory.tensors:
-            return name
+            scores_pieces = name == _CLASSIFIER and _POOLER not in directory.tensors
+            return _TOKEN_CLASSIFIER if scores_pieces else name
     return "BertModel"
 
 

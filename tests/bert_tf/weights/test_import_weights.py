@@ -194,6 +194,7 @@ def test_several_google_checkpoints_are_ambiguous(google_folder):
         ("encoder", "BertModel"),
         ("pretraining", "BertForPreTraining"),
         ("classification", "BertForSequenceClassification"),
+        ("token_classification", "BertForTokenClassification"),
         ("question_answering", "BertForQuestionAnswering"),
     ],
 )
@@ -202,6 +203,18 @@ def test_huggingface_folders_keep_their_heads(name, kind, tmp_path):
     copy, source = read_model_directory(tmp_path / "model"), read_model_directory(GOLDEN / name)
     assert architecture(copy) == kind
     assert copy.tensors.keys() == source.tensors.keys()
+
+
+def test_a_classifier_without_a_pooler_scores_pieces(tmp_path):
+    for name, kind in (
+        ("classification", "BertForSequenceClassification"),
+        ("token_classification", "BertForTokenClassification"),
+    ):
+        folder = shutil.copytree(GOLDEN / name, tmp_path / name)
+        document = json.loads((folder / "config.json").read_text())
+        del document["architectures"]
+        (folder / "config.json").write_text(json.dumps(document))
+        assert architecture(read_source(folder)) == kind
 
 
 def test_a_classifiers_labels_are_kept(tmp_path):

@@ -13,6 +13,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
@@ -48,7 +49,13 @@ def values(model):
 
 @pytest.mark.parametrize(
     "make",
-    [BertEncoder, BertPretrainingModel, BertQuestionAnswerer, lambda c: BertClassifier(c, 3)],
+    [
+        BertEncoder,
+        BertPretrainingModel,
+        BertQuestionAnswerer,
+        lambda config: BertClassifier(config, 3),
+        lambda config: BertTokenClassifier(config, 3),
+    ],
 )
 def test_a_written_model_is_read_back(tmp_path, make):
     model = make(CONFIG)
@@ -62,11 +69,18 @@ def test_a_written_model_is_read_back(tmp_path, make):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_labels_reach_huggingfaces_config(tmp_path):
-    path = write(tmp_path / "m", BertClassifier(CONFIG, 2), task={"labels": ["bad", "good"]})
+@pytest.mark.parametrize(
+    ("make", "architecture"),
+    [
+        (BertClassifier, "BertForSequenceClassification"),
+        (BertTokenClassifier, "BertForTokenClassification"),
+    ],
+)
+def test_labels_reach_huggingfaces_config(tmp_path, make, architecture):
+    path = write(tmp_path / "m", make(CONFIG, 2), task={"labels": ["bad", "good"]})
     document = json.loads((path / "config.json").read_text())
     assert document["id2label"] == {"0": "bad", "1": "good"}
-    assert document["architectures"] == ["BertForSequenceClassification"]
+    assert document["architectures"] == [architecture]
 
 
 def test_a_run_directory_stands_for_its_best_model(tmp_path):

@@ -1,0 +1,75 @@
+"""Classification of every piece of a text, such as named entities or parts of speech."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.projection import Projection
+from bert_tf.models.bert_model import BertModel, head_dropout_stream
+from bert_tf.models.encoder import BertEncoder
+
+
+@keras.saving.register_keras_serializable(package="bert_tf")
+class BertTokenClassifier(BertModel):
+    """A linear layer on the last state of every piece (Devlin et al. 2019, section 5.3).
+
+    As HuggingFace's `BertForTokenClassification`.
+
+    Args:
+        config: shape and regularisation; `hidden_dropout_prob` also precedes the linear layer.
+        num_labels: number of logits a piece.
+        dtype: Keras policy or its name; None for the global one.
+    """
+
+    own_arguments = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.num_labels = num_labels
+        policy = self.dtype_policy
+        self.encoder = BertEncoder(config, has_pooler=False, dtype=policy, name="encoder")
+        self.dropout = StatelessDropout(
+            config.hidden_dropout_prob,
+            stream=head_dropout_stream(config),
+            dtype=policy,
+            name="dropout",
+        )
+        self.classifier = Projection(
+            num_labels,
+            initializer_range=config.initializer_range,
+            dtype=policy,
+            name="classifier",
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        self.encoder.build_weights()
+        self.classifier.build((None, None, self.config.hidden_size))
+        self.built = True
+
+    def call(
+        self,
+        inputs: dict[str, Any],
+        training: bool | None = False,
+        dropout_key: Any | None = None,
+    ) -> Any:
+        """Scores the labels of every piece.
+
+        Args:
+            inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length];
+                optionally `position_ids`. Other keys are ignored.
+            training: whether dropout is on.
+            dropout_key: int32[2] that decides the dropout masks; None draws one.
+
+        Returns:
+            float32 logits [batch, length, labels]. Specials, padding and pieces that continue a
+            word are scored too: the caller leaves them out.
+        """
+        key = self.encoder.resolve_dropout_key(training, dropout_key)
+        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=key)
+        states = self.dropout(encoded["sequence_output"], dropout_key=key)
+        return ops.cast(self.classifier(states), "float32")
