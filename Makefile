@@ -1,7 +1,7 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
 # make lint    formatting, lint rules, types
-# make parity  compares with PyTorch and HuggingFace live (an environment of its own)
+# make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -41,7 +41,8 @@ PARITY_DIR := .cache/parity
 
 parity: $(READY) $(PARITY_READY)
 	$(PARITY_VENV)/bin/python tests/parity/make_reference.py $(PARITY_DIR)
-	BERT_PARITY_DIR=$(PARITY_DIR) $(BIN)/python -m pytest tests/parity
+	BERT_PARITY_DIR=$(PARITY_DIR) BERT_JAX_PYTHON=$(PARITY_VENV)/bin/python \
+		$(BIN)/python -m pytest tests/parity
 
 $(PARITY_READY): tests/parity/requirements.in
 	$(PYTHON) -m venv $(PARITY_VENV)

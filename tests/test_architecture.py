@@ -52,6 +52,29 @@ def imports_inside(package: str) -> list[tuple[str, str, str]]:
     return found
 
 
+def modules_on_import(path: Path) -> list[str]:
+    """What importing a file imports: nothing inside functions or for the type checker alone."""
+    waiting = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    names = []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += ast.iter_child_nodes(node)
+    return names
+
+
+def files_of(module: str) -> list[Path]:
+    """A module's file; a package's, all of it."""
+    path = ROOT / module.replace(".", "/")
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
 def test_the_model_never_imports_the_pipeline():
     wrong = [row for row in imports_inside("bert_tf") if row[2].split(".")[0] == "pipeline"]
     assert not wrong
@@ -87,6 +110,26 @@ def test_data_workers_never_load_a_model(room):
         if here == room and module.split(".")[0] == "bert_tf"
         and module.split(".")[1] not in allowed
     ]  # fmt: skip
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["bert_tf.config", "bert_tf.layers", "bert_tf.models", "bert_tf.weights.model_directory"],
+)
+def test_models_and_their_weights_import_without_tensorflow(module):
+    waiting, seen, wrong = files_of(module), set(), []
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name in modules_on_import(path):
+            root = name.split(".")[0]
+            if root == "bert_tf":
+                waiting += files_of(name)
+            elif root in ("tensorflow", "tensorflow_text", "keras_hub"):
+                wrong.append((str(path.relative_to(ROOT)), name))
     assert not wrong
 
 

@@ -22,7 +22,7 @@ class PretrainingData:
         feature_names: record schema, a key of `FEATURE_NAMES`.
         compression: "none" or "gzip".
         vocab_size: entries of the vocabulary.
-        vocab_sha256: its fingerprint (`bert_tf.data.wordpiece.vocab_fingerprint`).
+        vocab_sha256: its fingerprint (`bert_tf.data.vocab_file.vocab_fingerprint`).
         lowercase: how text was tokenised.
         masking: how the training records are masked; "dynamic" for not at all.
         pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing.

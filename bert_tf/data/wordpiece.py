@@ -7,66 +7,16 @@ Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenisation.m
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from bert_tf.config.errors import UsageError
 from bert_tf.data.normalizer import normalizer_model
+from bert_tf.data.vocab_file import CONTINUATION, SPECIAL_PIECES
 
-SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION = "##"
 # HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
 _MAX_BYTES_PER_WORD = 400
-
-
-def read_vocab(path: str | Path) -> list[str]:
-    """Reads a `vocab.txt`, one piece a line; a piece's id is its line counted from 0.
-
-    Raises:
-        UsageError: no such file, not UTF-8, an empty line, a piece given twice, a special missing.
-    """
-    path = Path(path)
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such vocabulary; make one with bert-pipeline vocab") from None
-    except IsADirectoryError:
-        raise UsageError(
-            f"{path}: is a folder; expected a vocabulary file, a piece a line"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{path}: byte {error.start} is not UTF-8; expected a vocabulary, a piece a line"
-        ) from None
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    vocab = [line.removesuffix("\r") for line in lines]
-    first_line: dict[str, int] = {}
-    for number, piece in enumerate(vocab, start=1):
-        if not piece:
-            raise UsageError(f"{path}:{number}: empty line; expected a piece on every line")
-        if piece in first_line:
-            raise UsageError(
-                f"{path}:{number}: {piece!r} stands in line {first_line[piece]} already; "
-                "every piece may appear once"
-            )
-        first_line[piece] = number
-    missing = [piece for piece in SPECIAL_PIECES if piece not in first_line]
-    if missing:
-        raise UsageError(
-            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_PIECES)}"
-        )
-    return vocab
-
-
-def vocab_fingerprint(vocab: list[str]) -> str:
-    """SHA-256 (hex) of the pieces joined by newlines: equal for equal ids, whatever the file."""
-    return hashlib.sha256("\n".join(vocab).encode("utf-8")).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +30,7 @@ class WordPieceTokenizer(tf.Module):
     """BERT's WordPiece tokenizer, eager and inside graphs and SavedModels.
 
     Args:
-        vocab: pieces in the order of their ids, with the five specials (see `read_vocab`).
+        vocab: pieces in the order of their ids, with the five specials (see `vocab_file`).
         lowercase: lower-case and strip accents before looking pieces up.
 
     Attributes:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
+
+from bert_tf.config.errors import UsageError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 LEVELS = 256
 
@@ -17,6 +21,19 @@ def keep_level(rate: float) -> int:
     (0.1 becomes 26/256 = 0.1016), but never 0 or 1.
     """
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
+
+
+def require_dropout() -> None:
+    """Refuses dropout on backends of Keras other than TensorFlow, whose generator draws the masks.
+
+    Raises:
+        UsageError: the backend is another one.
+    """
+    if keras.config.backend() != "tensorflow":
+        raise UsageError(
+            f"dropout needs Keras' TensorFlow backend, got {keras.config.backend()!r}; call the "
+            "model with training=False, or set KERAS_BACKEND=tensorflow"
+        )
 
 
 def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Tensor) -> tf.Tensor:
@@ -35,6 +52,8 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     Returns:
         bool tensor of `shape`.
     """
+    import tensorflow as tf
+
     seed = tf.random.fold_in(tf.cast(dropout_key, tf.int32), stream, alg="philox")
     size = tf.reduce_prod(shape)
     static_size = tf.get_static_value(size)
@@ -52,7 +71,8 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
 class StatelessDropout(keras.layers.Layer):
     """Drops elements and scales the others by the inverse of the real keep probability.
 
-    Dropping happens exactly where a key is given; without one the input passes unchanged.
+    Dropping happens exactly where a key is given; without one the input passes unchanged, on any
+    backend of Keras. TensorFlow, which draws the masks, is imported when the first is drawn.
 
     Args:
         rate: share of elements to drop, from 0 to below 1; see `keep_level` for its rounding.
@@ -65,10 +85,17 @@ class StatelessDropout(keras.layers.Layer):
         self.stream = stream
         self.built = True
 
-    def call(self, inputs: tf.Tensor, dropout_key: tf.Tensor | None = None) -> tf.Tensor:
-        """Maps a float tensor of any shape to the same shape; `dropout_key` is int32[2]."""
+    def call(self, inputs: Any, dropout_key: tf.Tensor | None = None) -> Any:
+        """Maps a float tensor of any shape to the same shape; `dropout_key` is int32[2].
+
+        Raises:
+            UsageError: a key is given on another backend than TensorFlow.
+        """
         if dropout_key is None or self.rate == 0:
             return inputs
+        require_dropout()
+        import tensorflow as tf
+
         keep = keep_mask(dropout_key, stream=self.stream, rate=self.rate, shape=tf.shape(inputs))
         scale = tf.constant(LEVELS / keep_level(self.rate), inputs.dtype)
         return tf.where(keep, inputs * scale, tf.zeros([], inputs.dtype))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
@@ -57,7 +56,7 @@ class BertEmbeddings(keras.layers.Layer):
         input_word_ids: Any,
         input_type_ids: Any | None = None,
         position_ids: Any | None = None,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
     ) -> Any:
         """Looks the pieces up.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from bert_tf.layers.dropout import StatelessDropout
@@ -97,7 +96,7 @@ class SelfAttention(keras.layers.Layer):
         self,
         hidden: Any,
         attention_bias: Any | None = None,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
     ) -> Any:
         """Lets every token gather from the others.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
@@ -86,7 +85,7 @@ class TransformerBlock(keras.layers.Layer):
         self,
         hidden: Any,
         attention_bias: Any | None = None,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
     ) -> Any:
         """Maps [batch, length, hidden] to the same shape; arguments as in `SelfAttention.call`."""
         hidden = ops.cast(hidden, self.compute_dtype)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.masked_lm_head import gather_positions
 from bert_tf.layers.projection import Projection
@@ -69,7 +70,7 @@ class BertEncoder(BertModel):
         position_ids: Any | None = None,
         pooled_positions: Any | None = None,
         training: bool | None = False,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
         output_hidden_states: bool = False,
     ) -> dict[str, Any]:
         """Encodes a batch of piece ids.
@@ -115,7 +116,7 @@ class BertEncoder(BertModel):
         return outputs
 
     def encode_inputs(
-        self, inputs: dict[str, Any], *, training: bool | None, dropout_key: tf.Tensor | None
+        self, inputs: dict[str, Any], *, training: bool | None, dropout_key: Any | None
     ) -> dict[str, Any]:
         """Encodes a batch given by the names that all task models take; see `call`.
 
@@ -138,16 +139,18 @@ class BertEncoder(BertModel):
             training=training,
         )
 
-    def resolve_dropout_key(
-        self, training: bool | None, dropout_key: tf.Tensor | None
-    ) -> tf.Tensor | None:
+    def resolve_dropout_key(self, training: bool | None, dropout_key: Any | None) -> Any | None:
         """The key that the layers use, int32[2]: None unless training.
 
         Without a `dropout_key` the next state of a Keras seed generator is drawn, as Keras'
         own dropout does; `keras.utils.set_random_seed` before making the model fixes it.
+
+        Raises:
+            UsageError: training on another backend of Keras than TensorFlow.
         """
         if not training:
             return None
+        require_dropout()
         if dropout_key is None:
-            return tf.cast(self.seed_generator.next(), tf.int32)
+            return ops.cast(self.seed_generator.next(), "int32")
         return dropout_key

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
@@ -41,7 +40,7 @@ class BertPretrainingModel(BertModel):
         self,
         inputs: dict[str, Any],
         training: bool | None = False,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
     ) -> dict[str, Any]:
         """Scores pieces at the masked positions, and the order of the segments.
 

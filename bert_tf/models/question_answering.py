@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
@@ -35,7 +34,7 @@ class BertQuestionAnswerer(BertModel):
         self,
         inputs: dict[str, Any],
         training: bool | None = False,
-        dropout_key: tf.Tensor | None = None,
+        dropout_key: Any | None = None,
     ) -> tuple[Any, Any]:
         """Scores every piece as the answer's first and last.
 

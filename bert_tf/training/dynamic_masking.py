@@ -11,7 +11,7 @@ from bert_tf.data.dynamic_records import DynamicMasking
 from bert_tf.data.masking import masking_rules
 from bert_tf.data.piece_counts import read_piece_counts
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.wordpiece import read_vocab
+from bert_tf.data.vocab_file import read_vocab
 
 _MASKING_KEYS = ("masking", "masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.wordpiece import SPECIAL_PIECES, read_vocab
+from bert_tf.data.vocab_file import SPECIAL_PIECES, read_vocab
 
 VOCAB = "vocab.txt"
 TOKENIZER = "tokenizer.json"

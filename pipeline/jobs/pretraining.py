@@ -13,7 +13,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.training import TrainConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
+from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.training.curve import loss_curve_lines
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.pretraining import PretrainingResult, pretrain

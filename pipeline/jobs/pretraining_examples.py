@@ -16,7 +16,7 @@ from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
 from bert_tf.data.records import shard_name
-from bert_tf.data.wordpiece import read_vocab, vocab_fingerprint
+from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
 from pipeline.artifacts import duplicates_path, rejects_path
 from pipeline.corpus.blobs import store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates

@@ -13,7 +13,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.wordpiece import read_vocab
+from bert_tf.data.vocab_file import read_vocab
 from pipeline.artifacts import duplicates_path, rejects_path
 from pipeline.corpus.blobs import store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates

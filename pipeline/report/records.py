@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.wordpiece import read_vocab
+from bert_tf.data.vocab_file import read_vocab
 from pipeline.artifacts import read_manifest
 from pipeline.report.record_sample import RecordSample, read_record_sample
 

@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from bert_tf.config.errors import UsageError
 from bert_tf.data.normalizer import normalize_code_point, normalizer_model
-from bert_tf.data.wordpiece import (
-    SPECIAL_PIECES,
-    WordPieceTokenizer,
-    longest_first_lengths,
-    pack_pairs,
-    read_vocab,
-    vocab_fingerprint,
-)
+from bert_tf.data.vocab_file import SPECIAL_PIECES
+from bert_tf.data.wordpiece import WordPieceTokenizer, longest_first_lengths, pack_pairs
 
 LETTERS = string.ascii_letters + string.digits + "éßøαβγωбвгдийאבחكلمกขคのカ中文字한국"
 WORDS = ["the", "##ing", "un", "##aff", "##able", "hello", "world", "##s", "e2", "##mc", "straße"]
@@ -231,28 +224,3 @@ def test_a_saved_model_tokenizes_and_packs_like_eager_code(tmp_path):
     loaded = tf.saved_model.load(str(tmp_path)).pack(*arguments)
     for ours, theirs in zip(packer.pack(*arguments), loaded, strict=True):
         assert ours.to_list() == theirs.to_list()
-
-
-def test_a_vocabulary_is_read_as_written(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes("\r\n".join([*VOCAB, "\u2028"]).encode())
-    assert read_vocab(path) == [*VOCAB, "\u2028"]
-    assert vocab_fingerprint(read_vocab(path)) != vocab_fingerprint(VOCAB)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"[PAD]\n[UNK]\nthe\n", r"vocab.txt: lacks \[CLS\] \[SEP\] \[MASK\]"),
-        (b"[PAD]\nthe\nthe\n", "vocab.txt:3: 'the' stands in line 2 already"),
-        (b"[PAD]\n\nthe\n", "vocab.txt:2: empty line"),
-        (b"[PAD]\n\xff\n", "vocab.txt: byte 6 is not UTF-8"),
-        (None, "vocab.txt: no such vocabulary"),
-    ],
-)
-def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content, message):
-    path = tmp_path / "vocab.txt"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UsageError, match=message):
-        read_vocab(path)

@@ -7,6 +7,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_tf.config.errors import UsageError
 from bert_tf.layers.dropout import LEVELS, StatelessDropout, keep_level, keep_mask
 
 KEYS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
@@ -76,6 +77,15 @@ def test_no_key_or_a_rate_of_zero_changes_nothing():
     np.testing.assert_array_equal(StatelessDropout(0.5, stream=0)(inputs), inputs)
     dropped = StatelessDropout(0.0, stream=0)(inputs, dropout_key=tf.constant([1, 2]))
     np.testing.assert_array_equal(dropped, inputs)
+
+
+def test_other_backends_are_refused_where_something_would_be_dropped(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "jax")
+    inputs, key = tf.ones([2, 3]), tf.constant([1, 2])
+    np.testing.assert_array_equal(StatelessDropout(0.5, stream=0)(inputs), inputs)
+    np.testing.assert_array_equal(StatelessDropout(0.0, stream=0)(inputs, dropout_key=key), inputs)
+    with pytest.raises(UsageError, match="needs Keras' TensorFlow backend, got 'jax'"):
+        StatelessDropout(0.5, stream=0)(inputs, dropout_key=key)
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])

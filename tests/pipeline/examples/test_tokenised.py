@@ -4,7 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bert_tf.data.wordpiece import SPECIAL_PIECES, WordPieceTokenizer
+from bert_tf.data.vocab_file import SPECIAL_PIECES
+from bert_tf.data.wordpiece import WordPieceTokenizer
 from pipeline.corpus.block import DocumentBlock
 from pipeline.examples import tokenised as tokenised_module
 from pipeline.examples.tokenised import (

@@ -13,7 +13,7 @@ from bert_tf.config.errors import StoppedEarly, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records import encode_records
-from bert_tf.data.wordpiece import vocab_fingerprint
+from bert_tf.data.vocab_file import vocab_fingerprint
 from bert_tf.training import pretraining_evaluation as training
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory

@@ -15,7 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.records import feature_spec
-from bert_tf.data.wordpiece import SPECIAL_PIECES
+from bert_tf.data.vocab_file import SPECIAL_PIECES
 from pipeline.corpus.blobs import InlineBlobs, SpilledBlobs
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import transforms

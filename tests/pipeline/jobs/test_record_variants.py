@@ -12,7 +12,7 @@ from bert_tf.config.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
 from bert_tf.data.records import feature_spec
-from bert_tf.data.wordpiece import SPECIAL_PIECES
+from bert_tf.data.vocab_file import SPECIAL_PIECES
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.jobs.job import RunOptions

@@ -1,0 +1,33 @@
+"""Vocabulary files: read as written, and what is refused."""
+
+import pytest
+
+from bert_tf.config.errors import UsageError
+from bert_tf.data.vocab_file import SPECIAL_PIECES, read_vocab, vocab_fingerprint
+
+VOCAB = [*SPECIAL_PIECES, "the", "##s", "中"]
+
+
+def test_a_vocabulary_is_read_as_written(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\r\n".join([*VOCAB, "\u2028"]).encode())
+    assert read_vocab(path) == [*VOCAB, "\u2028"]
+    assert vocab_fingerprint(read_vocab(path)) != vocab_fingerprint(VOCAB)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[PAD]\n[UNK]\nthe\n", r"vocab.txt: lacks \[CLS\] \[SEP\] \[MASK\]"),
+        (b"[PAD]\nthe\nthe\n", "vocab.txt:3: 'the' stands in line 2 already"),
+        (b"[PAD]\n\nthe\n", "vocab.txt:2: empty line"),
+        (b"[PAD]\n\xff\n", "vocab.txt: byte 6 is not UTF-8"),
+        (None, "vocab.txt: no such vocabulary"),
+    ],
+)
+def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "vocab.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        read_vocab(path)
