@@ -9,61 +9,23 @@ systems take memory from processes that wait. Ours is `TrainingStep` as `train` 
 included. PyTorch runs in the interpreter that `--torch-python` names and is left out without one.
 The last side multiplies the matrices of a forward pass: what the machine gives at best.
 
-Protocol of a side: it prints "ready" after compiling; then each line on stdin is its turn, and it
-answers with a line of JSON.
+What a side prints and reads: benchmarks/side.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
-from statistics import median
+
+from side import Side
 
 from bert_tf.config.processor import describe_processor
 
 TENSORFLOW = ("ours", "keras-hub", "keras-hub-xla", "matmul")
 PYTORCH = ("eager", "compile", "gathered")
 FOLDER = Path(__file__).parent
-
-
-class Side:
-    """A process that makes updates when it is its turn."""
-
-    def __init__(self, name: str, python: str, settings: dict):
-        script = FOLDER / f"training_step_{'pytorch' if name in PYTORCH else 'tensorflow'}.py"
-        self.name = name
-        self.answers: list[dict[str, float]] = []
-        self._process = subprocess.Popen(
-            [python, str(script), name, json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def wait_until_ready(self) -> None:
-        if self._read() != "ready":
-            raise SystemExit(f"{self.name}: did not start; its message is above")
-
-    def take_turn(self) -> None:
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        self.answers.append(json.loads(self._read()))
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-
-    def median(self, key: str) -> float:
-        return median(answer[key] for answer in self.answers)
-
-    def _read(self) -> str:
-        while line := self._process.stdout.readline():
-            if line == "ready\n" or line.startswith("{"):
-                return line.strip()
-        raise SystemExit(f"{self.name}: ended early; its message is above")
 
 
 def report(sides: dict[str, Side], settings: dict) -> None:
@@ -118,7 +80,8 @@ def main() -> None:
     sides = {}
     for name in chosen:
         python = options.torch_python if name in PYTORCH else sys.executable
-        sides[name] = Side(name, python, settings)
+        script = FOLDER / f"training_step_{'pytorch' if name in PYTORCH else 'tensorflow'}.py"
+        sides[name] = Side(name, [python, str(script), name, json.dumps(settings)])
         sides[name].wait_until_ready()
     for _ in range(options.rounds):
         for side in sides.values():

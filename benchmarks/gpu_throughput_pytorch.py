@@ -1,0 +1,137 @@
+"""The PyTorch sides of benchmarks/gpu_throughput.py: transformers' models with sdpa attention.
+
+    python benchmarks/gpu_throughput_pytorch.py SIDE SETTINGS
+
+SIDE is `sdpa` for the model as its users run it, or `sdpa-compile` under `torch.compile`. Needs
+torch and transformers; for what it prints and reads see side.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import transformers
+from torch.nn.functional import cross_entropy
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def random_batch(config: transformers.BertConfig, work: dict) -> dict[str, torch.Tensor]:
+    """Full rows on the device."""
+    rows, length, predictions = (work[key] for key in ("rows", "length", "predictions"))
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(limit: int, *shape: int) -> torch.Tensor:
+        return torch.randint(0, limit, shape, generator=generator)
+
+    batch = {
+        "input_ids": draw(config.vocab_size, rows, length),
+        "attention_mask": torch.ones(rows, length, dtype=torch.long),
+        "token_type_ids": (torch.arange(length) >= length // 2).long().repeat(rows, 1),
+        "positions": draw(length, rows, predictions),
+        "masked_ids": draw(config.vocab_size, rows, predictions),
+        "next_labels": draw(2, rows),
+    }
+    return {name: value.to(DEVICE) for name, value in batch.items()}
+
+
+def encoder_inputs(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}
+
+
+def forward_step(
+    config: transformers.BertConfig, batch: dict[str, torch.Tensor], *, compiled: bool
+) -> Callable[[], Any]:
+    """The encoder's outputs, weights in bfloat16."""
+    model = transformers.BertModel(config).eval().to(DEVICE, torch.bfloat16)
+    call = torch.compile(model) if compiled else model
+
+    @torch.inference_mode()
+    def step() -> torch.Tensor:
+        return call(**encoder_inputs(batch)).last_hidden_state
+
+    return step
+
+
+def training_step(
+    config: transformers.BertConfig, batch: dict[str, torch.Tensor], *, compiled: bool
+) -> Callable[[], Any]:
+    """The pretraining loss, logits of the masked positions alone, and its gradients."""
+    model = transformers.BertForPreTraining(config).train().to(DEVICE)
+
+    def loss() -> torch.Tensor:
+        encoded = model.bert(**encoder_inputs(batch))
+        hidden = encoded.last_hidden_state
+        index = batch["positions"].unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
+        logits = model.cls.predictions(hidden.gather(1, index))
+        masked = cross_entropy(logits.flatten(0, 1).float(), batch["masked_ids"].flatten())
+        pairs = model.cls.seq_relationship(encoded.pooler_output)
+        return masked + cross_entropy(pairs.float(), batch["next_labels"])
+
+    call = torch.compile(loss) if compiled else loss
+
+    def step() -> torch.Tensor:
+        model.zero_grad(set_to_none=True)
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
+            value = call()
+        value.backward()
+        return value
+
+    return step
+
+
+def matmul_step(size: int) -> Callable[[], Any]:
+    """One matrix product."""
+    matrix = torch.randn(size, size, device=DEVICE, dtype=torch.bfloat16)
+    return lambda: matrix @ matrix
+
+
+def finish() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds_a_step(step: Callable[[], Any], steps: int) -> float:
+    step()
+    finish()
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    finish()
+    return (time.perf_counter() - start) / steps
+
+
+def main() -> None:
+    side, settings = sys.argv[1], json.loads(sys.argv[2])
+    config = transformers.BertConfig(**settings["config"], attn_implementation="sdpa")
+    makers = {"forward": forward_step, "training": training_step}
+    steps = {
+        work["name"]: makers[work["kind"]](
+            config, random_batch(config, work), compiled=side == "sdpa-compile"
+        )
+        for work in settings["work"]
+    }
+    steps["matmul"] = matmul_step(settings["peak_size"])
+    for step in steps.values():
+        step()
+    finish()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        request = line.strip()
+        answer: dict[str, Any] = {"seconds": seconds_a_step(steps[request], settings["steps"])}
+        if request == "matmul":
+            answer["operations_per_second"] = 2 * settings["peak_size"] ** 3 / answer["seconds"]
+            answer["device"] = torch.cuda.get_device_name() if DEVICE == "cuda" else "cpu"
+            answer["versions"] = (
+                f"torch {torch.__version__}, transformers {transformers.__version__}"
+            )
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

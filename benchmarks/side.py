@@ -1,0 +1,56 @@
+"""A side of a benchmark: a process of its own that works when it is its turn.
+
+Protocol: the process prints "ready" after compiling; then each line on stdin is a turn, which may
+say what to do, and it answers with a line of JSON. Everything else it prints is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from statistics import median
+
+
+class Side:
+    """A process that takes turns with others.
+
+    Args:
+        name: for messages.
+        command: that starts it.
+        environment: of the process; None for this one's.
+    """
+
+    def __init__(self, name: str, command: list[str], environment: dict[str, str] | None = None):
+        self.name = name
+        self.answers: dict[str, list[dict[str, float]]] = defaultdict(list)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def wait_until_ready(self) -> None:
+        if self._read() != "ready":
+            raise SystemExit(f"{self.name}: did not start; its message is above")
+
+    def take_turn(self, request: str = "") -> None:
+        """Lets the process work and keeps its answer under the request."""
+        self._process.stdin.write(f"{request}\n")
+        self._process.stdin.flush()
+        self.answers[request].append(json.loads(self._read()))
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+    def median(self, key: str, request: str = "") -> float:
+        return median(answer[key] for answer in self.answers[request])
+
+    def _read(self) -> str:
+        while line := self._process.stdout.readline():
+            if line == "ready\n" or line.startswith("{"):
+                return line.strip()
+        raise SystemExit(f"{self.name}: ended early; its message is above")
