@@ -25,6 +25,11 @@ _TRANSFORMERS_CLASS = {
     "qa": "AutoModelForQuestionAnswering",
     None: "AutoModelForPreTraining",
 }
+_GOOGLE_SCRIPT = {
+    "classification": "run_classifier.py",
+    "qa": "run_squad.py",
+    None: "run_pretraining.py",
+}
 
 
 def model_card(
@@ -33,7 +38,8 @@ def model_card(
     *,
     lowercase: bool,
     manifest: dict[str, Any],
-    has_saved_model: bool,
+    written_format: str,
+    notes: list[str],
 ) -> str:
     """The card as Markdown.
 
@@ -42,7 +48,8 @@ def model_card(
         task: content of `task.json`, None for a model that was pretrained only.
         lowercase: whether texts are lower-cased.
         manifest: the run's, empty if it has none.
-        has_saved_model: whether a SavedModel stands beside the weights.
+        written_format: what `export` wrote, by the names of its `--format`.
+        notes: what that format lacks, or its library computes otherwise.
     """
     name = task["task"] if task else None
     sections = [
@@ -53,7 +60,8 @@ def model_card(
         _task_section(task),
         _data_section(manifest),
         _metrics_section(manifest),
-        _loading_section(name, task, has_saved_model=has_saved_model),
+        _loading_section(name, task, written_format, lowercase=lowercase),
+        "\n".join(["## What differs", *(f"- {note}" for note in notes)]) if notes else "",
         "## Limits\nThe model is as good as its data: measure it on rows of your own with "
         "`bert-pipeline evaluate` before relying on it.",
     ]
@@ -113,10 +121,15 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
 
 
 def _loading_section(
-    name: str | None, task: dict[str, Any] | None, *, has_saved_model: bool
+    name: str | None, task: dict[str, Any] | None, written_format: str, *, lowercase: bool
 ) -> str:
+    match written_format:
+        case "keras-hub":
+            return _keras_hub_loading(name)
+        case "google-tf1":
+            return _google_loading(name, lowercase=lowercase)
     lines = ["## Loading"]
-    if has_saved_model:
+    if written_format == "savedmodel":
         inputs, result = _SAVED_MODEL_CALL[name]
         if task and name == "classification" and task["columns"]["text_pair"] is not None:
             inputs += ', text_pair=tf.constant(["another text"])'
@@ -140,3 +153,32 @@ def _loading_section(
         "```",
     ]
     return "\n".join(lines)
+
+
+def _keras_hub_loading(name: str | None) -> str:
+    model = "BertTextClassifier" if name == "classification" else "BertBackbone"
+    return "\n".join(
+        [
+            "## Loading",
+            "With KerasHub, on any backend of Keras:",
+            "```python",
+            "import keras_hub",
+            'tokenizer = keras_hub.models.BertTokenizer.from_preset("THIS_FOLDER")',
+            f'model = keras_hub.models.{model}.from_preset("THIS_FOLDER")',
+            "```",
+        ]
+    )
+
+
+def _google_loading(name: str | None, *, lowercase: bool) -> str:
+    text_flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} " if name else ""
+    return "\n".join(
+        [
+            "## Loading",
+            "With google-research/bert (TensorFlow 1):",
+            "```",
+            f"python {_GOOGLE_SCRIPT[name]} --bert_config_file=THIS_FOLDER/bert_config.json \\",
+            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {text_flags}…",
+            "```",
+        ]
+    )

@@ -21,21 +21,9 @@ from bert_tf.export.text_embedder import TextEmbedder
 from bert_tf.export.text_module import TextModule
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.tasks.question_answering import QuestionAnsweringTask
-from bert_tf.weights.model_directory import write_model_directory
 
 TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
-
-
-def write_huggingface_folder(trained: TrainedModel, output: Path) -> None:
-    """Writes the model directory that transformers' `AutoModel…` classes load."""
-    write_model_directory(
-        output,
-        trained.model,
-        vocab=trained.directory.vocab,
-        lowercase=trained.directory.lowercase,
-        task=trained.directory.task,
-    )
 
 
 def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:

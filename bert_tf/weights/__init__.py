@@ -1,1 +1,1 @@
-"""Model directories: HuggingFace's folder format in and out, other libraries' weights in."""
+"""Model directories: HuggingFace's folder format, and other libraries' weights in and out."""

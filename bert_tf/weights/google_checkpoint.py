@@ -1,7 +1,8 @@
-"""Reads checkpoints of google-research/bert (TensorFlow 1) and TF Model Garden (TensorFlow 2)."""
+"""Checkpoints of google-research/bert (TensorFlow 1), in and out; of TF Model Garden's, in."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,17 +10,24 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.bert import read_bert_config
+from bert_tf.config.bert import BertConfig, read_bert_config
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.atomic import write_text_atomically
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
     huggingface_array,
     object_tensor_name,
 )
-from bert_tf.weights.vocabulary_files import read_folder_vocab, read_lowercase
+from bert_tf.weights.original_bert import departures
+from bert_tf.weights.vocabulary_files import (
+    read_folder_vocab,
+    read_lowercase,
+    write_vocabulary_files,
+)
 
 CONFIG = "bert_config.json"
+CHECKPOINT = "bert_model.ckpt"
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
     "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
@@ -29,6 +37,7 @@ _HEADS = {
     "output_weights": "classifier.weight",
     "output_bias": "classifier.bias",
 }
+_HEAD_VARIABLES = {tensor: variable for variable, tensor in _HEADS.items()}
 _ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 _OPTIMIZER = re.compile(r"(adam_[mv]|lamb_[mv]|global_step)$")
 
@@ -63,6 +72,63 @@ def huggingface_name(name: str) -> str | None:
     if scope[-1:] == ["embeddings"]:
         return ".".join([*scope, last, "weight"])
     return ".".join([*scope, _ENDINGS.get(last, last)])
+
+
+def google_name(name: str) -> str:
+    """The TensorFlow 1 variable of HuggingFace's tensor: the inverse of `huggingface_name`."""
+    if name in _HEAD_VARIABLES:
+        return _HEAD_VARIABLES[name]
+    *scope, last = name.split(".")
+    path = re.sub(r"/layer/(\d+)/", r"/layer_\1/", "/".join(scope))
+    if path.endswith("_embeddings"):
+        return path
+    if path.endswith("LayerNorm"):
+        return f"{path}/{'gamma' if last == 'weight' else 'beta'}"
+    return f"{path}/{'kernel' if last == 'weight' else last}"
+
+
+def write_google_checkpoint(
+    folder: str | Path,
+    *,
+    config: BertConfig,
+    vocab: list[str],
+    lowercase: bool,
+    tensors: Mapping[str, np.ndarray],
+) -> list[str]:
+    """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
+
+    Its scripts take them as `--bert_config_file`, `--vocab_file` and `--init_checkpoint`. Kernels
+    are [input, output]; heads are called as the script of their task calls them. The casing, which
+    these scripts are told by a flag, is kept in HuggingFace's `tokenizer_config.json`.
+
+    Args:
+        folder: to write to; made if it is missing.
+        config: the model's.
+        vocab: pieces by id.
+        lowercase: whether texts are lower-cased before tokenisation.
+        tensors: float32 by HuggingFace's name.
+
+    Returns:
+        What the reference computes otherwise than the model, a sentence each.
+    """
+    folder = Path(folder)
+    fields = config.fields()
+    del fields["layer_norm_eps"]
+    fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
+    write_text_atomically(folder / CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n")
+    write_vocabulary_files(
+        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
+    )
+    variables = {google_name(name): value for name, value in tensors.items()}
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / CHECKPOINT),
+        tensor_names=list(variables),
+        shape_and_slices=[""] * len(variables),
+        tensors=[
+            value.T if name.endswith("/kernel") else value for name, value in variables.items()
+        ],
+    )
+    return departures(config, "google-research/bert")
 
 
 class CheckpointTensors(Mapping[str, np.ndarray]):

@@ -1,21 +1,26 @@
-"""Reads BERT presets of KerasHub (and KerasNLP, its former name)."""
+"""BERT presets of KerasHub (and KerasNLP, its former name), in and out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import keras_hub
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.wordpiece import read_vocab
+from bert_tf.data.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory
+from bert_tf.weights.object_checkpoint import huggingface_array
+from bert_tf.weights.original_bert import departures
+from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
+_POOLER = "bert.pooler.dense"
+_CLASSIFIER = "classifier"
 _WEIGHTS = "model.weights.h5"
 _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
 
@@ -68,7 +73,10 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
         vocab=vocab,
         lowercase=_read_lowercase(folder),
         task=None,
-        tensors=dict(_backbone_tensors(backbone)),
+        tensors={
+            name: huggingface_array(name, ops.convert_to_numpy(ops.copy(variable.value)))
+            for name, variable in _backbone_variables(backbone)
+        },
     )
 
 
@@ -82,14 +90,100 @@ def _read_lowercase(folder: Path) -> bool:
         raise InputError(f"{path}: damaged tokenizer config ({error!r})") from None
 
 
-def _backbone_tensors(backbone: Any) -> Iterator[tuple[str, np.ndarray]]:
+def write_keras_hub_preset(
+    folder: str | Path,
+    *,
+    config: BertConfig,
+    vocab: list[str],
+    lowercase: bool,
+    tensors: Mapping[str, np.ndarray],
+    max_seq_length: int,
+) -> list[str]:
+    """Writes a preset as KerasHub's own `save_to_preset` lays it out.
+
+    Encoder and vocabulary are what `BertBackbone.from_preset` and `BertTokenizer.from_preset`
+    load. A classifier of whole texts becomes a `BertTextClassifier`. Other heads are left out:
+    KerasHub's `BertMaskedLM` has the exact GELU and a larger LayerNorm epsilon than BERT's.
+
+    Args:
+        folder: to write to; made if it is missing.
+        config: the model's.
+        vocab: pieces by id.
+        lowercase: whether texts are lower-cased before tokenisation.
+        tensors: float32 by HuggingFace's name.
+        max_seq_length: to which the classifier's preprocessor cuts rows.
+
+    Returns:
+        What the preset lacks or computes otherwise than the model, a sentence each.
+
+    Raises:
+        UsageError: the activation is not GELU, which KerasHub's BERT always has.
+    """
+    if config.hidden_act == "relu":
+        raise UsageError("the model's hidden_act is 'relu'; KerasHub's BERT has GELU alone")
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        dropout=config.hidden_dropout_prob,
+        max_sequence_length=config.max_position_embeddings,
+        num_segments=config.type_vocab_size,
+        dtype="float32",
+    )
+    has_pooler = f"{_POOLER}.weight" in tensors
+    values = {**({} if has_pooler else _fresh_pooler(config)), **tensors}
+    for name, variable in _backbone_variables(backbone):
+        _assign(variable, name, values[name])
+    tokenizer = keras_hub.models.BertTokenizer(vocabulary=vocab, lowercase=lowercase)
+    is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
+    if is_classifier:
+        classifier = keras_hub.models.BertTextClassifier(
+            backbone,
+            num_classes=len(tensors[f"{_CLASSIFIER}.weight"]),
+            preprocessor=keras_hub.models.BertTextClassifierPreprocessor(
+                tokenizer, sequence_length=max_seq_length
+            ),
+            dropout=config.hidden_dropout_prob,
+        )
+        for name, variable in _dense(_CLASSIFIER, classifier.output_dense):
+            _assign(variable, name, tensors[name])
+        classifier.save_to_preset(str(folder))
+    else:
+        backbone.save_to_preset(str(folder))
+        tokenizer.save_to_preset(str(folder))
+    notes = departures(config, "KerasHub's BERT")
+    if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
+        notes.append(
+            f"KerasHub's BERT has one rate of dropout, here {config.hidden_dropout_prob:g}; the "
+            f"model's attention has {config.attention_probs_dropout_prob:g}"
+        )
+    if not has_pooler:
+        notes.append("the model has no pooler; the preset's is random, as a fresh model's")
+    if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
+        notes.append("the model's heads are left out; KerasHub has none that compute the same")
+    return notes
+
+
+def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
+    width = config.hidden_size
+    kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
+    return {
+        f"{_POOLER}.weight": config.initializer_range * kernel,
+        f"{_POOLER}.bias": np.zeros(width, np.float32),
+    }
+
+
+def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:
+    """The encoder's variables by HuggingFace's names."""
     layer = backbone.get_layer
     for name, variable in (
         ("word_embeddings", layer("token_embedding").embeddings),
         ("position_embeddings", layer("position_embedding").position_embeddings),
         ("token_type_embeddings", layer("segment_embedding").embeddings),
     ):
-        yield f"bert.embeddings.{name}.weight", _value(variable)
+        yield f"bert.embeddings.{name}.weight", variable
     yield from _layer_norm("bert.embeddings.LayerNorm", layer("embeddings_layer_norm"))
     for index in range(backbone.num_layers):
         block = layer(f"transformer_layer_{index}")
@@ -109,20 +203,20 @@ def _backbone_tensors(backbone: Any) -> Iterator[tuple[str, np.ndarray]]:
             ("output.LayerNorm", block._feedforward_layer_norm),
         ):
             yield from _layer_norm(f"{prefix}.{name}", norm)
-    yield from _dense("bert.pooler.dense", layer("pooled_dense"))
+    yield from _dense(_POOLER, layer("pooled_dense"))
 
 
-def _dense(name: str, layer: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _dense(name: str, layer: Any) -> Iterator[tuple[str, Any]]:
+    yield f"{name}.weight", layer.kernel
+    yield f"{name}.bias", layer.bias
+
+
+def _layer_norm(name: str, layer: Any) -> Iterator[tuple[str, Any]]:
+    yield f"{name}.weight", layer.gamma
+    yield f"{name}.bias", layer.beta
+
+
+def _assign(variable: Any, name: str, tensor: np.ndarray) -> None:
     # Attention kernels are [hidden, heads, head] or [heads, head, hidden], biases [heads, head].
-    bias = _value(layer.bias).reshape(-1)
-    yield f"{name}.weight", _value(layer.kernel).reshape(-1, len(bias)).T
-    yield f"{name}.bias", bias
-
-
-def _layer_norm(name: str, layer: Any) -> Iterator[tuple[str, np.ndarray]]:
-    yield f"{name}.weight", _value(layer.gamma)
-    yield f"{name}.bias", _value(layer.beta)
-
-
-def _value(variable: Any) -> np.ndarray:
-    return tf.convert_to_tensor(variable.value).numpy().astype(np.float32)
+    is_kernel = tensor.ndim == 2 and "embeddings" not in name
+    variable.assign((tensor.T if is_kernel else tensor).reshape(variable.shape))

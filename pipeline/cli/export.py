@@ -7,6 +7,9 @@ command = job_command(
     "export",
     ExportConfig,
     job="pipeline.jobs.exporting",
-    summary="Writes a run as a SavedModel that takes raw text, or as a HuggingFace folder.",
+    summary=(
+        "Writes a run as a SavedModel that takes raw text, or as a folder for HuggingFace, "
+        "KerasHub or google-research/bert."
+    ),
     example="bert-pipeline export --run complaints --output complaints-model",
 )

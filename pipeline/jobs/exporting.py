@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config.console import Console
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.export.loading import load_trained_model
+from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import model_card
-from bert_tf.export.saved_model import write_huggingface_folder, write_saved_model
+from bert_tf.export.other_libraries import (
+    write_google_folder,
+    write_huggingface_folder,
+    write_keras_hub_folder,
+)
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.artifacts import read_manifest
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
@@ -28,19 +34,19 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             trained = load_trained_model(str(source))
         directory = trained.directory
         with record.stage("write"):
-            write_huggingface_folder(trained, output)
-            if config.format == "savedmodel":
-                options.console.progress("tracing the model")
-                write_saved_model(trained, output)
+            notes = _write_model(config.format, trained, output, options.console)
             card = model_card(
                 directory.config,
                 directory.task,
                 lowercase=directory.lowercase,
                 manifest=run_manifest or {},
-                has_saved_model=config.format == "savedmodel",
+                written_format=config.format,
+                notes=notes,
             )
             write_text_atomically(output / "MODEL_CARD.md", card)
-        record.extra = {"task": directory.task, "format": config.format}
+        for note in notes:
+            options.console.warn(note)
+        record.extra = {"task": directory.task, "format": config.format, "notes": notes}
         record.made = [
             (str(output), "the model"),
             (str(output / "MODEL_CARD.md"), "its data and metrics, and how to load it"),
@@ -60,3 +66,17 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         inputs=[str(source)],
         body=body,
     )
+
+
+def _write_model(kind: str, trained: TrainedModel, output: Path, console: Console) -> list[str]:
+    """Writes a format; returns what it lacks or its library computes otherwise."""
+    match kind:
+        case "keras-hub":
+            return write_keras_hub_folder(trained, output)
+        case "google-tf1":
+            return write_google_folder(trained, output)
+    write_huggingface_folder(trained, output)
+    if kind == "savedmodel":
+        console.progress("tracing the model")
+        write_saved_model(trained, output)
+    return []

@@ -17,7 +17,10 @@ class ExportConfig(Section):
     run: str = option("run directory of finetune or train")
     output: str = option("directory to write")
     format: str = option(
-        "what is written", default="savedmodel", choices=("savedmodel", "huggingface")
+        "what is written: a SavedModel in a HuggingFace folder, that folder alone, a KerasHub "
+        "preset, or a checkpoint of google-research/bert",
+        default="savedmodel",
+        choices=("savedmodel", "huggingface", "keras-hub", "google-tf1"),
     )
 
 

@@ -17,7 +17,9 @@ def test_classification_card():
         "columns": {"text": "text", "text_pair": "reply", "label": "label"},
         "max_seq_length": 64,
     }
-    card = model_card(CONFIG, task, lowercase=True, manifest=MANIFEST, has_saved_model=True)
+    card = model_card(
+        CONFIG, task, lowercase=True, manifest=MANIFEST, written_format="savedmodel", notes=[]
+    )
     assert "| train.csv | 1,234,567 | `abababababababab…` |" in card
     assert "| accuracy | 0.9123 |" in card
     assert "| step | 40 |" in card
@@ -27,8 +29,24 @@ def test_classification_card():
 
 
 def test_card_of_a_pretrained_model_without_a_run():
-    card = model_card(CONFIG, None, lowercase=False, manifest={}, has_saved_model=False)
+    card = model_card(
+        CONFIG, None, lowercase=False, manifest={}, written_format="huggingface", notes=[]
+    )
     assert card.startswith("# Pretrained BERT encoder")
     assert "cased" in card
     assert "## Data" not in card
     assert "saved_model" not in card
+
+
+def test_cards_for_other_libraries_say_how_those_load_it():
+    card = model_card(
+        CONFIG, None, lowercase=True, manifest={}, written_format="keras-hub", notes=["no head"]
+    )
+    assert 'keras_hub.models.BertBackbone.from_preset("THIS_FOLDER")' in card
+    assert "## What differs\n- no head\n" in card
+    card = model_card(
+        CONFIG, None, lowercase=True, manifest={}, written_format="google-tf1", notes=[]
+    )
+    assert "run_pretraining.py --bert_config_file=THIS_FOLDER/bert_config.json" in card
+    assert "do_lower_case" not in card, "that script takes records, not text"
+    assert "transformers" not in card

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 
 from bert_tf.config.bert import BertConfig
@@ -18,6 +19,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
 from bert_tf.export.exported_model import ExportedModel
 from bert_tf.models.classification import BertClassifier
+from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.jobs.job import RunOptions
@@ -32,6 +34,8 @@ TASK = {
     "max_seq_length": 16,
 }
 RUNNER = RunnerConfig()
+# Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
+KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 
 @dataclasses.dataclass
@@ -109,6 +113,27 @@ def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
     assert written["architectures"] == ["BertForSequenceClassification"]
     assert written["id2label"] == {"0": "good", "1": "bad"}
     assert not (tmp_path / "m" / "saved_model.pb").exists()
+
+
+@KERAS_SAVES
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("keras-hub", {"model.weights.h5", "task.weights.h5", "tokenizer.json", "config.json"}),
+        ("google-tf1", {"bert_model.ckpt.index", "bert_config.json", "vocab.txt"}),
+    ],
+)
+def test_export_for_other_libraries_says_what_differs(kind, files, run_directory, tmp_path):
+    config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format=kind)
+    told = Told()
+    manifest = exporting.run(config, told.options())
+    assert {path.name for path in (tmp_path / "m").iterdir()} >= files | {"manifest.json"}
+    assert "the exact GELU" in manifest["notes"][0]
+    assert f"warning: {manifest['notes'][0]}\n" in told.stream.getvalue()
+    assert manifest["notes"][0] in (tmp_path / "m" / "MODEL_CARD.md").read_text()
+    best, written = read_model_directory(run_directory), read_source(tmp_path / "m")
+    for name, value in written.tensors.items():
+        np.testing.assert_array_equal(value, best.tensors[name])
 
 
 def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):

@@ -1,0 +1,54 @@
+"""Folders that other libraries load: HuggingFace's, KerasHub's and google-research/bert's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bert_tf.export.loading import TrainedModel
+from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.weights.google_checkpoint import write_google_checkpoint
+from bert_tf.weights.model_directory import model_tensors, write_model_directory
+
+
+def write_huggingface_folder(trained: TrainedModel, output: Path) -> None:
+    """Writes the model directory that transformers' `AutoModel…` classes load."""
+    write_model_directory(
+        output,
+        trained.model,
+        vocab=trained.directory.vocab,
+        lowercase=trained.directory.lowercase,
+        task=trained.directory.task,
+    )
+
+
+def write_keras_hub_folder(trained: TrainedModel, output: Path) -> list[str]:
+    """Writes a preset for KerasHub's `from_preset`; returns what it lacks.
+
+    Raises:
+        UsageError: KerasHub's BERT has no such activation.
+    """
+    # Importing KerasHub takes seconds, and no other format needs it.
+    from bert_tf.weights.keras_hub_preset import write_keras_hub_preset
+
+    directory, task = trained.directory, trained.task
+    longest = directory.config.max_position_embeddings
+    return write_keras_hub_preset(
+        output,
+        config=directory.config,
+        vocab=directory.vocab,
+        lowercase=directory.lowercase,
+        tensors=model_tensors(trained.model),
+        max_seq_length=task.max_seq_length if isinstance(task, ClassificationTask) else longest,
+    )
+
+
+def write_google_folder(trained: TrainedModel, output: Path) -> list[str]:
+    """Writes a checkpoint for the scripts of google-research/bert; returns what differs there."""
+    directory = trained.directory
+    return write_google_checkpoint(
+        output,
+        config=directory.config,
+        vocab=directory.vocab,
+        lowercase=directory.lowercase,
+        tensors=model_tensors(trained.model),
+    )
