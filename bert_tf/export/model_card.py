@@ -160,7 +160,7 @@ def _keras_hub_loading(name: str | None) -> str:
     return "\n".join(
         [
             "## Loading",
-            "With KerasHub, on any backend of Keras:",
+            "With KerasHub:",
             "```python",
             "import keras_hub",
             'tokenizer = keras_hub.models.BertTokenizer.from_preset("THIS_FOLDER")',
