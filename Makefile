@@ -2,6 +2,7 @@
 # make test    the tests
 # make lint    formatting, lint rules, types
 # make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
+# make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test lint format parity lock clean
+.PHONY: demo test lint format parity runners lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -48,6 +49,9 @@ $(PARITY_READY): tests/parity/requirements.in
 	$(PYTHON) -m venv $(PARITY_VENV)
 	$(PARITY_VENV)/bin/python -m pip install --quiet -r tests/parity/requirements.in
 	touch $@
+
+runners: $(READY)
+	$(BIN)/python -m pytest -rs tests/runners
 
 LOCK_VENV := .venv-lock
 UV_COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes \

@@ -9,6 +9,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
@@ -32,6 +33,7 @@ _BEAM_NAMES = {
     "dataflow": "DataflowRunner",
 }
 _JOB_ENDPOINT = "--job_endpoint"
+_FILE_OPTIONS = ("--prism_location", "--flink_job_server_jar", "--spark_job_server_jar")
 _SECONDS_TO_ANSWER = 10.0
 # Each runner needs one option of each row.
 _NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -52,6 +54,7 @@ _WORKER_COMMAND = (
     "import logging, sys; logging.getLogger().addHandler(logging.NullHandler()); "
     "from apache_beam.runners.worker import sdk_worker_main; sdk_worker_main.main(sys.argv)'"
 )
+_DROPPED = logging.NullHandler()
 _USER_ERROR = re.compile(r"bert_tf\.config\.errors\.(\w+): (.*?)(?: \[while running|\n|$)")
 
 
@@ -75,8 +78,7 @@ def run_pipeline(
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
         InputError: the pipeline failed on its input or ended in another state than done.
     """
-    # What fails is raised here as well, with the worker's traceback: Beam's log would say it twice.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    _keep_beam_quiet()
     runner, options = pipeline_options(config, input_bytes=input_bytes)
     if not isinstance(runner, FnApiRunner):
         console.say(f"running on {config.runner}: {' '.join(options)}")
@@ -108,7 +110,8 @@ def pipeline_options(
     download another one.
 
     Raises:
-        UsageError: an option the runner needs is missing, or one has no meaning for it.
+        UsageError: an option the runner needs is missing, one has no meaning for it, or one names
+            a file that is not there.
     """
     given = list(config.options)
     if config.runner == "local":
@@ -117,6 +120,10 @@ def pipeline_options(
             return FnApiRunner(), given
         environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
         return FnApiRunner(environment), [f"--direct_num_workers={workers}", *given]
+    for option in given:
+        name, _, value = option.partition("=")
+        if name in _FILE_OPTIONS and "://" not in value and not Path(value).is_file():
+            raise UsageError(f"{value}: no such file; correct {name}")
     names = {option.partition("=")[0] for option in given}
     for alternatives in _NEEDED_OPTIONS[config.runner]:
         if not names & set(alternatives):
@@ -135,6 +142,19 @@ def pipeline_options(
     if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
     return _BEAM_NAMES[config.runner], given
+
+
+def _keep_beam_quiet() -> None:
+    """What fails is raised as well, with the worker's traceback: Beam's logs would say it twice."""
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_message_of_a_job_server)
+    prism = logging.getLogger("PrismJobServer")
+    prism.propagate = False
+    prism.addHandler(_DROPPED)
+
+
+def _is_no_message_of_a_job_server(record: logging.LogRecord) -> bool:
+    return record.module != "portable_runner"
 
 
 def _refuse_silent_endpoint(options: PipelineOptions) -> None:

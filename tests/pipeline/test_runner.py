@@ -88,6 +88,10 @@ def test_cluster_runners_get_their_options(values, runner, options):
         ({"runner": "prism"}, "runner prism needs --prism_location or --job_endpoint"),
         ({"runner": "flink"}, "runner flink needs --flink_master or --job_endpoint; give it with"),
         ({"runner": "spark"}, "runner spark needs --spark_master_url"),
+        (
+            {"runner": "prism", "options": ("--prism_location=/nowhere/prism",)},
+            "/nowhere/prism: no such file; correct --prism_location",
+        ),
         ({"runner": "dataflow", "options": ("--project=p",)}, "runner dataflow needs --region"),
         (
             {"runner": "spark", "options": ("--job_endpoint=h:1",), "workers": 2},
@@ -95,7 +99,7 @@ def test_cluster_runners_get_their_options(values, runner, options):
         ),
     ],
 )
-def test_missing_options_are_named(values, message):
+def test_missing_options_and_files_are_named(values, message):
     with pytest.raises(UsageError, match=message):
         pipeline_options(config_for(**values), input_bytes=1)
 
@@ -119,6 +123,17 @@ def fail(kind):
 def test_what_is_meant_for_the_user_comes_through_as_it_was(kind):
     with pytest.raises(kind, match=r"^x\.csv:7: broken; mend it$"):
         run(lambda p: p | beam.Create([kind("x.csv:7: broken; mend it")]) | beam.Map(fail))
+
+
+@pytest.mark.parametrize("kind", [InputError, UsageError])
+def test_so_it_does_through_a_job_server_that_logs_it_too(kind, caplog):
+    with pytest.raises(kind, match=r"^x\.csv:7: broken; mend it$"):
+        run(
+            lambda p: p | beam.Create([kind("x.csv:7: broken; mend it")]) | beam.Map(fail),
+            runner="flink",
+            options=("--job_endpoint=embed", "--environment_type=LOOPBACK"),
+        )
+    assert not [record for record in caplog.records if record.name == "root"]
 
 
 def test_other_failures_stay_what_they_are():

@@ -72,10 +72,10 @@ def config_of(folder: Path, **values) -> PreprocessConfig:
     return build_section(PreprocessConfig, values)
 
 
-def run(config: PreprocessConfig, *, workers: int = 1, overwrite: bool = False):
+def run(config: PreprocessConfig, *, overwrite: bool = False, **runner_values):
     """Runs the job; returns its manifest and what it said."""
     said = io.StringIO()
-    runner = build_section(RunnerConfig, {"workers": workers})
+    runner = build_section(RunnerConfig, {"workers": 1, **runner_values})
     options = RunOptions(overwrite=overwrite, console=Console(said))
     return pretraining_examples.run(config, runner, options), said.getvalue()
 
@@ -133,6 +133,23 @@ def test_worker_processes_change_nothing(folder):
     run(config_of(folder))
     run(config_of(folder, output=str(folder / "two"), block_megabytes=0.01), workers=2)
     assert shards_in(folder / "two") == shards_in(folder / "data")
+
+
+def test_a_job_server_changes_nothing(folder):
+    """Beam's own for trying things; tests/runners has the real ones."""
+    with (folder / "corpus.txt").open("ab") as stream:
+        stream.write(b"\nba be \xff .\n")
+    portable = {
+        "runner": "flink",
+        "workers": 0,
+        "options": ("--job_endpoint=embed", "--environment_type=LOOPBACK"),
+    }
+    values = {"duplicates": "exact", "masking": "dynamic"}
+    local, _ = run(config_of(folder, **values))
+    output = str(folder / "portable")
+    manifest, _ = run(config_of(folder, output=output, **values), **portable)
+    assert shards_in(output) == shards_in(folder / "data")
+    assert manifest["counts"] == local["counts"]
 
 
 def write_with(folder: Path, name: str, store, pools: int) -> dict[str, bytes]:
