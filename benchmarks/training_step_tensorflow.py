@@ -103,9 +103,13 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     def run(steps: int) -> None:
         step.run(batches, first_step=0, learning_rates=np.full(steps, 1e-4))
 
-    rows = settings["batch_size"]
-    work = ModelWork.of_encoder(config, predictions=settings["predictions"])
-    return run, float(work.flops(rows * settings["length"], rows)) / 1e9
+    flops = ModelWork.of_encoder(config).flops(
+        tokens=settings["length"],
+        examples=1,
+        squared_lengths=settings["length"] ** 2,
+        predictions=settings["predictions"],
+    )
+    return run, settings["batch_size"] * float(flops) / 1e9
 
 
 def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:

@@ -46,6 +46,7 @@ from bert_tf.training.step import TrainingStep
 from bert_tf.training.step_optimizer import StepOptimizer
 from bert_tf.training.stop_signals import on_stop_signal
 from bert_tf.training.strategy import is_chief, worker_count
+from bert_tf.training.work import WORK_COUNTS
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 
@@ -240,9 +241,10 @@ class TrainingLoop:
         self._refuse_divergence(results)
         self._step += count
         results["learning_rate"] = rates
+        counts = {name: results.pop(name) for name in WORK_COUNTS}
         if phase.work is not None:
-            results["flops"] = phase.work.flops(results["tokens"], results["examples"])
-        self._builder.add(results)
+            results["flops"] = phase.work.flops(**counts)
+        self._builder.add(results | {name: counts[name] for name in ("examples", "tokens")})
 
     def _finish(self) -> None:
         if self._builder.pending:

@@ -75,15 +75,23 @@ class PretrainingPhase:
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
         """What the loop needs to know."""
-        work = ModelWork.of_encoder(bert_config, predictions=self.data.max_predictions_per_seq)
-        tokens = self.batch_size * self.data.max_seq_length
+        work = ModelWork.of_encoder(bert_config)
+        length = self.data.max_seq_length
         return PhaseSettings(
             steps=self.steps,
             accumulation_steps=self.accumulation_steps,
             peak_learning_rate=self.learning_rate,
             warmup_steps=self.warmup_steps,
             work=work,
-            relative_work=float(work.flops(tokens, self.batch_size)),
+            relative_work=self.batch_size
+            * float(
+                work.flops(
+                    tokens=length,
+                    examples=1,
+                    squared_lengths=length**2,
+                    predictions=self.data.max_predictions_per_seq,
+                )
+            ),
         )
 
 

@@ -74,7 +74,9 @@ class TrainingInputs(Protocol):
         steps (fill up with rows of weight 0); lengths may differ from batch to batch. It holds
         `input_mask` [rows, length], 1 on pieces and 0 on padding, from which examples and tokens
         are counted; where rows hold several examples also `sequence_ids` [rows, length], 1, 2, …
-        on the pieces of each and 0 on padding. Batches before `first_update` are not read again.
+        on the pieces of each and 0 on padding, and `position_ids` [rows, length], 0, 1, 2, … on
+        the pieces of each; with a masked-LM head `masked_lm_weights`, above 0 on what is predicted.
+        Batches before `first_update` are not read again.
         """
         ...
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 from bert_tf.training.averaging import WeightAverages
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.step_optimizer import StepOptimizer
+from bert_tf.training.work import WORK_COUNTS, count_work
 
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
@@ -101,7 +102,7 @@ class TrainingStep:
 
         Returns:
             By name, float32 [n]: `loss`, each loss term, each metric, `gradient_norm` (before
-            clipping), `finite` (1 if the update was made), `examples`, `tokens`, `loss_scale`.
+            clipping), `finite` (1 if the update was made), `loss_scale`, and `WORK_COUNTS`.
         """
         count = len(learning_rates)
         padded = np.zeros(-(-count // _RATES_MULTIPLE) * _RATES_MULTIPLE, np.float32)
@@ -167,9 +168,8 @@ class TrainingStep:
         logged |= {
             "gradient_norm": norm,
             "finite": finite,
-            "examples": sums["examples"],
-            "tokens": sums["tokens"],
             "loss_scale": scale,
+            **{name: sums[name] for name in WORK_COUNTS},
         }
         self._names = list(logged)
         return tf.stack(list(logged.values()))
@@ -244,13 +244,7 @@ def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> di
     for name, (total, weight) in parts.metrics.items():
         numbers[f"sum/{name}"] = tf.cast(total, tf.float32)
         numbers[f"weight/{name}"] = tf.cast(weight, tf.float32)
-    pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32), axis=-1)
-    numbers["tokens"] = tf.reduce_sum(pieces)
-    examples = tf.cast(pieces > 0, tf.float32)
-    if "sequence_ids" in batch:  # 1, 2, … for the sequences of a packed row
-        examples = tf.cast(tf.reduce_max(batch["sequence_ids"], axis=-1), tf.float32)
-    numbers["examples"] = tf.reduce_sum(examples)
-    return numbers
+    return numbers | count_work(batch)
 
 
 def _split_rows(tensor: tf.Tensor, parts: int) -> tf.Tensor:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -9,33 +10,23 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from regression_task import Numbers, SquaredError, make_loop
-
-from bert_tf.training.evaluation import Evaluation
+from packed_task import STEPS, assert_same_losses, make_packed_loop
+from regression_task import make_loop
+from replicas import regression_numbers
 
 SCRIPT = Path(__file__).with_name("replicas.py")
 ROOT = Path(__file__).parents[3]
+# Makes TensorFlow log how often XLA has compiled each function.
+LOG_COMPILATIONS = {
+    "TF_CPP_MIN_LOG_LEVEL": "0",
+    "TF_CPP_VMODULE": "device_compilation_profiler=1",
+}
+COMPILATIONS = re.compile(r"Compiled (\S+) (\d+) times")
 
 
-def one_replica(optimizer):
-    loop = make_loop(optimizer=optimizer, ema_decay=0.9)
-    result = loop.run()
-    evaluation = Evaluation(
-        model=loop._compiled._model,
-        loss=SquaredError(),
-        strategy=loop._strategy,
-        make_dataset=lambda: Numbers().batches(100).take(3),
-    )
-    return {
-        "train": result.train,
-        "eval": evaluation.run(),
-        "average": {"kernel": float(tf.norm(loop._variables["average/0000"]))},
-    }
-
-
-def start(*arguments, **environment):
+def start(name, runs, *tasks, **environment):
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *arguments],
+        [sys.executable, str(SCRIPT), name, str(runs), *tasks],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -46,21 +37,21 @@ def start(*arguments, **environment):
 def printed(process):
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors[-3000:]
-    return json.loads(output.strip().splitlines()[-1])
+    return json.loads(output.strip().splitlines()[-1]), errors
 
 
-def assert_same_curve(two, one):
-    for split in ("train", "eval", "average"):
-        for name, value in two[split].items():
-            assert value == pytest.approx(one[split][name], rel=1e-4), (split, name)
+@pytest.fixture(scope="module")
+def two_processors(tmp_path_factory):
+    """Run directories, what was printed, and what was logged, of a machine of two devices."""
+    runs = tmp_path_factory.mktemp("mirrored")
+    process = start("mirrored", runs, "adamw", "lamb", "packed", "packed-xla", **LOG_COMPILATIONS)
+    return runs, *printed(process)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-def test_two_processors_of_one_machine(optimizer):
-    assert_same_curve(printed(start("mirrored", optimizer)), one_replica(optimizer))
-
-
-def test_two_workers_on_loopback(tmp_path):
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory):
+    """Run directories, and what both workers printed."""
+    runs = tmp_path_factory.mktemp("multi-worker")
     with socket.socket() as first, socket.socket() as second:
         for each in (first, second):
             each.bind(("127.0.0.1", 0))
@@ -69,21 +60,72 @@ def test_two_workers_on_loopback(tmp_path):
     workers = [
         start(
             "multi-worker",
+            runs,
             "adamw",
-            str(tmp_path),
+            "packed",
             TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         )
         for index in range(2)
     ]
     try:
-        results = [printed(worker) for worker in workers]
+        return runs, [printed(worker)[0] for worker in workers]
     finally:
         for worker in workers:
             worker.kill()
             worker.communicate()
+
+
+def one_replica(optimizer):
+    loop = make_loop(optimizer=optimizer, ema_decay=0.9)
+    return regression_numbers(loop, tf.distribute.get_strategy())
+
+
+def assert_same_numbers(two, one):
+    for split in ("train", "eval", "average"):
+        for name, value in two[split].items():
+            assert value == pytest.approx(one[split][name], rel=1e-4), (split, name)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+def test_two_processors_of_one_machine(two_processors, optimizer):
+    assert_same_numbers(two_processors[1][optimizer], one_replica(optimizer))
+
+
+def test_two_workers_on_loopback(two_workers):
+    runs, results = two_workers
     assert [result["chief"] for result in results] == [True, False]
     alone = one_replica("adamw")
     for result in results:
-        assert_same_curve(result, alone)
-    assert (tmp_path / "checkpoints" / "step-00000012").is_dir()
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 12
+        assert_same_numbers(result["adamw"], alone)
+    assert (runs / "adamw" / "checkpoints" / "step-00000012").is_dir()
+    assert len((runs / "adamw" / "metrics.jsonl").read_text().splitlines()) == 12
+
+
+@pytest.fixture(scope="module")
+def packed_alone(tmp_path_factory):
+    """The run directory of pretraining on packed rows, on one device and in one part a batch."""
+    folder = tmp_path_factory.mktemp("packed")
+    loop = make_packed_loop(folder, run_directory=folder / "run")
+    loop.run()
+    assert loop._inputs.packing.sequences_a_row > 1.5
+    assert loop._inputs.position(STEPS)["epoch"] == 1, "other sequences meet in another epoch"
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("fixture", "task"),
+    [("two_processors", "packed"), ("two_processors", "packed-xla"), ("two_workers", "packed")],
+)
+def test_packed_rows_on_two_replicas_have_the_losses_of_one(request, packed_alone, fixture, task):
+    """Compiled or not, though sequences and targets differ from replica to replica."""
+    assert_same_losses(request.getfixturevalue(fixture)[0] / task, packed_alone)
+
+
+def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
+    """Batches of other sequences, calls of other lengths, and epochs change no shape."""
+    _, numbers, errors = two_processors
+    assert numbers["packed"]["traces"] == {"updates": 1, "gradients": 0}
+    assert numbers["packed-xla"]["traces"] == {"updates": 1, "gradients": 2}
+    compilations = {name: int(times) for name, times in COMPILATIONS.findall(errors)}
+    assert set(compilations.values()) == {1}, compilations
+    assert len(compilations) == 2

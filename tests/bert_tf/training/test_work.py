@@ -7,7 +7,7 @@ import tensorflow as tf
 from bert_tf.config.bert import sized_config
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.log_lines import LineBuilder, progress_text
-from bert_tf.training.work import ModelWork, measure_matmul_peak
+from bert_tf.training.work import WORK_COUNTS, ModelWork, count_work, measure_matmul_peak
 
 
 def test_operations_are_those_of_the_models_matrix_products():
@@ -26,11 +26,68 @@ def test_operations_are_those_of_the_models_matrix_products():
     pooler = kernels["encoder/pooler/kernel"]
     attention = config.num_hidden_layers * rows * 2 * length * length * config.hidden_size
     expected = 6 * (blocks * tokens + head * masked + pooler * rows + attention)
-    work = ModelWork.of_encoder(config, predictions=predictions)
-    assert work.flops(tokens, rows) == pytest.approx(expected)
-    np.testing.assert_array_equal(
-        work.flops([tokens, 0.0], [rows, 0.0]), [work.flops(tokens, rows), 0.0]
+    work = ModelWork.of_encoder(config)
+    counts = {"tokens": tokens, "examples": rows, "squared_lengths": rows * length**2}
+    assert work.flops(**counts, predictions=masked) == pytest.approx(expected)
+    assert work.flops(**counts, predictions=0) == pytest.approx(expected - 6 * head * masked)
+
+
+WORK = ModelWork(
+    token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
+)
+
+
+def test_operations_by_hand():
+    """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and an update that saw nothing."""
+    flops = WORK.flops(
+        tokens=[9.0, 0.0], examples=[3.0, 0.0], squared_lengths=[29.0, 0.0], predictions=[4.0, 0.0]
     )
+    assert flops.tolist() == [58_476.0, 0.0]
+
+
+MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        pytest.param(
+            {
+                "input_mask": MASKS,
+                "masked_lm_weights": [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0]],
+            },
+            id="masked records, the last row filling up the batch",
+        ),
+        pytest.param(
+            {
+                "input_mask": MASKS,
+                "masked_lm_weights": [[1.0, *[0.0] * 4], [1.0, *[0.0] * 4],
+                                      [1.0, 1.0, 0.0, 0.0, 0.0], [0.0] * 5],
+            },
+            id="unmasked records, with room for a target a piece",
+        ),
+        pytest.param(
+            {
+                "input_mask": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]],
+                "sequence_ids": [[1, 1, 1, 2, 2], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]],
+                "position_ids": [[0, 1, 2, 0, 1], [0, 1, 2, 3, 0], [0, 0, 0, 0, 0]],
+                "masked_lm_weights": [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]],
+            },
+            id="packed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_batch_is_reckoned_with_by_its_sequences_however_they_lie(batch):
+    """Sequences of 2, 3 and 4 pieces with 1, 1 and 2 targets."""
+    counts = count_work({name: tf.constant(rows) for name, rows in batch.items()})
+    assert tuple(counts) == WORK_COUNTS
+    numbers = {name: float(count) for name, count in counts.items()}
+    assert numbers == {"tokens": 9, "examples": 3, "squared_lengths": 29, "predictions": 4}
+    assert WORK.flops(**numbers) == 58_476.0
+
+
+def test_tasks_without_a_masked_lm_head_have_no_predictions():
+    assert float(count_work({"input_mask": tf.constant(MASKS)})["predictions"]) == 0.0
 
 
 def test_the_peak_takes_less_than_a_second_and_is_a_rate():
