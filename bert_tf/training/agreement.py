@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.errors import InputError
+from bert_tf.training.pace import Pace
+from bert_tf.training.strategy import worker_count
+
 
 class Agreement:
     """Means over the workers of a strategy."""
@@ -16,6 +20,28 @@ class Agreement:
         """The mean of each number; every worker calls this at the same point of its loop."""
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
+
+    def clock(self, pace: Pace, *, step: int, stopping: bool) -> tuple[float, bool]:
+        """Elapsed seconds and whether to stop, the same on all workers, as then is `pace`'s speed.
+
+        Args:
+            pace: this worker's.
+            step: updates made.
+            stopping: whether this worker is to stop.
+
+        Raises:
+            InputError: the workers are at different steps.
+        """
+        if worker_count(self._strategy) == 1:
+            return pace.elapsed(), stopping
+        total = self.mean([pace.elapsed(), float(stopping), pace.seconds_per_step, step])
+        if total[3] != step:
+            raise InputError(
+                f"the workers are at different steps ({step} here, {total[3]:.1f} on average); "
+                "--output must be a folder that all workers share"
+            )
+        pace.seconds_per_step = total[2]
+        return total[0], total[1] > 0
 
     @tf.function
     def _means(self, values: tf.Tensor) -> tf.Tensor:

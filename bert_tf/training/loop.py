@@ -30,22 +30,23 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.config.errors import InputError, StoppedEarly
 from bert_tf.training.agreement import Agreement
 from bert_tf.training.averaging import WeightAverages
-from bert_tf.training.checkpoints import assign_values, read_values, variables_by_name
+from bert_tf.training.checkpoints import variables_by_name
 from bert_tf.training.course import Course
 from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.early_stop import EarlyStop
-from bert_tf.training.log_lines import Line, LineBuilder, evaluation_text, progress_text
 from bert_tf.training.pace import Pace
+from bert_tf.training.progress_log import ProgressLog
 from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.run_files import RunFiles
+from bert_tf.training.run_state import RunState
 from bert_tf.training.settings import LoopSettings
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.step_optimizer import StepOptimizer
 from bert_tf.training.stop_signals import on_stop_signal
-from bert_tf.training.strategy import is_chief, worker_count
+from bert_tf.training.strategy import is_chief
 from bert_tf.training.work import WORK_COUNTS
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
@@ -151,12 +152,17 @@ class TrainingLoop:
             keep_checkpoints=settings.keep_checkpoints,
             console=console,
         )
+        self._log = ProgressLog(settings, self._course, self._files, console)
+        self._state = RunState(
+            self._variables,
+            inputs=inputs,
+            seed=settings.seed,
+            log=self._log,
+            files=self._files,
+            console=console,
+        )
         self._stop_reason: str | None = None
         self._step = 0
-        self._saved_step = -1
-        self._builder = LineBuilder()
-        self._lines: dict[str, Line] = {}
-        self._notes: dict[str, Any] = {}
 
     def request_stop(self, reason: str) -> None:
         """Makes `run` save a checkpoint and raise `StoppedEarly` before its next update."""
@@ -170,7 +176,7 @@ class TrainingLoop:
             InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
             UsageError: the checkpoint belongs to another model or to other data.
         """
-        elapsed_before = self._resume()
+        self._step, elapsed_before = self._state.restore()
         resumed_from = self._step
         self._files.open_log(keep_until=self._step)
         self._pace = Pace(elapsed_before, self._settings.steps_per_call)
@@ -183,21 +189,23 @@ class TrainingLoop:
             step=self._step,
             seconds=self._pace.elapsed(),
             resumed_from=resumed_from,
-            train=self._lines.get("train", {}),
-            eval=self._lines.get("eval"),
+            train=self._log.lines.get("train", {}),
+            eval=self._log.lines.get("eval"),
             stopped_early=None
             if self._step == self._settings.total_steps
-            else self._early_stop.reason(self._notes),
-            notes=self._notes,
+            else self._early_stop.reason(self._state.notes),
+            notes=self._state.notes,
         )
 
     def _train(self) -> None:
         batches, phase = None, self._course.phase_number(self._step)
         while True:
-            elapsed, stopping = self._agreed_clock()
+            elapsed, stopping = self._agreement.clock(
+                self._pace, step=self._step, stopping=self._stop_reason is not None
+            )
             if self._course.progress(self._step, elapsed) >= 1.0:
                 break
-            if self._early_stop.reason(self._notes):
+            if self._early_stop.reason(self._state.notes):
                 break
             if stopping:
                 self._save()
@@ -207,9 +215,9 @@ class TrainingLoop:
                 batches = self._open_batches(phase)
             self._update(batches, elapsed)
             if self._step % self._settings.log_every == 0:
-                self._log_training()
+                self._log.write_training(self._step, self._pace)
             if self._course.evaluation_is_due(self._step):
-                self._log_evaluation()
+                self._run_evaluation()
             if self._course.checkpoint_is_due(self._step, self._pace.seconds_since_checkpoint()):
                 self._save()
         self._finish()
@@ -244,30 +252,14 @@ class TrainingLoop:
         counts = {name: results.pop(name) for name in WORK_COUNTS}
         if phase.work is not None:
             results["flops"] = phase.work.flops(**counts)
-        self._builder.add(results | {name: counts[name] for name in ("examples", "tokens")})
+        self._log.add(results | {name: counts[name] for name in ("examples", "tokens")})
 
     def _finish(self) -> None:
-        if self._builder.pending:
-            self._log_training()
-        if self._lines.get("eval", {}).get("step") != self._step:
-            self._log_evaluation()
+        if self._log.has_unwritten:
+            self._log.write_training(self._step, self._pace)
+        if self._log.lines.get("eval", {}).get("step") != self._step:
+            self._run_evaluation()
         self._save()
-
-    def _agreed_clock(self) -> tuple[float, bool]:
-        """Elapsed seconds and whether to stop, the same on all workers."""
-        elapsed, stopping = self._pace.elapsed(), self._stop_reason is not None
-        if worker_count(self._strategy) == 1:
-            return elapsed, stopping
-        total = self._agreement.mean(
-            [elapsed, float(stopping), self._pace.seconds_per_step, self._step]
-        )
-        if total[3] != self._step:
-            raise InputError(
-                f"the workers are at different steps ({self._step} here, {total[3]:.1f} on "
-                "average); --output must be a folder that all workers share"
-            )
-        self._pace.seconds_per_step = total[2]
-        return total[0], total[1] > 0
 
     def _refuse_divergence(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
@@ -276,87 +268,25 @@ class TrainingLoop:
         if not failed.any():
             return
         step = self._step + int(np.argmax(failed))
-        aside = self._files.save_aside(
-            step=step, tensors=read_values(self._variables), state=self._state(step)
-        )
+        aside = self._state.save_aside(step, self._pace.elapsed())
         saved = f"; the state just before is in {aside}" if aside else ""
         raise InputError(
             f"the loss or a gradient is not finite at step {step + 1}{saved}; try a lower "
             "--learning-rate, a longer warm-up or --set train.precision=float32, with --overwrite"
         )
 
-    def _log_training(self) -> None:
-        elapsed = self._pace.elapsed()
-        line = self._builder.train_line(
-            step=self._step,
-            elapsed=elapsed,
-            seconds=self._pace.seconds_since_line(),
-            peak_flops=self._settings.peak_flops,
-        )
-        if line is None:
-            return
-        self._write_line(line)
-        seconds_left = self._course.seconds_left(
-            self._step, elapsed=elapsed, seconds_per_step=self._pace.seconds_per_step
-        )
-        self._console.progress(
-            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left)
-        )
-
-    def _log_evaluation(self) -> None:
+    def _run_evaluation(self) -> None:
         if self._evaluate is None:
             return
         with self._averages.in_place_of_weights() if self._averages else nullcontext():
-            metrics = self._evaluate(self._step, self._notes)
+            metrics = self._evaluate(self._step, self._state.notes)
         if metrics:
-            self._early_stop.count(self._step, self._notes)
-            elapsed = round(self._pace.elapsed(), 3)
-            line = {"step": self._step, "split": "eval", "time": elapsed, **metrics}
-            self._write_line(line)
-            self._console.say(evaluation_text(line))
-
-    def _write_line(self, line: dict[str, Any]) -> None:
-        self._lines[line["split"]] = line
-        self._files.write_line(line)
-
-    def _state(self, step: int) -> dict[str, Any]:
-        return {
-            "elapsed_seconds": self._pace.elapsed(),
-            "seed": self._settings.seed,
-            "position": self._inputs.position(step),
-            "pending": self._builder.pending,
-            "lines": self._lines,
-            "notes": self._notes,
-        }
+            self._early_stop.count(self._step, self._state.notes)
+            self._log.write_evaluation(self._step, self._pace, metrics)
 
     def _save(self) -> None:
-        if self._saved_step != self._step:
-            self._files.save(
-                step=self._step,
-                tensors=read_values(self._variables) if self._files.writes else {},
-                state=self._state(self._step),
-            )
-            self._saved_step = self._step
+        self._state.save(self._step, self._pace.elapsed())
         self._pace.checkpoint_done()
-
-    def _resume(self) -> float:
-        """Restores the newest checkpoint; returns the seconds of training before it."""
-        checkpoint = self._files.newest_checkpoint()
-        if checkpoint is None:
-            return 0.0
-        state = checkpoint.state
-        position = self._inputs.position(checkpoint.step)
-        if state["position"] != position:
-            raise UsageError(
-                f"{checkpoint.path}: saved at input position {state['position']}, which these data "
-                f"reach as {position}: the data have changed since; start again with --overwrite"
-            )
-        assign_values(self._variables, checkpoint)
-        self._step = self._saved_step = checkpoint.step
-        self._builder, self._lines = LineBuilder(state["pending"]), state["lines"]
-        self._notes.update(state["notes"])
-        self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
-        return float(state["elapsed_seconds"])
 
     def _stopped_message(self) -> str:
         saved = (

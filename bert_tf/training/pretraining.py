@@ -20,7 +20,7 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.phases import PhasedInputs
-from bert_tf.training.precision import choose_numerics
+from bert_tf.training.precision import Numerics, choose_numerics
 from bert_tf.training.pretraining_evaluation import BestModel, RecordsEvaluation
 from bert_tf.training.pretraining_loss import PretrainingLoss
 from bert_tf.training.pretraining_phases import (
@@ -106,16 +106,10 @@ def pretrain(
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=numerics.policy)
         model.build_weights()
-        optimizer = make_optimizer(config, num_hidden_layers=bert_config.num_hidden_layers)
     if initial is not None:
         for name in load_weights(model, initial):
             console.warn(f"{initial.path} has no {name}; it starts at random")
     console.say(f"{model.count_params():,} parameters")
-    peak_flops = measure_matmul_peak(numerics.policy, strategy)
-    if peak_flops is not None:
-        console.say(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
-
-    loss = PretrainingLoss(common_pair_task(phases))
     best = BestModel(
         Path(config.output) / "best",
         model,
@@ -123,7 +117,42 @@ def pretrain(
         lowercase=data[0].lowercase,
         writes=is_chief(strategy),
     )
-    loop = TrainingLoop(
+    loop = _make_loop(
+        config,
+        phases,
+        inputs=inputs,
+        model=model,
+        best=best,
+        numerics=numerics,
+        strategy=strategy,
+        console=console,
+    )
+    try:
+        result = loop.run()
+    except tf.errors.OpError as error:
+        failures = [opened.failure for opened in inputs if opened.failure]
+        raise next(iter(failures), None) or _record_error(error) or error from None
+    return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
+
+
+def _make_loop(
+    config: TrainConfig,
+    phases: list[PretrainingPhase],
+    *,
+    inputs: list[PretrainingInputs],
+    model: BertPretrainingModel,
+    best: BestModel,
+    numerics: Numerics,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> TrainingLoop:
+    with strategy.scope():
+        optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
+    peak_flops = measure_matmul_peak(numerics.policy, strategy)
+    if peak_flops is not None:
+        console.say(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
+    loss = PretrainingLoss(common_pair_task(phases))
+    return TrainingLoop(
         model=model,
         loss=loss,
         optimizer=optimizer,
@@ -131,7 +160,7 @@ def pretrain(
         strategy=strategy,
         settings=LoopSettings.from_config(
             config,
-            phases=tuple(phase.settings(bert_config) for phase in phases),
+            phases=tuple(phase.settings(model.config) for phase in phases),
             eval_every=config.eval_every,
             max_minutes=config.max_minutes,
             peak_flops=peak_flops,
@@ -151,12 +180,6 @@ def pretrain(
         use_xla=numerics.use_xla,
         scale_loss=numerics.scale_loss,
     )
-    try:
-        result = loop.run()
-    except tf.errors.OpError as error:
-        failures = [opened.failure for opened in inputs if opened.failure]
-        raise next(iter(failures), None) or _record_error(error) or error from None
-    return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
 
 
 def _say_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:

@@ -1,0 +1,105 @@
+"""What a run has come to, saved in checkpoints and restored from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.config.console import Console
+from bert_tf.config.errors import UsageError
+from bert_tf.training.checkpoints import assign_values, read_values
+from bert_tf.training.progress_log import ProgressLog
+from bert_tf.training.protocols import TrainingInputs
+from bert_tf.training.run_files import RunFiles
+
+
+class RunState:
+    """Variables, input position, log and notes of a run.
+
+    Args:
+        variables: by the names they have in checkpoints.
+        inputs: tell the position of an update.
+        seed: of the run, for people.
+        log: whose unwritten numbers and newest lines are saved.
+        files: hold the checkpoints.
+        console: told what the run goes on from.
+
+    Attributes:
+        notes: JSON values by name, kept for the caller.
+    """
+
+    def __init__(
+        self,
+        variables: dict[str, tf.Variable],
+        *,
+        inputs: TrainingInputs,
+        seed: int,
+        log: ProgressLog,
+        files: RunFiles,
+        console: Console,
+    ):
+        self._variables = variables
+        self._inputs = inputs
+        self._seed = seed
+        self._log = log
+        self._files = files
+        self._console = console
+        self._saved_step: int | None = None
+        self.notes: dict[str, Any] = {}
+
+    def save(self, step: int, elapsed: float) -> None:
+        """Writes a checkpoint after `step` updates, unless the last one is of that step.
+
+        Args:
+            step: updates made.
+            elapsed: seconds of training.
+        """
+        if step == self._saved_step:
+            return
+        self._saved_step = step
+        self._files.save(
+            step=step,
+            tensors=read_values(self._variables) if self._files.writes else {},
+            state=self._state(step, elapsed),
+        )
+
+    def save_aside(self, step: int, elapsed: float) -> Path | None:
+        """Writes one where no run resumes from; its path, None if nothing is kept."""
+        return self._files.save_aside(
+            step=step, tensors=read_values(self._variables), state=self._state(step, elapsed)
+        )
+
+    def restore(self) -> tuple[int, float]:
+        """Goes on from the newest checkpoint, if any; returns its step and elapsed seconds.
+
+        Raises:
+            UsageError: the checkpoint belongs to another model or to other data.
+            InputError: all checkpoints are damaged.
+        """
+        checkpoint = self._files.newest_checkpoint()
+        if checkpoint is None:
+            return 0, 0.0
+        state = checkpoint.state
+        position = self._inputs.position(checkpoint.step)
+        if state["position"] != position:
+            raise UsageError(
+                f"{checkpoint.path}: saved at input position {state['position']}, which these data "
+                f"reach as {position}: the data have changed since; start again with --overwrite"
+            )
+        assign_values(self._variables, checkpoint)
+        self._saved_step = checkpoint.step
+        self._log.restore(state)
+        self.notes.update(state["notes"])
+        self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
+        return checkpoint.step, float(state["elapsed_seconds"])
+
+    def _state(self, step: int, elapsed: float) -> dict[str, Any]:
+        return {
+            "elapsed_seconds": elapsed,
+            "seed": self._seed,
+            "position": self._inputs.position(step),
+            **self._log.state(),
+            "notes": self.notes,
+        }
