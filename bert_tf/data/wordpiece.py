@@ -47,7 +47,6 @@ class WordPieceTokenizer(tf.Module):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             vocab.index(piece) for piece in SPECIAL_PIECES
         )
-        self._is_word_start = np.array([not piece.startswith(CONTINUATION) for piece in vocab])
         normalizer = normalizer_model(lowercase=lowercase)
         self._tokenizer = tf_text.FastBertTokenizer(
             vocab=self._pieces.pieces,
@@ -61,11 +60,6 @@ class WordPieceTokenizer(tf.Module):
     def vocab(self) -> list[str]:
         """Pieces in the order of their ids."""
         return self._pieces.pieces
-
-    @property
-    def special_ids(self) -> tuple[int, ...]:
-        """Ids of [PAD], [UNK], [CLS], [SEP], [MASK]."""
-        return (self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Pieces of each text: string [n] to ragged int32 [n, (pieces)]."""
@@ -85,10 +79,6 @@ class WordPieceTokenizer(tf.Module):
         """
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
-
-    def word_starts(self, ids: np.ndarray) -> np.ndarray:
-        """Which pieces begin a word: int array of any shape to bool array of that shape."""
-        return self._is_word_start[ids]
 
 
 def pack_pairs(

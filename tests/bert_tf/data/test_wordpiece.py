@@ -132,15 +132,6 @@ def _lowercase_tokenizer() -> WordPieceTokenizer:
     return _TOKENIZERS[0]
 
 
-def test_word_starts_are_the_pieces_without_hashes():
-    tokenizer = _lowercase_tokenizer()
-    ids = np.array(
-        [[tokenizer.cls_id, VOCAB.index("un")], [VOCAB.index("##aff"), tokenizer.unk_id]]
-    )
-    assert tokenizer.word_starts(ids).tolist() == [[True, True], [False, True]]
-    assert tokenizer.special_ids == (0, 1, 2, 3, 4)
-
-
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_the_table_holds_the_function_for_every_code_point(lowercase):
     import tensorflow_text as tf_text
