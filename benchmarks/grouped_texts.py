@@ -11,33 +11,22 @@ starting up costs.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import median
+
+from commands import bert_pipeline, timed
 
 from bert_tf.config.processor import describe_processor
 
 FOLDER = Path(__file__).parent
-_BERT_PIPELINE = "from pipeline.cli.main import main; main()"
-
-
-def seconds(command: list[str]) -> float:
-    start = time.perf_counter()
-    done = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
-    return time.perf_counter() - start
 
 
 def our_command(text: Path, vocab: str, output: Path, processes: int) -> list[str]:
-    return [
-        sys.executable, "-c", _BERT_PIPELINE, "preprocess", "--input", str(text),
-        "--vocab", vocab, "--output", str(output), "--dupe-factor", "1",
-        "--workers", str(processes),
-    ]  # fmt: skip
+    return bert_pipeline(
+        "preprocess", "--input", text, "--vocab", vocab, "--output", output,
+        "--dupe-factor", 1, "--workers", processes,
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -63,10 +52,10 @@ def main() -> None:
                 # A line of its own, since `datasets` keeps what it has seen before.
                 text.write_bytes(b"Round %d begins here.\n" % number + content[:end])
                 output = folder / f"ours-{number}-{size}"
-                ours = seconds(our_command(text, vocab, output, options.processes))
+                ours, _ = timed(our_command(text, vocab, output, options.processes))
                 script = str(FOLDER / "grouped_texts_huggingface.py")
                 arguments = [str(text), vocab, str(options.processes), str(folder / "cache")]
-                theirs = seconds([options.huggingface_python, script, *arguments])
+                theirs, _ = timed([options.huggingface_python, script, *arguments])
                 if number:  # the first round compiles our kernels and warms the disk
                     times.setdefault(("ours", size), []).append(ours)
                     times.setdefault(("HuggingFace", size), []).append(theirs)

@@ -18,25 +18,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 import tensorflow as tf
+from commands import bert_pipeline, timed
 
 from bert_tf.config.processor import describe_processor
 from bert_tf.data.records import feature_spec
 
-ROOT = Path(__file__).parent.parent
 LENGTH, PREDICTIONS = 128, 20
 SHARD = "train-00000-of-00001.tfrecord"
-_BERT_PIPELINE = "from pipeline.cli.main import main; main()"
 
 
 def first_documents(path: Path, size: float) -> str:
@@ -58,18 +54,6 @@ def first_documents(path: Path, size: float) -> str:
     return "\n\n".join(documents) + "\n"
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Seconds of wall clock and of processor time of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    wall = time.perf_counter() - start
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def patched_reference(reference: Path, folder: Path) -> Path:
     """A copy of the script and its tokenizer that runs on TensorFlow 2."""
     for name in (reference.name, "tokenization.py"):
@@ -82,12 +66,11 @@ def patched_reference(reference: Path, folder: Path) -> Path:
 def our_command(
     text: Path, vocab: Path, output: Path, dupe_factor: int, seed: int = 12345
 ) -> list[str]:
-    return [
-        sys.executable, "-c", _BERT_PIPELINE, "preprocess", "--overwrite",
-        "--input", str(text), "--set", "preprocess.text_layout=sentences",
-        "--vocab", str(vocab), "--output", str(output), "--eval-fraction", "0",
-        "--num-shards", "1", "--dupe-factor", str(dupe_factor), "--seed", str(seed),
-    ]  # fmt: skip
+    return bert_pipeline(
+        "preprocess", "--overwrite", "--input", text,
+        "--set", "preprocess.text_layout=sentences", "--vocab", vocab, "--output", output,
+        "--eval-fraction", 0, "--num-shards", 1, "--dupe-factor", dupe_factor, "--seed", seed,
+    )  # fmt: skip
 
 
 def their_command(
