@@ -11,78 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from statistics import median
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
+from record_steps import RecordSteps, open_inputs
 
-from bert_tf.config.bert import sized_config
-from bert_tf.config.console import Console
 from bert_tf.config.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.training.distribution import distributed_iterator
-from bert_tf.training.dynamic_masking import dynamic_masking
-from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.precision import choose_numerics
-from bert_tf.training.pretraining_loss import PretrainingLoss
-from bert_tf.training.step import TrainingStep
 from pipeline.artifacts import read_manifest
-
-
-class Side:
-    """A model of its own that trains on padded or packed rows."""
-
-    def __init__(self, config: TrainConfig, data: PretrainingData, *, packing: str):
-        strategy = tf.distribute.get_strategy()
-        numerics = choose_numerics(
-            config.precision, config.xla, static_shapes=True, console=Console()
-        )
-        self.inputs = PretrainingInputs(
-            data.paths("train"),
-            data,
-            batch_size=config.batch_size,
-            seed=config.seed,
-            packing=packing,
-            masking=dynamic_masking(config, data),
-        )
-        bert_config = sized_config(str(config.size), data.vocab_size)
-        model = BertPretrainingModel(bert_config, dtype=numerics.policy)
-        model.build_weights()
-        optimizer = make_optimizer(config, num_hidden_layers=bert_config.num_hidden_layers)
-        optimizer.build(model.trainable_variables)
-        self._step = TrainingStep(
-            model=model,
-            loss=PretrainingLoss(data.pair_task),
-            optimizer=optimizer,
-            strategy=strategy,
-            use_xla=numerics.use_xla,
-            scale_loss=numerics.scale_loss,
-        )
-        self._batches = distributed_iterator(strategy, lambda: self.inputs.batches(0))
-        self._done = 0
-        self.speeds: list[float] = []
-
-    def run(self, updates: int) -> dict[str, float]:
-        """Makes some updates; returns pieces, sequences and seconds."""
-        start = time.perf_counter()
-        results = self._step.run(
-            self._batches,
-            first_step=self._done,
-            learning_rates=np.full(updates, 1e-4, np.float32),
-        )
-        seconds = time.perf_counter() - start
-        self._done += updates
-        return {
-            "tokens": float(results["tokens"].sum()),
-            "examples": float(results["examples"].sum()),
-            "seconds": seconds,
-        }
 
 
 def main() -> None:
@@ -97,23 +35,28 @@ def main() -> None:
         "xla": arguments.xla,
     }
     config = build_section(TrainConfig, values)
-    sides = {
-        name: Side(config, data, packing=packing)
-        for name, packing in (("padded", "off"), ("packed", "on"))
+    inputs = {
+        "padded": open_inputs(config, data, packing="off"),
+        "packed": open_inputs(config, data, packing="on"),
     }
+    sides = {
+        name: RecordSteps(config, data, lambda opened=opened: opened.batches(0))
+        for name, opened in inputs.items()
+    }
+    speeds: dict[str, list[float]] = {name: [] for name in sides}
     for side in sides.values():
         side.run(arguments.updates)  # compiles
     for _ in range(arguments.rounds):
-        for side in sides.values():
+        for name, side in sides.items():
             made = side.run(arguments.updates)
-            side.speeds.append(made["tokens"] / made["seconds"])
-    packing = sides["packed"].inputs.packing
+            speeds[name].append(made["tokens"] / made["seconds"])
+    packing = inputs["packed"].packing
     assert packing is not None
-    padded, packed = (median(sides[name].speeds) for name in ("padded", "packed"))
+    padded, packed = (median(speeds[name]) for name in ("padded", "packed"))
     padding = 1 - packing.pieces / (packing.sequences * data.max_seq_length)
     print(describe_processor())
     print(f"padding: {padding:.1%} of the padded rows, {1 - packing.filled_share:.1%} packed")
-    print(f"rows an update: {sides['padded'].inputs.rows} and {sides['packed'].inputs.rows}")
+    print(f"rows an update: {inputs['padded'].rows} and {inputs['packed'].rows}")
     print(f"padded: {padded:,.0f} tokens/s   packed: {packed:,.0f} tokens/s")
     print(json.dumps({"padded": padded, "packed": packed, "ratio": round(packed / padded, 3)}))
 

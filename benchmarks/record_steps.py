@@ -1,0 +1,86 @@
+"""Pretraining updates on given records as `train` makes them, for benchmarks that time them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config.bert import sized_config
+from bert_tf.config.console import Console
+from bert_tf.config.sections import TrainConfig
+from bert_tf.data.dataset import PretrainingInputs
+from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.dynamic_masking import dynamic_masking
+from bert_tf.training.optimizer import make_optimizer
+from bert_tf.training.precision import choose_numerics
+from bert_tf.training.pretraining_loss import PretrainingLoss
+from bert_tf.training.step import TrainingStep
+
+
+def open_inputs(config: TrainConfig, data: PretrainingData, *, packing: str) -> PretrainingInputs:
+    """The training batches of one device, padded ("off") or packed ("on")."""
+    return PretrainingInputs(
+        data.paths("train"),
+        data,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        packing=packing,
+        masking=dynamic_masking(config, data),
+    )
+
+
+class RecordSteps:
+    """A model of its own that trains on batches of records.
+
+    Args:
+        config: gives size, batch, precision and compiler.
+        data: the records.
+        make_dataset: opens the batches.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        data: PretrainingData,
+        make_dataset: Callable[[], tf.data.Dataset],
+    ):
+        strategy = tf.distribute.get_strategy()
+        numerics = choose_numerics(
+            config.precision, config.xla, static_shapes=True, console=Console()
+        )
+        bert_config = sized_config(str(config.size), data.vocab_size)
+        model = BertPretrainingModel(bert_config, dtype=numerics.policy)
+        model.build_weights()
+        optimizer = make_optimizer(config, num_hidden_layers=bert_config.num_hidden_layers)
+        optimizer.build(model.trainable_variables)
+        self._step = TrainingStep(
+            model=model,
+            loss=PretrainingLoss(data.pair_task),
+            optimizer=optimizer,
+            strategy=strategy,
+            use_xla=numerics.use_xla,
+            scale_loss=numerics.scale_loss,
+        )
+        self._batches = distributed_iterator(strategy, make_dataset)
+        self._done = 0
+
+    def run(self, updates: int) -> dict[str, float]:
+        """Makes some updates; returns their real pieces and sequences, and seconds."""
+        start = time.perf_counter()
+        results = self._step.run(
+            self._batches,
+            first_step=self._done,
+            learning_rates=np.full(updates, 1e-4, np.float32),
+        )
+        seconds = time.perf_counter() - start
+        self._done += updates
+        return {
+            "tokens": float(results["tokens"].sum()),
+            "examples": float(results["examples"].sum()),
+            "seconds": seconds,
+        }
