@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.data.normalizer import normalizer_model
-from bert_tf.data.vocab_file import CONTINUATION, SPECIAL_PIECES
+from bert_tf.data.vocab_file import SPECIAL_PIECES
 
 # HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
 _MAX_BYTES_PER_WORD = 400
