@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numba
 import numpy as np
 
 
@@ -41,15 +42,14 @@ class FlatDocuments:
 
     def select(self, documents: np.ndarray) -> FlatDocuments:
         """The documents with these numbers, int64 [n], in that order."""
-        sentences = expand_ranges(
-            self.document_offsets[documents], np.diff(self.document_offsets)[documents]
-        )
-        lengths = np.diff(self.sentence_offsets)[sentences]
-        pieces = expand_ranges(self.sentence_offsets[sentences], lengths)
+        begins = self.document_offsets[documents]
+        counts = np.diff(self.document_offsets)[documents]
+        lengths = np.diff(self.sentence_offsets)
+        num_pieces = np.diff(self.sentence_offsets[self.document_offsets])[documents]
         return FlatDocuments(
-            self.pieces[pieces],
-            offsets_of(lengths),
-            offsets_of(np.diff(self.document_offsets)[documents]),
+            take_ranges(self.pieces, self.sentence_offsets[begins], num_pieces),
+            offsets_of(take_ranges(lengths, begins, counts)),
+            offsets_of(counts),
         )
 
 
@@ -74,13 +74,17 @@ def offsets_of(lengths: np.ndarray) -> np.ndarray:
     return offsets
 
 
-def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """All numbers of several ranges, one range after the other: int64 [sum of lengths].
+@numba.njit(cache=True, nogil=True)
+def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The values of several ranges, one range after the other, without an index a value.
 
-    | starts | lengths | numbers        |
-    |--------|---------|----------------|
-    | 7, 3   | 3, 2    | 7, 8, 9, 3, 4  |
+    | values        | starts | lengths | taken   |
+    |---------------|--------|---------|---------|
+    | 5, 6, 7, 8, 9 | 3, 0   | 2, 1    | 8, 9, 5 |
     """
-    offsets = offsets_of(lengths)
-    shifts = np.repeat(starts - offsets[:-1], lengths)
-    return np.arange(offsets[-1], dtype=np.int64) + shifts
+    taken = np.empty(lengths.sum(), values.dtype)
+    at = 0
+    for i in range(len(starts)):
+        taken[at : at + lengths[i]] = values[starts[i] : starts[i] + lengths[i]]
+        at += lengths[i]
+    return taken

@@ -6,11 +6,16 @@ references are shuffled; on a cluster, whose workers share no disk, the data are
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol
+
+from bert_tf.data.atomic import write_text_atomically
+
+_BLOBS, _FINISHED = ".blobs", ".finished.json"
 
 
 class FileReference(NamedTuple):
@@ -40,11 +45,28 @@ class BlobWriter(Protocol):
         """Stores one blob, given in parts; it can be read at once."""
 
 
+# Where a blob goes, and the blob.
+LabelledBlob = tuple[int | str, BlobReference]
+# What a piece of work stores with the writer it is given, one after the other.
+Work = Callable[[BlobWriter], Iterable[LabelledBlob]]
+
+
 class BlobStore(Protocol):
     """Where blobs lie; travels to the workers."""
 
     def writer(self) -> BlobWriter:
         """A writer for the blobs of one bundle of work."""
+
+    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+        """Does a piece of work, unless an interrupted run has left it finished.
+
+        Args:
+            name: of letters, digits and hyphens; the same whenever the same work is done again.
+            work: what is to be done.
+        """
+
+    def finished(self, name: str) -> list[LabelledBlob] | None:
+        """What `once` yielded for this name, here or in an interrupted run; None if unknown."""
 
     def size(self, reference: BlobReference) -> int:
         """Bytes of a blob."""
@@ -56,6 +78,10 @@ class BlobStore(Protocol):
 class SpilledBlobs:
     """Blobs in files of one folder, which all workers see.
 
+    Beside the blobs of finished work lies a small file that says where they are. Each attempt
+    writes to a file of its own name, so that a worker that outlives its run does no harm to the
+    next.
+
     Args:
         folder: an existing folder that the caller removes in the end.
     """
@@ -65,7 +91,30 @@ class SpilledBlobs:
 
     def writer(self) -> BlobWriter:
         """Opens a file of its own, so that workers never wait for each other."""
-        return _SpillWriter(Path(self._folder) / f"{uuid.uuid4().hex}.blobs")
+        return _SpillWriter(Path(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
+
+    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+        """What the folder holds of this work, else the work; nothing before it is finished."""
+        finished = self.finished(name)
+        if finished is None:
+            file = Path(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
+            with _SpillWriter(file) as writer:
+                finished = list(work(writer))
+            done = {"file": file.name, "bytes": _size(file), "blobs": finished}
+            write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", json.dumps(done))
+        yield from finished
+
+    def finished(self, name: str) -> list[LabelledBlob] | None:
+        """What the folder holds; None as well if the blobs are not what they were."""
+        folder = Path(self._folder)
+        try:
+            text = (folder / f"{name}{_FINISHED}").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        done = json.loads(text)
+        if _size(folder / done["file"]) != done["bytes"]:
+            return None
+        return [(label, FileReference(*reference)) for label, reference in done["blobs"]]
 
     def size(self, reference: BlobReference) -> int:
         """Bytes of a blob."""
@@ -80,6 +129,25 @@ class SpilledBlobs:
         with (Path(self._folder) / reference.name).open("rb") as stream:
             stream.seek(reference.offset + start)
             return stream.read(length)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def remove_unfinished_work(folder: Path) -> None:
+    """Removes from a folder of `SpilledBlobs` all but finished work."""
+    for path in folder.glob(f"*{_BLOBS}"):
+        if not (folder / f"{path.name.partition('.')[0]}{_FINISHED}").exists():
+            path.unlink()
+
+
+def count_finished_work(folder: Path, kind: str) -> int:
+    """How many finished pieces of work have names that begin with this word and a hyphen."""
+    return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 
 class _SpillWriter:
@@ -108,6 +176,16 @@ class InlineBlobs:
     def writer(self) -> BlobWriter:
         """A writer that keeps nothing."""
         return _InlineWriter()
+
+    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+        """The work, a blob at a time; what an interrupted run did is lost."""
+        del name
+        with self.writer() as writer:
+            yield from work(writer)
+
+    def finished(self, name: str) -> None:
+        """Nothing outlives a run."""
+        del name
 
     def size(self, reference: BlobReference) -> int:
         """Bytes of a blob."""

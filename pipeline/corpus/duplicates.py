@@ -71,10 +71,15 @@ class DropDuplicates(beam.PTransform):
             folder=folder,
         )
 
+    @property
+    def needs_text(self) -> bool:
+        """Whether anything is to be dropped."""
+        return self._job.documents or self._job.lines
+
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
         """Stores, decides, reads again; nothing is done if nothing is to be dropped."""
         job = self._job
-        if not job.documents and not job.lines:
+        if not self.needs_text:
             return blocks
         parts = blocks | "StoreBlocks" >> beam.ParDo(StoreBlock(job)).with_outputs(
             OCCURRENCES, SIGNATURES, BANDS, LINES, main=TEXT

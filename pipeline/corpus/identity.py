@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numba
 import numpy as np
 
@@ -21,6 +23,13 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
     hashes = np.empty(block.num_documents, np.uint64)
     _hash(data, offsets, block.document_offsets, hashes)
     return hashes
+
+
+def block_identity(block: DocumentBlock) -> str:
+    """Hexadecimal digits that tell blocks apart by where they are from and what they hold."""
+    digest = hashlib.sha256(f"{block.source}\0{block.index}\0{len(block.rejects)}\0".encode())
+    digest.update(document_hashes(block).tobytes())
+    return digest.hexdigest()[:32]
 
 
 @numba.njit(cache=True, nogil=True)

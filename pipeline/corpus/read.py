@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
+from pipeline.corpus.blobs import BlobStore, BlobWriter, LabelledBlob
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.formats import Reader, make_reader
+from pipeline.corpus.identity import block_identity
 from pipeline.corpus.splits import WHOLE_FILE, Split
 from pipeline.progress import tell_progress
+
+# The kind of work that is done with a block.
+BLOCK = "block"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +49,22 @@ class ReadTask:
         return str(Path(self.folder) / self.path)
 
 
+@dataclasses.dataclass(frozen=True)
+class FinishedBlock:
+    """Stands for a block whose work an interrupted run has finished.
+
+    Attributes:
+        name: of the work, as `block_work` makes it.
+    """
+
+    name: str
+
+
+def block_work(block: DocumentBlock | FinishedBlock) -> str:
+    """The name of what is done with a block, for `BlobStore.once`."""
+    return block.name if isinstance(block, FinishedBlock) else f"{BLOCK}-{block_identity(block)}"
+
+
 class ReadDocuments(beam.PTransform):
     """Reads all files of a corpus as `DocumentBlock`s, in no particular order.
 
@@ -51,17 +73,27 @@ class ReadDocuments(beam.PTransform):
     Args:
         config: which files, and how to read them.
         files: what the globs of `config` match, if that is known already.
+        store: if it knows the work of all blocks of a part of a file (see `block_work`), they are
+            not read again: `FinishedBlock`s stand for them.
 
     Raises:
         UsageError: (when applied) a glob matches nothing, a format is unknown, a column is missing.
     """
 
-    def __init__(self, config: CorpusSection, files: list[FileInfo] | None = None):
+    def __init__(
+        self,
+        config: CorpusSection,
+        files: list[FileInfo] | None = None,
+        store: BlobStore | None = None,
+    ):
         super().__init__()
         self._config = config
         self._files = files
+        self._store = store
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[DocumentBlock]:
+    def expand(
+        self, pipeline: beam.Pipeline
+    ) -> beam.PCollection[DocumentBlock] | beam.PCollection[DocumentBlock | FinishedBlock]:
         """Lists, cuts, spreads over the workers, reads."""
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = max(int(self._config.block_megabytes * 1e6), 1)
@@ -69,13 +101,15 @@ class ReadDocuments(beam.PTransform):
         tasks = [
             ReadTask(file.path, make_reader(file.path, self._config), rules=rules) for file in files
         ]
-        return (
+        tasks = (
             pipeline
             | "ListFiles" >> beam.Create(tasks)
             | "CutFiles" >> beam.FlatMap(plan_reading, block_bytes)
             | "SpreadPieces" >> beam.Reshuffle()
-            | "ReadPieces" >> beam.FlatMap(read_blocks, block_bytes)
         )
+        if self._store is None:
+            return tasks | "ReadPieces" >> beam.FlatMap(read_blocks, block_bytes)
+        return tasks | "ReadPieces" >> beam.FlatMap(read_new_blocks, block_bytes, self._store)
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
@@ -93,3 +127,27 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
         block = make_block(raw, task.rules)
         tell_progress(raw.texts.data.nbytes)
         yield block
+
+
+def read_new_blocks(
+    task: ReadTask, block_bytes: int, store: BlobStore
+) -> Iterator[DocumentBlock | FinishedBlock]:
+    """What `read_blocks` yields, unless the work of all of it is finished."""
+    place = hashlib.sha256(f"{task.path}\0{task.split.index}".encode()).hexdigest()[:32]
+    reading = f"reading-{place}"
+    finished = store.finished(reading)
+    if finished is not None:
+        names = [str(name) for name, _ in finished]
+        if all(store.finished(name) is not None for name in names):
+            yield from map(FinishedBlock, names)
+            return
+    names = []
+    for block in read_blocks(task, block_bytes):
+        yield block
+        names.append(block_work(block))
+
+    def list_names(writer: BlobWriter) -> Iterator[LabelledBlob]:
+        return ((name, writer.add([])) for name in names)
+
+    for _ in store.once(reading, list_names):
+        pass

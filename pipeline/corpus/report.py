@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -62,6 +63,40 @@ class CorpusReport:
         }
 
 
+@dataclasses.dataclass(frozen=True)
+class BlockFacts:
+    """What is reported of a block.
+
+    Attributes:
+        source: path of its file.
+        report: its counts, but for copies.
+        rejects: None without any.
+        hashes: uint64 [documents], of their texts.
+    """
+
+    source: str
+    report: CorpusReport
+    rejects: BlockRejects | None
+    hashes: np.ndarray
+
+
+def facts_of_block(block: DocumentBlock) -> BlockFacts:
+    """What `ReportCorpus` needs to know."""
+    rejects = None
+    if block.rejects:
+        lines = (json.dumps(reject, ensure_ascii=False) + "\n" for reject in block.rejects)
+        rejects = block.rejects[0]["line"], "".join(lines).encode("utf-8")
+    report = CorpusReport(
+        documents=block.num_documents,
+        sentences=len(block.sentences),
+        bytes=block.num_bytes,
+        dropped=Counter(block.dropped),
+        dropped_lines=Counter(block.dropped_lines),
+        rejected=Counter(reject["reason"] for reject in block.rejects),
+    )
+    return BlockFacts(block.source, report, rejects, document_hashes(block))
+
+
 class ReportCorpus(beam.PTransform):
     """Writes what became of the documents of all blocks to a folder, for `read_report`.
 
@@ -73,17 +108,17 @@ class ReportCorpus(beam.PTransform):
         super().__init__()
         self._folder = folder
 
-    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[None]:
+    def expand(self, facts: beam.PCollection[BlockFacts]) -> beam.PCollection[None]:
         """Adds up the counts, and collects the rejects of each file."""
         _ = (
-            blocks
+            facts
             | "TakeRejects" >> beam.FlatMap(_rejects_of_block)
             | "GroupByFile" >> beam.GroupByKey()
             | "WriteRejects"
             >> beam.MapTuple(functools.partial(_write_rejects, folder=self._folder))
         )
         _ = (
-            blocks
+            facts
             | "TakeHashes" >> beam.FlatMap(_hashes_of_block)
             | "GatherHashes" >> beam.GroupByKey()
             | "CountCopiesInShare" >> beam.MapTuple(_count_copies)
@@ -91,8 +126,8 @@ class ReportCorpus(beam.PTransform):
             | "WriteCopies" >> beam.Map(_write_copies, self._folder)
         )
         return (
-            blocks
-            | "CountInBlock" >> beam.Map(_report_of_block)
+            facts
+            | "TakeCounts" >> beam.Map(operator.attrgetter("report"))
             | "AddUp" >> beam.CombineGlobally(_add_up)
             | "WriteSummary" >> beam.Map(_write_summary, self._folder)
         )
@@ -158,26 +193,14 @@ def write_rejects(folder: str, path: str | Path) -> int:
     return sum(lines.count(b"\n") for lines in files)
 
 
-def _rejects_of_block(block: DocumentBlock) -> Iterator[tuple[str, BlockRejects]]:
-    if block.rejects:
-        lines = (json.dumps(reject, ensure_ascii=False) + "\n" for reject in block.rejects)
-        yield block.source, (block.rejects[0]["line"], "".join(lines).encode("utf-8"))
+def _rejects_of_block(facts: BlockFacts) -> Iterator[tuple[str, BlockRejects]]:
+    if facts.rejects:
+        yield facts.source, facts.rejects
 
 
 def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str) -> None:
     name = _REJECTS.format(hashlib.sha256(source.encode()).hexdigest()[:32])
     write_shared_file(folder, name, b"".join(lines for _, lines in sorted(rejects)))
-
-
-def _report_of_block(block: DocumentBlock) -> CorpusReport:
-    return CorpusReport(
-        documents=block.num_documents,
-        sentences=len(block.sentences),
-        bytes=block.num_bytes,
-        dropped=Counter(block.dropped),
-        dropped_lines=Counter(block.dropped_lines),
-        rejected=Counter(reject["reason"] for reject in block.rejects),
-    )
 
 
 def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
@@ -192,8 +215,8 @@ def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
     return total
 
 
-def _hashes_of_block(block: DocumentBlock) -> Iterator[tuple[int, bytes]]:
-    hashes = document_hashes(block)
+def _hashes_of_block(facts: BlockFacts) -> Iterator[tuple[int, bytes]]:
+    hashes = facts.hashes
     shares = hashes % np.uint64(_SHARES)
     for share in np.unique(shares):
         yield int(share), hashes[shares == share].tobytes()

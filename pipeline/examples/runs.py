@@ -15,7 +15,7 @@ from bert_tf.data.atomic import replacing_file
 from bert_tf.data.flat_documents import offsets_of
 from pipeline.corpus.blobs import BlobReference, BlobStore
 
-_BYTES_AT_ONCE = 64_000_000
+_BYTES_AT_ONCE = 16_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _open_run(store: BlobStore, reference: BlobReference) -> _StoredRun:
 
 
 def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np.ndarray]:
-    """The records of all runs in the order of their ranks, some 64 MB (uint8) at a time."""
+    """The records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
     runs = [_open_run(store, reference) for reference in references]
     if not runs:
         return
@@ -87,25 +87,26 @@ def _gather_records(
 ) -> np.ndarray:
     """The next records, each from the run that `members` names, from what `taken` left of them."""
     counts = np.bincount(members, minlength=len(runs))
-    data, starts, sizes, at = (
-        [],
-        np.empty(len(members), np.int64),
-        np.empty(len(members), np.int64),
-        0,
-    )
+    stretches = [
+        run.offsets[first : first + count + 1]
+        for run, first, count in zip(runs, taken, counts, strict=True)
+    ]
+    data = np.empty(sum(int(offsets[-1] - offsets[0]) for offsets in stretches), np.uint8)
+    starts = np.empty(len(members), np.int64)
+    sizes = np.empty(len(members), np.int64)
     by_run = np.argsort(members, kind="stable")
-    filled = 0
-    for run, first, count in zip(runs, taken, counts, strict=True):
+    at = filled = 0
+    for run, offsets, count in zip(runs, stretches, counts, strict=True):
         if not count:
             continue
-        offsets = run.offsets[first : first + count + 1]
-        data.append(store.read(run.reference, int(offsets[0]), int(offsets[-1] - offsets[0])))
+        part = store.read(run.reference, int(offsets[0]), int(offsets[-1] - offsets[0]))
+        data[at : at + len(part)] = np.frombuffer(part, np.uint8)
         places = by_run[filled : filled + count]
         starts[places] = offsets[:-1] - offsets[0] + at
         sizes[places] = np.diff(offsets)
-        at += len(data[-1])
+        at += len(part)
         filled += count
-    return _copy_stretches(np.frombuffer(b"".join(data), np.uint8), starts, sizes)
+    return _copy_stretches(data, starts, sizes)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,9 +18,11 @@ from bert_tf.data.piece_counts import write_piece_counts
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import shard_name
 from bert_tf.data.wordpiece import WordPieceTokenizer
-from pipeline.corpus.blobs import BlobReference, BlobStore
+from pipeline.corpus.blobs import BlobReference, BlobStore, BlobWriter, LabelledBlob
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import read_shared_files, refuse_unshared, write_shared_file
+from pipeline.corpus.read import FinishedBlock, block_work
+from pipeline.corpus.report import BlockFacts, facts_of_block
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, write_shard
@@ -32,7 +35,9 @@ from pipeline.examples.tokenised import (
     tokenise_block,
 )
 
-PIECE_COUNTS = "piece counts"
+# The kinds of work, beside that on blocks, that an interrupted run may have finished.
+BUCKET, POOL = "bucket", "pool"
+PIECE_COUNTS, FACTS = "piece counts", "facts"
 NO_PIECES = "no pieces"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _BYTES_DEALT_AT_ONCE = 64_000_000
@@ -40,11 +45,16 @@ _COUNTS = "counts"
 _COUNTS_FILE = "example-counts.json"
 
 
-def _tell_counts(counts: dict[str, int]) -> beam.pvalue.TaggedOutput:
+def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabelledBlob:
+    return _COUNTS, writer.add([json.dumps(counts).encode()])
+
+
+def _tell_counts(store: BlobStore, reference: BlobReference) -> beam.pvalue.TaggedOutput:
     """Shows counts on the runner's pages, and hands them on.
 
     A runner's counters may hold work that was done twice; what is handed on does not.
     """
+    counts = json.loads(store.read(reference))
     for name, amount in counts.items():
         Metrics.counter(_COUNTS, name).inc(amount)
     return beam.pvalue.TaggedOutput(_COUNTS, Counter(counts))
@@ -75,19 +85,29 @@ class ExamplesJob:
         """Whether the corpus' pieces are counted: to draw random ones by, here or in training."""
         return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
 
+    def shard_names(self, split: str) -> list[str]:
+        """Names of the files of "train" or "eval"."""
+        shards = self.plan.shards(split)
+        return [
+            shard_name(split, number, shards, compression=self.config.compression)
+            for number in range(shards)
+        ]
+
 
 class WriteExamples(beam.PTransform):
-    """From `DocumentBlock`s to shards of records."""
+    """From `DocumentBlock`s to shards of records; what it returns is for `ReportCorpus`."""
 
     def __init__(self, job: ExamplesJob):
         super().__init__()
         self._job = job
 
-    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> None:
+    def expand(
+        self, blocks: beam.PCollection[DocumentBlock | FinishedBlock]
+    ) -> beam.PCollection[BlockFacts]:
         """Tokenises, deals to pools, makes examples, deals to shards, writes."""
         job = self._job
         tokenised = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
-            PIECE_COUNTS, _COUNTS, main="documents"
+            PIECE_COUNTS, FACTS, _COUNTS, main="documents"
         )
         documents = tokenised.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
@@ -114,11 +134,7 @@ class WriteExamples(beam.PTransform):
         )
         # A shard without a single record is written as well.
         all_shards = blocks.pipeline | "ListShards" >> beam.Create(
-            [
-                ((split, shard), None)
-                for split in ("train", "eval")
-                for shard in range(job.plan.shards(split))
-            ]
+            [(name, None) for split in ("train", "eval") for name in job.shard_names(split)]
         )
         (
             (made.runs, all_shards)
@@ -126,6 +142,7 @@ class WriteExamples(beam.PTransform):
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShard(job))
         )
+        return tokenised[FACTS]
 
 
 def read_example_counts(work: str) -> Counter[str]:
@@ -166,21 +183,38 @@ class TokeniseBlocks(beam.DoFn):
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
     def process(
-        self, block: DocumentBlock
+        self, block: DocumentBlock | FinishedBlock
     ) -> Iterator[tuple[int, BlobReference] | beam.pvalue.TaggedOutput]:
-        """Yields a reference for each bucket that has documents of this block."""
-        plan, store = self._job.plan, self._job.store
+        """Yields a reference for each bucket that has documents of this block, and its facts."""
+        store = self._job.store
+        for label, reference in store.once(
+            block_work(block), lambda writer: self._tokenise(block, writer)
+        ):
+            if label == _COUNTS:
+                yield _tell_counts(store, reference)
+            elif label == FACTS:
+                yield beam.pvalue.TaggedOutput(FACTS, pickle.loads(store.read(reference)))
+            elif label == PIECE_COUNTS:
+                counts = np.frombuffer(store.read(reference), np.int64)
+                yield beam.pvalue.TaggedOutput(PIECE_COUNTS, counts)
+            else:
+                yield int(label), reference
+
+    def _tokenise(
+        self, block: DocumentBlock | FinishedBlock, writer: BlobWriter
+    ) -> Iterator[LabelledBlob]:
+        assert isinstance(block, DocumentBlock)
+        plan = self._job.plan
         tokenised, without_pieces = tokenise_block(block, self._tokenizer)
-        yield _tell_counts(
-            {"tokens": len(tokenised.documents.pieces), f"dropped/{NO_PIECES}": without_pieces}
-        )
+        pieces = tokenised.documents.pieces
+        yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
+        yield _store_counts(writer, {"tokens": len(pieces), f"dropped/{NO_PIECES}": without_pieces})
         pools = pools_of(tokenised.hashes, plan.pools)
-        with store.writer() as writer:
-            for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools)):
-                yield bucket, writer.add(to_bytes(documents))
+        for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools)):
+            yield bucket, writer.add(to_bytes(documents))
         if self._job.counts_pieces:
-            counts = np.bincount(tokenised.documents.pieces, minlength=len(self._job.vocab))
-            yield beam.pvalue.TaggedOutput(PIECE_COUNTS, counts)
+            counts = np.bincount(pieces, minlength=len(self._job.vocab)).astype(np.int64)
+            yield PIECE_COUNTS, writer.add([counts.tobytes()])
 
 
 class SumPieceCounts(beam.CombineFn):
@@ -220,13 +254,19 @@ class DealBuckets(beam.DoFn):
         self, bucket: tuple[int, Iterable[BlobReference]]
     ) -> Iterator[tuple[int, BlobReference]]:
         """Yields (pool, reference to documents)."""
-        _, references = bucket
-        store = self._job.store
-        with store.writer() as writer:
-            for documents in _load_some(store, references):
-                pools = pools_of(documents.hashes, self._job.plan.pools)
-                for pool, members in deal_documents(documents, pools):
-                    yield pool, writer.add(to_bytes(members))
+        number, references = bucket
+        for pool, reference in self._job.store.once(
+            f"{BUCKET}-{number:06d}", lambda writer: self._deal(references, writer)
+        ):
+            yield int(pool), reference
+
+    def _deal(
+        self, references: Iterable[BlobReference], writer: BlobWriter
+    ) -> Iterator[LabelledBlob]:
+        for documents in _load_some(self._job.store, references):
+            pools = pools_of(documents.hashes, self._job.plan.pools)
+            for pool, members in deal_documents(documents, pools):
+                yield pool, writer.add(to_bytes(members))
 
 
 def _load_some(
@@ -245,7 +285,7 @@ def _load_some(
 
 
 class MakeExamples(beam.DoFn):
-    """Turns the documents of a pool into ((split, shard), reference to a run of records)."""
+    """Turns the documents of a pool into (shard's name, reference to a run of records)."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -256,9 +296,24 @@ class MakeExamples(beam.DoFn):
 
     def process(
         self, pool: tuple[int, Iterable[BlobReference]], piece_counts: np.ndarray | None
-    ) -> Iterator[tuple[tuple[str, int], BlobReference] | beam.pvalue.TaggedOutput]:
+    ) -> Iterator[tuple[str, BlobReference] | beam.pvalue.TaggedOutput]:
         """Yields runs for each shard that gets examples of this pool."""
-        _, references = pool
+        number, references = pool
+        store = self._job.store
+        for label, reference in store.once(
+            f"{POOL}-{number:06d}", lambda writer: self._make(references, piece_counts, writer)
+        ):
+            if label == _COUNTS:
+                yield _tell_counts(store, reference)
+            else:
+                yield str(label), reference
+
+    def _make(
+        self,
+        references: Iterable[BlobReference],
+        piece_counts: np.ndarray | None,
+        writer: BlobWriter,
+    ) -> Iterator[LabelledBlob]:
         plan, store = self._job.plan, self._job.store
         if self._maker is None:
             self._maker = ExampleMaker(self._job.config, self._job.vocab, piece_counts)
@@ -272,23 +327,23 @@ class MakeExamples(beam.DoFn):
             train_shards=plan.train_shards,
             eval_shards=plan.eval_shards,
         )
+        names = {split: self._job.shard_names(split) for split in ("train", "eval")}
         told = {
             "truncations": counts.truncated,
             "labelled": counts.labelled,
             f"dropped/{NO_OTHER_DOCUMENT}": counts.left_out,
         }
         for split, documents, examples in zip(
-            ("train", "eval"), counts.documents, counts.examples, strict=True
+            names, counts.documents, counts.examples, strict=True
         ):
             told |= {f"documents/{split}": documents, f"examples/{split}": examples}
-        yield _tell_counts(told)
-        with store.writer() as writer:
-            for run in runs:
-                yield (run.split, run.shard), writer.add(run.parts())
+        yield _store_counts(writer, told)
+        for run in runs:
+            yield names[run.split][run.shard], writer.add(run.parts())
 
 
 class WriteShard(beam.DoFn):
-    """Merges the runs of a shard into its file."""
+    """Merges the runs of a shard into its file, unless that is there: it appears whole."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -297,14 +352,15 @@ class WriteShard(beam.DoFn):
         """Refuses to write where nobody looks."""
         refuse_unshared(self._job.work)
 
-    def process(self, shard: tuple[tuple[str, int], Iterable[BlobReference | None]]) -> None:
+    def process(self, shard: tuple[str, Iterable[BlobReference | None]]) -> None:
         """Writes one file."""
-        (split, number), references = shard
-        config, store = self._job.config, self._job.store
-        name = shard_name(
-            split, number, self._job.plan.shards(split), compression=config.compression
-        )
+        name, references = shard
+        path = Path(self._job.output) / name
+        if path.exists():
+            return
         runs = [reference for reference in references if reference is not None]
         write_shard(
-            Path(self._job.output) / name, merge_runs(store, runs), compression=config.compression
+            path,
+            merge_runs(self._job.store, runs),
+            compression=self._job.config.compression,
         )

@@ -47,10 +47,13 @@ class JobRecord:
         extra: further manifest keys (schema, vocabulary hash, …).
         made: paths worth telling the user, with a word on each.
         next_command: the command to run next.
+        identity: the command, the config keys and the fingerprints of inputs that decide what is
+            made, as they stand in the manifest.
     """
 
-    def __init__(self, console: Console):
+    def __init__(self, console: Console, identity: dict[str, Any]):
         self.console = console
+        self.identity = identity
         self.counts: dict[str, Any] = {}
         self.metrics: dict[str, Any] = {}
         self.extra: dict[str, Any] = {}
@@ -80,6 +83,7 @@ def run_job(
     body: Callable[[JobRecord], None],
     ignored_keys: tuple[str, ...] = (),
     can_resume: bool = False,
+    temporary: Path | None = None,
 ) -> dict[str, Any]:
     """Runs `body` unless its output is finished, and writes the manifest.
 
@@ -94,6 +98,8 @@ def run_job(
         ignored_keys: config keys that do not change the output's content.
         can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
             what it left is removed first.
+        temporary: folder of what `body` keeps for a run that goes on; removed once the output is
+            finished.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -116,18 +122,20 @@ def run_job(
     finished = read_manifest(output) if Path(output).exists() else None
     if finished is not None and not options.overwrite:
         _refuse_other_config(output, finished, identity)
+        _remove_leftovers(output, output_is_directory, temporary)
         console.say(f"{output} is finished already and its config is the same; nothing to do")
         return {**finished, "already_done": True}
     if output_is_directory:
         _open_directory(output, command, config, options, ignored_keys, can_resume=can_resume)
-    elif Path(output).exists() and finished is None and not options.overwrite:
-        raise UsageError(
-            f"{output}: exists but was not made by this command; "
-            "choose another --output or replace it with --overwrite"
-        )
-    record = JobRecord(console)
+    else:
+        _open_file(output, config, options, ignored_keys, is_finished=finished is not None)
+    record = JobRecord(console, identity)
     start = time.monotonic()
-    body(record)
+    try:
+        body(record)
+    except BaseException:
+        _remove_leftovers(output, output_is_directory, None)
+        raise
     record.timings["total"] = round(time.monotonic() - start, 3)
     peak = max(
         resource.getrusage(who).ru_maxrss
@@ -146,6 +154,7 @@ def run_job(
         "next": next_command,
     }
     record.made.append((str(write_manifest(output, manifest)), "what was made, from what and how"))
+    _remove_leftovers(output, output_is_directory, temporary)
     for path, meaning in record.made:
         console.say(f"  {path}  {meaning}")
     if next_command:
@@ -184,7 +193,7 @@ def _open_directory(
     can_resume: bool,
 ) -> None:
     folder = Path(output)
-    marker = folder / "config.yaml"
+    marker = _marker(output, is_directory=True)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{output}: is a file; --output of {command} names a folder")
     content = [path for path in folder.iterdir() if path != marker] if folder.is_dir() else []
@@ -193,23 +202,62 @@ def _open_directory(
             raise UsageError(
                 f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
             )
-        if not options.overwrite and not _is_same_run(marker, config, ignored_keys):
-            raise UsageError(
-                f"{output}: holds an unfinished run of another config (see {marker}); "
-                "choose another --output or replace it with --overwrite"
-            )
+        if not options.overwrite:
+            _refuse_other_run(output, marker, config, ignored_keys)
         if options.overwrite or not can_resume:
             for path in content:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         else:
             options.console.say(f"{output}: unfinished run of the same config found; going on")
     folder.mkdir(parents=True, exist_ok=True)
+    _write_marker(marker, config)
+
+
+def _open_file(
+    output: str,
+    config: Section,
+    options: RunOptions,
+    ignored_keys: tuple[str, ...],
+    *,
+    is_finished: bool,
+) -> None:
+    """Marks the file as one that is being made, so that it is known if only its manifest lacks."""
+    marker = _marker(output, is_directory=False)
+    if Path(output).exists() and not is_finished and not options.overwrite:
+        if not marker.is_file():
+            raise UsageError(
+                f"{output}: exists but was not made by this command; "
+                "choose another --output or replace it with --overwrite"
+            )
+        _refuse_other_run(output, marker, config, ignored_keys)
+    _write_marker(marker, config)
+
+
+def _marker(output: str, *, is_directory: bool) -> Path:
+    path = Path(output)
+    return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
+
+
+def _write_marker(marker: Path, config: Section) -> None:
     document = {config.section_name: config.as_dict()}
     write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
-def _is_same_run(marker: Path, config: Section, ignored_keys: tuple[str, ...]) -> bool:
+def _remove_leftovers(output: str, is_directory: bool, temporary: Path | None) -> None:
+    if not is_directory:
+        _marker(output, is_directory=False).unlink(missing_ok=True)
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_other_run(
+    output: str, marker: Path, config: Section, ignored_keys: tuple[str, ...]
+) -> None:
     document = yaml.safe_load(marker.read_text(encoding="utf-8"))
     before = document.get(config.section_name, {}) if isinstance(document, dict) else {}
     now = config.as_dict()
-    return all(before.get(key) == now[key] for key in now if key not in ignored_keys)
+    if any(before.get(key) != now[key] for key in now if key not in ignored_keys):
+        raise UsageError(
+            f"{output}: holds an unfinished run of another config (see {marker}); "
+            "choose another --output or replace it with --overwrite"
+        )

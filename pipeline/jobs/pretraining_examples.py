@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
-from bert_tf.data.records import shard_name
 from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
-from pipeline.artifacts import duplicates_path, rejects_path
-from pipeline.corpus.blobs import store_for
+from pipeline.artifacts import duplicates_path, package_versions, rejects_path
+from pipeline.corpus.blobs import count_finished_work, store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
 from pipeline.corpus.files import FileInfo, match_files
-from pipeline.corpus.read import ReadDocuments
+from pipeline.corpus.read import BLOCK, ReadDocuments
 from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
@@ -29,16 +27,16 @@ from pipeline.corpus.report import (
     tell_report,
     write_rejects,
 )
-from pipeline.examples.plan import ExamplesPlan, plan_examples
+from pipeline.examples.plan import plan_examples
 from pipeline.examples.progress import ExamplesConsole
-from pipeline.examples.transforms import ExamplesJob, WriteExamples, read_example_counts
+from pipeline.examples.transforms import POOL, ExamplesJob, WriteExamples, read_example_counts
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
 
 # What a label of 1 says of a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
-_WORK_FOLDER = ".unfinished"
 
 
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -53,15 +51,35 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     files = match_files(config.input)
 
     def body(record: JobRecord) -> None:
-        plan = plan_examples(config, files)
-        with record.stage("examples"):
-            report, made = _make_shards(config, runner, vocab, files, plan, options.console)
-        record.counts = _collect_counts(report, made, config.pair_task)
-        for line in tell_report(report, config.duplicates):
-            options.console.say(line)
-        _refuse_nothing(config, record.counts)
-        _finish(config, vocab, plan, record)
+        output = Path(config.output).absolute()  # workers may run in another folder
+        identity = {
+            **record.identity,
+            "block_megabytes": config.block_megabytes,
+            "versions": package_versions(),
+        }
+        work = open_work_folder(output, identity, options.console)
+        job = ExamplesJob(
+            config,
+            vocab,
+            plan_examples(config, files),
+            store_for(runner.runner, str(work)),
+            output=str(output),
+            work=str(work),
+        )
+        record.extra["found_finished"] = _tell_found(job, options.console)
+        with keeping_finished_work(work, options.console, can_go_on=can_go_on):
+            with record.stage("examples"):
+                _make_shards(job, runner, files, options.console)
+            write_rejects(job.work, rejects_path(output))
+            write_duplicates(job.work, duplicates_path(output))
+            report = read_report(job.work)
+            record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
+            for line in tell_report(report, config.duplicates):
+                options.console.say(line)
+            _refuse_nothing(config, record.counts)
+        _finish(job, record)
 
+    can_go_on = runner.runner == "local"
     return run_job(
         "preprocess",
         config,
@@ -72,43 +90,51 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         body=body,
         # The content of the files counts, not the names they were given by.
         ignored_keys=("input", "vocab", "output", "block_megabytes"),
+        can_resume=can_go_on,
+        temporary=Path(config.output) / WORK_FOLDER,
     )
 
 
+def _tell_found(job: ExamplesJob, console: Console) -> dict[str, int]:
+    shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
+    found = {
+        "blocks": count_finished_work(Path(job.work), BLOCK),
+        "pools": count_finished_work(Path(job.work), POOL),
+        "shards": sum((Path(job.output) / name).exists() for name in shards),
+    }
+    if any(found.values()):
+        console.say(
+            f"found finished: {found['blocks']} blocks of text, {found['pools']} of at most "
+            f"{job.plan.pools} pools, {found['shards']} of {len(shards)} shards"
+        )
+    return found
+
+
 def _make_shards(
-    config: PreprocessConfig,
-    runner: RunnerConfig,
-    vocab: list[str],
-    files: list[FileInfo],
-    plan: ExamplesPlan,
-    console: Console,
-) -> tuple[CorpusReport, Counter[str]]:
-    output = Path(config.output).absolute()  # workers may run in another folder
-    work = output / _WORK_FOLDER
-    work.mkdir()
-    store = store_for(runner.runner, str(work))
-    job = ExamplesJob(config, vocab, plan, store, output=str(output), work=str(work))
+    job: ExamplesJob, runner: RunnerConfig, files: list[FileInfo], console: Console
+) -> None:
+    config, plan = job.config, job.plan
 
     def build(pipeline: beam.Pipeline) -> None:
-        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files)
-        blocks = blocks | "DropDuplicates" >> DropDuplicates(config, store, str(work))
-        _ = blocks | "ReportCorpus" >> ReportCorpus(str(work))
-        _ = blocks | "WriteExamples" >> WriteExamples(job)
+        drop = DropDuplicates(config, job.store, job.work)
+        # Where something may be dropped, all text is needed again to tell what.
+        store = None if drop.needs_text else job.store
+        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store)
+        blocks = blocks | "DropDuplicates" >> drop
+        facts = blocks | "WriteExamples" >> WriteExamples(job)
+        _ = facts | "ReportCorpus" >> ReportCorpus(job.work)
 
-    try:
-        run_pipeline(
-            runner,
-            build,
-            console=ExamplesConsole(
-                console, output, work, shards=plan.train_shards + plan.eval_shards
-            ),
-            input_bytes=sum(file.bytes for file in files),
-        )
-        write_rejects(str(work), rejects_path(output))
-        write_duplicates(str(work), duplicates_path(output))
-        return read_report(str(work)), read_example_counts(str(work))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    run_pipeline(
+        runner,
+        build,
+        console=ExamplesConsole(
+            console,
+            Path(job.output),
+            Path(job.work),
+            shards=plan.train_shards + plan.eval_shards,
+        ),
+        input_bytes=sum(file.bytes for file in files),
+    )
 
 
 def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) -> dict[str, Any]:
@@ -152,17 +178,10 @@ def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:
         )
 
 
-def _finish(
-    config: PreprocessConfig, vocab: list[str], plan: ExamplesPlan, record: JobRecord
-) -> None:
+def _finish(job: ExamplesJob, record: JobRecord) -> None:
+    config, vocab = job.config, job.vocab
     output, console, counts = Path(config.output), record.console, record.counts
-    shards = {
-        split: [
-            shard_name(split, number, plan.shards(split), compression=config.compression)
-            for number in range(plan.shards(split))
-        ]
-        for split in ("train", "eval")
-    }
+    shards = {split: job.shard_names(split) for split in ("train", "eval")}
     if not counts["examples"]["eval"]:
         for name in shards.pop("eval"):
             (output / name).unlink()
@@ -191,7 +210,7 @@ def _finish(
         "train_shards": shards["train"],
         "eval_shards": shards["eval"],
     }
-    record.extra["pools"] = plan.pools
+    record.extra["pools"] = job.plan.pools
     examples, seconds = counts["examples"], record.timings["examples"]
     total = examples["train"] + examples["eval"]
     record.metrics = {
@@ -201,8 +220,9 @@ def _finish(
             if name in counts
         },
         "truncation_share": round(counts["truncations"] / total, 4),
-        "examples_per_second": round(total / seconds, 1),
     }
+    if not any(record.extra["found_finished"].values()):
+        record.metrics["examples_per_second"] = round(total / seconds, 1)
     console.say(
         f"{counts['documents']:,} documents, {counts['tokens']:,} tokens -> "
         f"{examples['train']:,} training and {examples['eval']:,} evaluation examples "

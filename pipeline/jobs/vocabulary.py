@@ -22,6 +22,7 @@ from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
+    facts_of_block,
     list_reasons,
     read_report,
     tell_report,
@@ -141,7 +142,7 @@ def _count_words(
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
         blocks = blocks | DropDuplicates(config, store_for(runner.runner, folder), folder)
-        _ = blocks | ReportCorpus(folder)
+        _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,
             lowercase=config.lowercase,

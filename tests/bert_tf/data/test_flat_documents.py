@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from bert_tf.data.flat_documents import (
     FlatDocuments,
     concatenate_documents,
-    expand_ranges,
     offsets_of,
+    take_ranges,
 )
 
 nested_lists = st.lists(
@@ -61,8 +61,10 @@ def test_offsets_rows():
 
 
 @pytest.mark.parametrize(
-    ("starts", "lengths", "numbers"), [([7, 3], [3, 2], [7, 8, 9, 3, 4]), ([], [], [])]
+    ("starts", "lengths", "expected"), [([3, 0], [2, 1], [8, 9, 5]), ([], [], [])]
 )
-def test_expand_ranges_rows(starts, lengths, numbers):
-    expanded = expand_ranges(np.array(starts, np.int64), np.array(lengths, np.int64))
-    assert expanded.tolist() == numbers
+def test_take_ranges_rows(starts, lengths, expected):
+    values = np.array([5, 6, 7, 8, 9], np.int32)
+    taken = take_ranges(values, np.array(starts, np.int64), np.array(lengths, np.int64))
+    assert taken.dtype == values.dtype
+    assert taken.tolist() == expected

@@ -3,6 +3,7 @@
 import io
 import json
 
+import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import match_files, read_shared_files, write_shared_file
 from pipeline.corpus.identity import document_hashes
 from pipeline.corpus.read import ReadDocuments
-from pipeline.corpus.report import ReportCorpus, read_report, write_rejects
+from pipeline.corpus.report import ReportCorpus, facts_of_block, read_report, write_rejects
 from pipeline.runner import run_pipeline
 
 
@@ -64,7 +65,8 @@ def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
     folder.mkdir()
 
     def build(pipeline):
-        _ = pipeline | ReadDocuments(config) | ReportCorpus(str(folder))
+        facts = pipeline | ReadDocuments(config) | beam.Map(facts_of_block)
+        _ = facts | ReportCorpus(str(folder))
 
     run_pipeline(
         build_section(RunnerConfig, {}), build, console=Console(io.StringIO()), input_bytes=1

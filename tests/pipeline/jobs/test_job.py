@@ -11,6 +11,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section, build_section, option
 from pipeline.artifacts import read_manifest
+from pipeline.jobs import job as job_module
 from pipeline.jobs.job import RunOptions, run_job
 
 
@@ -152,3 +153,27 @@ def test_a_foreign_file_is_replaced_only_when_asked(tmp_path):
     with pytest.raises(UsageError, match="was not made by this command"):
         job.run()
     assert job.run(overwrite=True)["counts"] == {"bytes": 5}
+
+
+def fail(*_):
+    raise RuntimeError
+
+
+def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(tmp_path, monkeypatch):
+    job = Copying(tmp_path, directory=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module, "write_manifest", fail)
+        with pytest.raises(RuntimeError):
+            job.run()
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    assert job.run()["counts"] == {"bytes": 5}
+    assert {path.name for path in tmp_path.iterdir()} == {"input.txt", "out", "out.manifest.json"}
+
+
+def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    job.body = fail
+    with pytest.raises(RuntimeError):
+        job.run()
+    assert [path.name for path in tmp_path.iterdir()] == ["input.txt"]
