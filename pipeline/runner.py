@@ -49,7 +49,10 @@ _WHO_DECIDES = {
 }
 # What `--direct_running_mode=multi_processing` starts, but for one line: a root handler, without
 # which the first warning of an import sends all of a worker's logs to the user's terminal.
+# Without the variable each of a worker's threads fills an arena of glibc's malloc of its own, which
+# takes twice the memory in the end; see docs/performance.md.
 _WORKER_COMMAND = (
+    "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
     f"{shlex.quote(sys.executable)} -c '"
     "import logging, sys; logging.getLogger().addHandler(logging.NullHandler()); "
     "from apache_beam.runners.worker import sdk_worker_main; sdk_worker_main.main(sys.argv)'"
