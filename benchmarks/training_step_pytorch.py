@@ -65,7 +65,6 @@ def main() -> None:
         num_hidden_layers=settings["layers"],
         num_attention_heads=settings["width"] // 64,
         intermediate_size=4 * settings["width"],
-        hidden_act="gelu_new",
         hidden_dropout_prob=settings["dropout"],
         attention_probs_dropout_prob=settings["dropout"],
     )
