@@ -29,8 +29,8 @@ from transformers import (
     set_seed,
 )
 
-_TRIAL_UPDATES = 20
-_WARM_UPDATES = 4
+_TRIAL_UPDATES = 40
+_WARM_UPDATES = 15
 
 
 class Examples(Dataset):
