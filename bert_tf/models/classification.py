@@ -7,15 +7,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.config.bert import BertConfig
-from bert_tf.layers.dropout import StatelessDropout
-from bert_tf.layers.projection import Projection
-from bert_tf.models.bert_model import BertModel, head_dropout_stream
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.label_scorer import LabelScorer
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
-class BertClassifier(BertModel):
+class BertClassifier(LabelScorer):
     """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
 
     Args:
@@ -24,30 +20,7 @@ class BertClassifier(BertModel):
         dtype: Keras policy or its name; None for the global one.
     """
 
-    own_arguments = ("num_labels",)
-
-    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        self.num_labels = num_labels
-        policy = self.dtype_policy
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
-        self.dropout = StatelessDropout(
-            config.hidden_dropout_prob,
-            stream=head_dropout_stream(config),
-            dtype=policy,
-            name="dropout",
-        )
-        self.classifier = Projection(
-            num_labels,
-            initializer_range=config.initializer_range,
-            dtype=policy,
-            name="classifier",
-        )
-
-    def build(self, input_shape: Any = None) -> None:
-        self.encoder.build_weights()
-        self.classifier.build((None, self.config.hidden_size))
-        self.built = True
+    has_pooler = True
 
     def call(
         self,

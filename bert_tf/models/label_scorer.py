@@ -1,0 +1,50 @@
+"""What the models that score labels share: an encoder, dropout and a linear layer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.projection import Projection
+from bert_tf.models.bert_model import BertModel, head_dropout_stream
+from bert_tf.models.encoder import BertEncoder
+
+
+class LabelScorer(BertModel):
+    """Base of models with a linear layer of one output a label on top of the encoder.
+
+    Args:
+        config: shape and regularisation; `hidden_dropout_prob` also precedes the linear layer.
+        num_labels: outputs of the linear layer.
+        dtype: Keras policy or its name; None for the global one.
+
+    Attributes:
+        has_pooler: whether the encoder has the pooler; a subclass says so.
+    """
+
+    has_pooler: ClassVar[bool]
+    own_arguments = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, **kwargs)
+        self.num_labels = num_labels
+        policy = self.dtype_policy
+        self.encoder = BertEncoder(config, has_pooler=self.has_pooler, dtype=policy, name="encoder")
+        self.dropout = StatelessDropout(
+            config.hidden_dropout_prob,
+            stream=head_dropout_stream(config),
+            dtype=policy,
+            name="dropout",
+        )
+        self.classifier = Projection(
+            num_labels,
+            initializer_range=config.initializer_range,
+            dtype=policy,
+            name="classifier",
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        self.encoder.build_weights()
+        self.classifier.build((None, self.config.hidden_size))
+        self.built = True
