@@ -137,29 +137,33 @@ def run_job(
         _remove_leftovers(output, output_is_directory, None)
         raise
     record.timings["total"] = round(time.monotonic() - start, 3)
+    manifest = _manifest(record)
+    record.made.append((str(write_manifest(output, manifest)), "what was made, from what and how"))
+    _remove_leftovers(output, output_is_directory, temporary)
+    for path, meaning in record.made:
+        console.say(f"  {path}  {meaning}")
+    if manifest["next"]:
+        console.say(f"next: {manifest['next']}")
+    return {**manifest, "already_done": False}
+
+
+def _manifest(record: JobRecord) -> dict[str, Any]:
+    """What a finished job tells of itself."""
     peak = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    next_command = shlex.join(record.next_command) if record.next_command else None
-    manifest = {
+    return {
         "manifest_version": MANIFEST_VERSION,
-        **identity,
+        **record.identity,
         "counts": record.counts,
         "metrics": record.metrics,
         **record.extra,
         "timings": record.timings,
         "peak_memory_bytes": peak * 1024,
         "versions": package_versions(),
-        "next": next_command,
+        "next": shlex.join(record.next_command) if record.next_command else None,
     }
-    record.made.append((str(write_manifest(output, manifest)), "what was made, from what and how"))
-    _remove_leftovers(output, output_is_directory, temporary)
-    for path, meaning in record.made:
-        console.say(f"  {path}  {meaning}")
-    if next_command:
-        console.say(f"next: {next_command}")
-    return {**manifest, "already_done": False}
 
 
 def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[str, Any]) -> None:
