@@ -34,6 +34,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.pretraining_data import PretrainingData
 from pipeline.artifacts import read_manifest
+from pipeline.cli.memory import keep_freed_memory
 
 WINDOW = "benchmark updates"
 
@@ -103,6 +104,7 @@ def measure(config: TrainConfig, data: PretrainingData, packing: str, options, f
 
 def main() -> None:
     options = parse_arguments()
+    keep_freed_memory()
     print(describe_processor())
     print(
         f"{options.size}, batches of {options.batch_size}, {options.rounds} turns of "

@@ -21,10 +21,12 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.pretraining_data import PretrainingData
 from pipeline.artifacts import read_manifest
+from pipeline.cli.memory import keep_freed_memory
 
 
 def main() -> None:
     arguments = parse_arguments()
+    keep_freed_memory()
     data = PretrainingData.from_manifest(arguments.data, read_manifest(arguments.data))
     values: dict[str, Any] = {
         "data": arguments.data,

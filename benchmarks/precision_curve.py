@@ -25,6 +25,7 @@ from bert_tf.config.sections import TrainConfig
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.training.metrics_log import read_metrics
 from pipeline.artifacts import read_manifest
+from pipeline.cli.memory import keep_freed_memory
 from pipeline.jobs import pretraining
 from pipeline.jobs.job import RunOptions
 
@@ -85,6 +86,7 @@ def print_differences(curves: dict[str, dict[str, Curve]]) -> None:
 
 def main() -> None:
     options = parse_arguments()
+    keep_freed_memory()
     data = PretrainingData.from_manifest(options.data, read_manifest(options.data))
     if not data.eval_shards:
         sys.exit(f"{options.data} has no eval shards; preprocess with --eval-fraction above 0")

@@ -72,7 +72,8 @@ def bert_pipeline() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line, by default the process's own, and exits with its code."""
-    if arguments is None and sys.argv[1:2] and sys.argv[1] in RUN_MODELS:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] in RUN_MODELS:
         keep_freed_memory()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -1,4 +1,4 @@
-"""The allocator's settings reach a process that is the same command otherwise."""
+"""TensorFlow's pool is asked for, and does keep what a step freed."""
 
 import os
 import subprocess
@@ -8,35 +8,42 @@ import pytest
 
 from pipeline.cli import memory
 
+NAMES = ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
+
+# Makes a large tensor again and again; prints how many pages the system gave, and pages a tensor.
 PROGRAM = """
-import os, sys
+import resource
 from pipeline.cli.memory import keep_freed_memory
 keep_freed_memory()
-print(os.environ["GLIBC_TUNABLES"], os.getpid(), *sys.argv[1:])
+import tensorflow as tf
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(3):
+    tf.ones([1 << 24])
+before = faults()
+for _ in range(10):
+    tf.ones([1 << 24])
+print(faults() - before, (1 << 26) // resource.getpagesize())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
-@pytest.mark.parametrize("given", ["", "glibc.rtld.nns=5"])
-def test_the_same_command_goes_on_in_the_same_process(given):
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "train", "--data=a b"],
-        env={**os.environ, "GLIBC_TUNABLES": given},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        tunables, pid, *arguments = process.communicate()[0].split(maxsplit=3)
-    assert process.returncode == 0
-    assert tunables.startswith(given) and tunables.endswith("glibc.malloc.hugetlb=1")
-    assert int(pid) == process.pid
-    assert arguments == ["train", "--data=a b\n"]
+def test_memory_of_large_tensors_is_kept():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, check=True)
+    faults, pages_of_a_tensor = map(int, done.stdout.split())
+    assert faults < pages_of_a_tensor
 
 
-@pytest.mark.parametrize(
-    ("platform", "given"), [("darwin", ""), ("linux", "glibc.malloc.arena_max=2")]
-)
-def test_other_systems_and_own_settings_are_left_alone(monkeypatch, platform, given):
-    monkeypatch.setattr(memory.sys, "platform", platform)
-    monkeypatch.setenv("GLIBC_TUNABLES", given)
-    monkeypatch.setattr(memory.os, "execve", lambda *_: pytest.fail("started again"))
+@pytest.mark.parametrize(("gibibytes", "limit"), [(16, 65_536), (256, 262_144)])
+def test_the_pool_may_take_all_memory(monkeypatch, gibibytes, limit):
+    sizes = {"SC_PHYS_PAGES": gibibytes * 2**18, "SC_PAGE_SIZE": 4096}
+    environment = {}
+    monkeypatch.setattr(memory.os, "environ", environment)
+    monkeypatch.setattr(memory.os, "sysconf", sizes.__getitem__)
     memory.keep_freed_memory()
+    assert environment == dict(zip(NAMES, ("true", str(limit)), strict=True))
+
+
+def test_own_settings_are_left_alone(monkeypatch):
+    for name in NAMES:
+        monkeypatch.setenv(name, "7")
+    memory.keep_freed_memory()
+    assert [os.environ[name] for name in NAMES] == ["7", "7"]
