@@ -154,7 +154,9 @@ class TrainingStep:
         # Without loss scaling one bad step refuses all that follow, until the loop looks.
         admitted = finite if self._scale_loss else finite * self._optimizer.admitted
         self._optimizer.admit(admitted, learning_rate)
-        self._optimizer.apply([gradient * factor for gradient in gradients])
+        # A product that is 0 where the factor is, even for gradients that are not finite.
+        factor = tf.where(admitted > 0, factor, 0.0)
+        self._optimizer.apply([tf.math.multiply_no_nan(grad, factor) for grad in gradients])
         if self._averages is not None:
             self._averages.update(step, admitted)
         if self._scale_loss:

@@ -21,7 +21,6 @@ class UpdateScalars:
         beta_1, beta_2: decay of the moments; 1 for a refused update.
         beta_1_power, beta_2_power: decay ** number of the update, from 1; 0 without bias
             correction.
-        is_admitted: bool [].
     """
 
     learning_rate: tf.Tensor
@@ -29,7 +28,6 @@ class UpdateScalars:
     beta_2: tf.Tensor
     beta_1_power: tf.Tensor
     beta_2_power: tf.Tensor
-    is_admitted: tf.Tensor
 
 
 class StepOptimizer(keras.optimizers.Optimizer):
@@ -38,8 +36,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
     Differences from Keras' own:
     - gradients arrive already summed over replicas (the step clips by the global norm, which
       needs the sum first), so `apply` does not sum them again;
-    - `admit` decides whether `apply` changes anything, which skips a step with gradients that are
-      not finite without a conditional (those break under MirroredStrategy);
+    - `admit` decides whether `apply`, then given zeros for gradients, changes anything; that skips
+      a step whose gradients are not finite without a conditional (those break under
+      MirroredStrategy);
     - a variable may have a factor of its own on the learning rate, weight decay included;
     - what is the same for all variables is computed once an update.
 
@@ -117,8 +116,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         scalars = self._scalars()
 
         def update(variable: tf.Variable, gradient: tf.Tensor) -> None:
-            admissible = tf.where(scalars.is_admitted, gradient, tf.zeros_like(gradient))
-            self.update_variable(variable, self._get_variable_index(variable), admissible, scalars)
+            self.update_variable(variable, self._get_variable_index(variable), gradient, scalars)
 
         for gradient, variable in grads_and_vars:
             distribution.extended.update(variable, update, args=(gradient,), group=False)
@@ -136,7 +134,6 @@ class StepOptimizer(keras.optimizers.Optimizer):
             beta_2=1.0 - (1.0 - self.beta_2) * admitted,
             beta_1_power=powers[0],
             beta_2_power=powers[1],
-            is_admitted=admitted > 0,
         )
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
