@@ -27,6 +27,7 @@ from pathlib import Path
 from side import Side
 
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
+from bert_tf.models.model_work import ModelWork
 
 FOLDER = Path(__file__).parent
 SIDES = ("ours", "sdpa", "sdpa-compile")
@@ -34,18 +35,15 @@ KINDS = ("forward", "training")
 
 
 def operations(config: BertConfig, kind: str, *, length: int, predictions: int) -> float:
-    """Of one sequence: 2 a weight and token, and attention's two products.
-
-    As `ModelWork` of bert_tf/training/work.py, which needs TensorFlow, counts them.
-    """
-    hidden = config.hidden_size
-    layer = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
-    attention = 2 * length * hidden
-    forward = config.num_hidden_layers * (layer + attention) * length + hidden * hidden
-    if kind == "forward":
-        return 2.0 * forward
-    head = predictions * hidden * (hidden + config.vocab_size)
-    return 3 * 2.0 * (forward + head)  # the backward pass does twice the work
+    """Of one sequence, by formula."""
+    forward = kind == "forward"
+    training = ModelWork.of_encoder(config).flops(
+        tokens=length,
+        examples=1,
+        squared_lengths=length**2,
+        predictions=0 if forward else predictions,
+    )
+    return float(training) / (3 if forward else 1)  # the backward pass does twice the work
 
 
 def start_side(name: str, options: argparse.Namespace, settings: dict) -> Side:

@@ -59,13 +59,13 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.config.console import Console
     from bert_tf.config.section import build_section
     from bert_tf.config.sections.training import TrainConfig
+    from bert_tf.models.model_work import ModelWork
     from bert_tf.models.pretraining import BertPretrainingModel
     from bert_tf.training.distribution import distributed_iterator
     from bert_tf.training.optimizer import make_optimizer
     from bert_tf.training.precision import choose_numerics
     from bert_tf.training.pretraining_loss import PretrainingLoss
     from bert_tf.training.step import TrainingStep
-    from bert_tf.training.work import ModelWork
 
     numerics = choose_numerics(
         settings["precision"], settings["xla"], static_shapes=True, console=Console()

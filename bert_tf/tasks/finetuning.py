@@ -15,6 +15,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.models.model_work import ModelWork
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS
@@ -25,7 +26,7 @@ from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.precision import Numerics, choose_numerics
 from bert_tf.training.settings import LoopSettings, PhaseSettings
 from bert_tf.training.strategy import is_chief, make_strategy
-from bert_tf.training.work import ModelWork, measure_matmul_peak
+from bert_tf.training.work import measure_matmul_peak
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,

@@ -12,9 +12,9 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.training import TrainConfig, TrainingPhase
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.models.model_work import ModelWork
 from bert_tf.training.dynamic_masking import dynamic_masking
 from bert_tf.training.settings import PhaseSettings
-from bert_tf.training.work import ModelWork
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

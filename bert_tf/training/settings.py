@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.config.sections.training import LoopSection
-from bert_tf.training.work import ModelWork
+from bert_tf.models.model_work import ModelWork
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,13 @@ from bert_tf.config.console import Console
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.records import encode_records
+from bert_tf.models.model_work import ModelWork
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.loop import TrainingLoop
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.pretraining_loss import PretrainingLoss
 from bert_tf.training.settings import LoopSettings, PhaseSettings
-from bert_tf.training.work import ModelWork
 
 LENGTH, PREDICTIONS, VOCAB = 24, 4, 40
 RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10

@@ -1,0 +1,66 @@
+"""How much arithmetic a model needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from bert_tf.config.bert import BertConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelWork:
+    """Floating-point operations of a training step by the model's formulas (`flops`).
+
+    Attributes:
+        token_parameters: weights that every token is multiplied with.
+        example_parameters: weights that one token of every sequence is multiplied with.
+        prediction_parameters: weights that every masked token is multiplied with.
+        attention_width: layers x hidden size.
+    """
+
+    token_parameters: int
+    example_parameters: int
+    prediction_parameters: int
+    attention_width: int
+
+    @classmethod
+    def of_encoder(cls, config: BertConfig) -> ModelWork:
+        """The encoder with its pooler, and the masked-LM head.
+
+        Other heads, which are a thousandth of it, are left out.
+        """
+        hidden = config.hidden_size
+        layer = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
+        return cls(
+            token_parameters=config.num_hidden_layers * layer,
+            example_parameters=hidden * hidden,
+            prediction_parameters=hidden * (hidden + config.vocab_size),
+            attention_width=config.num_hidden_layers * hidden,
+        )
+
+    def flops(
+        self, *, tokens: Any, examples: Any, squared_lengths: Any, predictions: Any
+    ) -> np.ndarray:
+        """Operations of forward and backward pass, without what padding and recomputing cost.
+
+        6 operations a weight and token (a multiplication and an addition, forward once, backward
+        twice; Kaplan et al. 2020, section 2.1), and 12 x layers x hidden for each two tokens that
+        see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B).
+
+        Args:
+            tokens: pieces without padding, one number an update.
+            examples: sequences, likewise.
+            squared_lengths: sum of the squares of their lengths, likewise.
+            predictions: masked positions, likewise; 0 without a masked-LM head.
+        """
+        counts = (tokens, examples, squared_lengths, predictions)
+        tokens, examples, squares, targets = (np.asarray(count, np.float64) for count in counts)
+        weighted = (
+            self.token_parameters * tokens
+            + self.example_parameters * examples
+            + self.prediction_parameters * targets
+        )
+        return 6.0 * weighted + 12.0 * self.attention_width * squares
