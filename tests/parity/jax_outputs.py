@@ -1,6 +1,6 @@
 """Computes what our models give on Keras' JAX backend, for test_jax.py to compare with.
 
-    PYTHONPATH=. python tests/parity/jax_outputs.py REFERENCE OUTPUT
+    PYTHONPATH=.:tests/parity python tests/parity/jax_outputs.py REFERENCE OUTPUT
 
 REFERENCE is a folder of make_reference.py. OUTPUT gets a file a case with the outputs of one
 compiled call (`output/…`), the gradients of the sum of their squares (`gradient/…` by path in the
@@ -19,27 +19,18 @@ import jax
 import keras
 import numpy as np
 from jax import numpy as jnp
+from parity_models import MODELS
 
 from bert_tf.config.errors import UsageError
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
     write_model_directory,
 )
-
-MODELS = {
-    "encoder": BertEncoder,
-    "encoder_tanh_gelu": BertEncoder,
-    "pretraining": BertPretrainingModel,
-    "classification": lambda config: BertClassifier(config, 3),
-    "token_classification": lambda config: BertTokenClassifier(config, 5),
-    "question_answering": BertQuestionAnswerer,
-}
 
 
 def call_arguments(model: keras.Model, inputs: dict[str, np.ndarray]) -> tuple[tuple, dict]:

@@ -10,11 +10,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from parity_models import MODELS
 
-from bert_tf.models.classification import BertClassifier
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.model_directory import (
     load_weights,
@@ -26,15 +23,6 @@ from bert_tf.weights.tensor_names import model_bindings
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 LIVE = os.environ.get("BERT_PARITY_DIR")
 TOLERANCE = 1e-5
-
-MODELS = {
-    "encoder": BertEncoder,
-    "encoder_tanh_gelu": BertEncoder,
-    "pretraining": BertPretrainingModel,
-    "classification": lambda config: BertClassifier(config, 3),
-    "token_classification": lambda config: BertTokenClassifier(config, 5),
-    "question_answering": BertQuestionAnswerer,
-}
 
 
 @pytest.fixture(params=["golden", "live"])

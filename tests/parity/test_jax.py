@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from parity_models import MODELS
 
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.tensor_files import FolderTensors
@@ -25,20 +25,13 @@ from bert_tf.weights.tensor_files import FolderTensors
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "models"
 SCRIPT = Path(__file__).with_name("jax_outputs.py")
+SEARCH_PATH = os.pathsep.join((str(ROOT), str(SCRIPT.parent)))
 TOLERANCE = 1e-5
 # Runs a script as if TensorFlow were not installed.
 WITHOUT_TENSORFLOW = (
     "import runpy, sys; sys.modules.update(tensorflow=None, tensorflow_text=None); "
     "del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 )
-MODELS = {
-    "encoder": BertEncoder,
-    "encoder_tanh_gelu": BertEncoder,
-    "pretraining": BertPretrainingModel,
-    "classification": lambda config: BertClassifier(config, 3),
-    "token_classification": lambda config: BertTokenClassifier(config, 5),
-    "question_answering": BertQuestionAnswerer,
-}
 
 
 def jax_python() -> str | None:
@@ -58,7 +51,7 @@ def from_jax(tmp_path_factory) -> Path:
         [python, "-c", WITHOUT_TENSORFLOW, str(SCRIPT), str(GOLDEN), str(output)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "KERAS_BACKEND": "jax"},
+        env={**os.environ, "PYTHONPATH": SEARCH_PATH, "KERAS_BACKEND": "jax"},
     )
     assert done.returncode == 0, done.stderr
     return output

@@ -1,0 +1,16 @@
+"""The models whose reference values make_reference.py writes, by the names of their folders."""
+
+from bert_tf.models.classification import BertClassifier
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.token_classification import BertTokenClassifier
+
+MODELS = {
+    "encoder": BertEncoder,
+    "encoder_tanh_gelu": BertEncoder,
+    "pretraining": BertPretrainingModel,
+    "classification": lambda config: BertClassifier(config, 3),
+    "token_classification": lambda config: BertTokenClassifier(config, 5),
+    "question_answering": BertQuestionAnswerer,
+}
