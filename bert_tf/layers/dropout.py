@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     size = tf.reduce_prod(shape)
     static_size = tf.get_static_value(size)
     words = -(-(size if static_size is None else static_size) // 4)
+    if static_size is None:
+        words = next_power_of_two(words)
     bits = _random_words()(seed, tf.reshape(words, [1]))
     draws = tf.reshape(tf.bitcast(bits, tf.uint8), [-1])
     if static_size is None or static_size % 4:
@@ -83,6 +86,16 @@ def _random_words() -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
         )
 
     return random_words
+
+
+def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
+    """The least one that is not below the number, int32 []: shapes that XLA compiles stay few."""
+    import tensorflow as tf
+
+    logarithm = tf.math.log(tf.cast(tf.maximum(number, 1), tf.float64)) / math.log(2.0)
+    # Numbers after a power of two lie further from it than this, errors of the logarithm nearer.
+    exponent = tf.cast(tf.math.ceil(logarithm - 1e-10), tf.int32)
+    return tf.bitwise.left_shift(1, exponent)
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_tf.config.errors import UsageError
-from bert_tf.layers.dropout import LEVELS, StatelessDropout, keep_level, keep_mask
+from bert_tf.layers.dropout import (
+    LEVELS,
+    StatelessDropout,
+    keep_level,
+    keep_mask,
+    next_power_of_two,
+)
 
 KEYS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
 SIZE = 40_000
@@ -56,6 +62,24 @@ def test_any_shape_is_a_prefix_of_the_same_numbers(shape):
     mask = draw((7, 8), shape=shape)
     assert mask.shape == shape
     np.testing.assert_array_equal(mask.ravel(), draw((7, 8))[: mask.size])
+
+
+def test_graphs_of_unknown_shapes_draw_the_same_numbers():
+    signature = [tf.TensorSpec([2], tf.int32), tf.TensorSpec([None], tf.int32)]
+    graph = tf.function(
+        lambda key, shape: keep_mask(key, stream=0, rate=0.5, shape=shape),
+        input_signature=signature,
+    )
+    for size in (0, 1, 4, 5, 16, 17, 31, 1023, 1024, 1025):
+        np.testing.assert_array_equal(graph([7, 8], [size]), draw((7, 8))[:size])
+
+
+@pytest.mark.parametrize("power", range(30))
+def test_thenext_power_of_two(power):
+    two = 2**power
+    assert int(next_power_of_two(tf.constant(two))) == two
+    assert int(next_power_of_two(tf.constant(two + 1))) == 2 * two
+    assert int(next_power_of_two(tf.constant(0))) == 1
 
 
 def test_extreme_rates_never_drop_all_or_nothing():
