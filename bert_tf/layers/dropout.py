@@ -58,15 +58,15 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     import tensorflow as tf
 
     seed = tf.random.fold_in(tf.cast(dropout_key, tf.int32), stream, alg="philox")
-    size = tf.reduce_prod(shape)
-    static_size = tf.get_static_value(size)
-    words = -(-(size if static_size is None else static_size) // 4)
-    if static_size is None:
-        words = next_power_of_two(words)
-    bits = _random_words()(seed, tf.reshape(words, [1]))
-    draws = tf.reshape(tf.bitcast(bits, tf.uint8), [-1])
-    if static_size is None or static_size % 4:
-        draws = draws[:size]
+    static_shape = tf.get_static_value(shape)
+    if static_shape is None:
+        size = tf.reduce_prod(shape)
+        words = tf.reshape(next_power_of_two(-(-size // 4)), [1])
+    else:
+        size = math.prod(static_shape.tolist())
+        words = tf.constant([-(-size // 4)])
+    bits = _random_words()(seed, words)
+    draws = tf.reshape(tf.bitcast(bits, tf.uint8), [-1])[:size]
     return tf.reshape(draws < tf.constant(keep_level(rate), tf.uint8), shape)
 
 
@@ -128,8 +128,9 @@ class StatelessDropout(keras.layers.Layer):
         import tensorflow as tf
 
         keep = keep_mask(dropout_key, stream=self.stream, rate=self.rate, shape=tf.shape(inputs))
-        scale = tf.constant(LEVELS / keep_level(self.rate), inputs.dtype)
-        return tf.where(keep, inputs * scale, tf.zeros([], inputs.dtype))
+        # bfloat16 would round the scale, and move the expected output by a third of a per cent.
+        scaled = tf.cast(inputs, self.variable_dtype) * (LEVELS / keep_level(self.rate))
+        return tf.where(keep, tf.cast(scaled, inputs.dtype), tf.zeros([], inputs.dtype))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "rate": self.rate, "stream": self.stream}

@@ -70,8 +70,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments."""
-        self.admitted = self.add_variable(
-            shape=(), initializer="ones", aggregation="only_first_replica", name="admitted"
+        # None of the optimizer's own variables: a saved state always goes on.
+        self.admitted = tf.Variable(
+            1.0, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
         )
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(
@@ -86,11 +87,18 @@ class StepOptimizer(keras.optimizers.Optimizer):
         """Sets what the next `apply` does.
 
         Args:
-            admitted: float32 [], 1 to update, 0 to leave weights and moments as they are.
+            admitted: float32 [], 1 to update, 0 to leave weights, moments and the number of updates
+                as they are.
             learning_rate: float32 [].
         """
         self.admitted.assign(admitted)
         self.learning_rate.assign(learning_rate * admitted)
+
+    def apply(self, grads: list[tf.Tensor], trainable_variables: Any = None) -> None:
+        """Makes the admitted update, or none; see `admit`."""
+        super().apply(grads, trainable_variables)
+        refused = 1 - tf.cast(tf.convert_to_tensor(self.admitted), self.iterations.dtype)
+        self.iterations.assign_sub(refused)
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: UpdateScalars

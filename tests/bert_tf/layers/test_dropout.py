@@ -75,7 +75,7 @@ def test_graphs_of_unknown_shapes_draw_the_same_numbers():
 
 
 @pytest.mark.parametrize("power", range(30))
-def test_thenext_power_of_two(power):
+def test_the_next_power_of_two(power):
     two = 2**power
     assert int(next_power_of_two(tf.constant(two))) == two
     assert int(next_power_of_two(tf.constant(two + 1))) == 2 * two
@@ -85,6 +85,24 @@ def test_thenext_power_of_two(power):
 def test_extreme_rates_never_drop_all_or_nothing():
     assert keep_level(1e-6) == LEVELS - 1
     assert keep_level(1 - 1e-6) == 1
+
+
+def test_graphs_draw_no_more_than_a_known_shape_needs():
+    graph = tf.function(
+        lambda x: StatelessDropout(0.5, stream=0)(x, dropout_key=tf.constant([1, 2]))
+    )
+    nodes = graph.get_concrete_function(tf.TensorSpec([3, 5, 7])).graph.as_graph_def().node
+    drawn = [tf.make_ndarray(n.attr["value"].tensor).tolist() for n in nodes if n.op == "Const"]
+    assert [27] in drawn, "words, of four draws each, for 105 elements"
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_low_precision_does_not_move_the_expected_output(policy):
+    layer = StatelessDropout(0.1, stream=0, dtype=policy)
+    inputs = tf.cast(tf.random.stateless_uniform([1 << 18], [3, 4]), layer.compute_dtype)
+    outputs = tf.cast(layer(inputs, dropout_key=tf.constant([1, 2])), tf.float32).numpy()
+    kept = tf.cast(inputs, tf.float32).numpy()[outputs > 0]
+    np.testing.assert_allclose(outputs.sum() / kept.sum(), LEVELS / keep_level(0.1), rtol=1e-4)
 
 
 @given(rate=st.floats(0.05, 0.6), key=KEYS)

@@ -137,6 +137,21 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_pa
     assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
 
 
+def test_the_state_before_a_failure_goes_on_as_if_nothing_had_happened(tmp_path):
+    """Its owner moves it among the checkpoints and mends the data."""
+    undisturbed = make_loop(run_directory=tmp_path / "undisturbed")
+    undisturbed.run()
+    with pytest.raises(InputError):
+        make_loop(run_directory=tmp_path / "run", inputs=Numbers(bad_from=6)).run()
+    saved = tmp_path / "run" / "failed" / "step-00000006"
+    (tmp_path / "run" / "checkpoints").mkdir(exist_ok=True)
+    saved.rename(tmp_path / "run" / "checkpoints" / saved.name)
+    mended = make_loop(run_directory=tmp_path / "run")
+    assert mended.run().resumed_from == 6
+    for name, variable in undisturbed._variables.items():
+        np.testing.assert_array_equal(mended._variables[name].numpy(), variable.numpy(), name)
+
+
 def test_parts_of_a_batch_give_the_curve_of_the_whole():
     whole = make_loop().run().train
     parts = make_loop(accumulation_steps=4).run().train

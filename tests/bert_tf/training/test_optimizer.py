@@ -175,7 +175,12 @@ def test_layer_decay_falls_from_the_head_to_the_embeddings():
 def test_a_refused_step_changes_neither_weights_nor_moments(kind):
     optimizer = made(kind)
     weights = updated(optimizer, 3)
-    variables_of_run = [*weights, *optimizer._momentums, *optimizer._velocities]
+    variables_of_run = [
+        *weights,
+        *optimizer._momentums,
+        *optimizer._velocities,
+        optimizer.iterations,
+    ]
     before = [variable.numpy() for variable in variables_of_run]
     optimizer.admit(tf.constant(0.0), tf.constant(RATE))
     optimizer.apply([tf.zeros([2, 3]), tf.zeros([3])])
