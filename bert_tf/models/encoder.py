@@ -55,9 +55,10 @@ class BertEncoder(BertModel):
             )
 
     def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build(None)
+        hidden_shape = (None, None, self.config.hidden_size)
+        self.embeddings.build((None, None))
         for block in self.blocks:
-            block.build(None)
+            block.build(hidden_shape)
         if self.has_pooler:
             self.pooler.build((None, self.config.hidden_size))
         self.built = True

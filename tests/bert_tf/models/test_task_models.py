@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.models.classification import BertClassifier
+from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
@@ -85,6 +86,18 @@ def test_building_without_data_makes_all_variables(name, inputs):
     before = [variable.path for variable in model.variables]
     model(inputs)
     assert [variable.path for variable in model.variables] == before
+
+
+@pytest.mark.parametrize("name", ["encoder", *SHAPES])
+def test_keras_summarises_it_down_to_the_blocks(name):
+    model = BertEncoder(CONFIG) if name == "encoder" else make_model(name)
+    model.build_weights()
+    lines: list[str] = []
+    model.summary(print_fn=lines.append, expand_nested=True)
+    text = "\n".join(lines)
+    assert "(BertEmbeddings)" in text
+    assert "block_0 (TransformerBlock)" in text
+    assert f"Total params: {model.count_params():,}" in text
 
 
 @pytest.mark.parametrize("name", SHAPES)
