@@ -30,7 +30,8 @@ class LoopSection(Section):
         advanced=True,
     )
     xla: str = option(
-        "compile the step with XLA (auto: where it was measured to help)",
+        "compile the step with XLA (auto: where it was measured to help); dropout's random numbers "
+        "are always compiled",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
