@@ -2,10 +2,10 @@
 
     python benchmarks/resume_time.py DATA [--batch-size 32] [--updates 0 1000 100000 10000000]
 
-DATA is an output of `bert-pipeline preprocess`. A resumed run opens its input at the update that it
-had come to. Prints, for padded and for packed rows, the seconds that indexing the shards takes, then
-those to the first batch, and the megabytes that were read for it. Shards lie in the system's
-cache after the first time, which is not printed.
+DATA is an output of `bert-pipeline preprocess`. A resumed run opens its input at the update that
+it had come to. Prints, for padded and for packed rows, the seconds that indexing the shards takes,
+those from then to the first batch, and the megabytes that were read for it. Shards lie in the
+system's cache after the first time, which is not printed.
 """
 
 from __future__ import annotations
