@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,14 @@ class CheckpointStore:
     Args:
         directory: `RUN/checkpoints`.
         keep: newest checkpoints kept.
+        writes: True for one process of the run, which alone changes anything in the directory.
         console: told about damaged checkpoints.
     """
 
-    def __init__(self, directory: Path, *, keep: int, console: Console):
+    def __init__(self, directory: Path, *, keep: int, writes: bool, console: Console):
         self._directory = directory
         self._keep = keep
+        self._writes = writes
         self._console = console
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
@@ -96,25 +99,37 @@ class CheckpointStore:
     def newest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; None where there is none.
 
-        Damaged ones are named, and moved to `damaged-step-…` so that they are not in the way.
+        Newer ones are damaged: they are named, and the process that writes moves them to
+        `damaged-step-…` so that they are not in the way.
 
         Raises:
-            InputError: there are checkpoints, and all are damaged.
+            InputError: there are checkpoints, and all are damaged; they stay where they are.
         """
         folders = self._folders()
+        damaged = []
         for _, path in folders:
             try:
-                return read_checkpoint(path)
+                checkpoint = read_checkpoint(path)
             except InputError as error:
-                aside = path.with_name(f"damaged-{path.name}")
-                shutil.rmtree(aside, ignore_errors=True)
-                path.rename(aside)
-                self._console.warn(f"{error}; moved to {aside.name}, trying the one before")
+                self._console.warn(f"{error}; trying the one before")
+                damaged.append(path)
+                continue
+            if self._writes:
+                for each in damaged:
+                    self._move_aside(each)
+            return checkpoint
         if folders:
             raise InputError(
                 f"{self._directory}: all checkpoints are damaged; start again with --overwrite"
             )
         return None
+
+    def _move_aside(self, path: Path) -> None:
+        aside = path.with_name(f"damaged-{path.name}")
+        shutil.rmtree(aside, ignore_errors=True)
+        with suppress(FileNotFoundError):  # then it was gone, not damaged
+            path.rename(aside)
+            self._console.warn(f"moved {path} to {aside.name}")
 
     def _folders(self) -> list[tuple[int, Path]]:
         if not self._directory.is_dir():

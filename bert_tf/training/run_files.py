@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.console import Console
+from bert_tf.data.atomic import remove_leftovers
 from bert_tf.training.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
 from bert_tf.training.log_lines import Line
 from bert_tf.training.metrics_log import MetricsLog
@@ -30,7 +31,9 @@ class RunFiles:
         self._writes = writes and directory is not None
         self._log: MetricsLog | None = None
         self._store = (
-            CheckpointStore(directory / "checkpoints", keep=keep_checkpoints, console=console)
+            CheckpointStore(
+                directory / "checkpoints", keep=keep_checkpoints, writes=writes, console=console
+            )
             if directory is not None
             else None
         )
@@ -41,7 +44,14 @@ class RunFiles:
         return self._writes
 
     def newest_checkpoint(self) -> Checkpoint | None:
-        """See `CheckpointStore.newest`."""
+        """See `CheckpointStore.newest`.
+
+        The process that writes first removes what a killed one left of folders it was writing:
+        checkpoints, states in `failed/`, and the model in `best/`.
+        """
+        if self._writes and self.directory is not None:
+            for folder in ("checkpoints", "failed", "."):
+                remove_leftovers(self.directory / folder)
         return self._store.newest() if self._store is not None else None
 
     def open_log(self, *, keep_until: int) -> None:

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from bert_tf.config.errors import InputError
-from bert_tf.data.atomic import replacing_directory, replacing_file
+from bert_tf.data.atomic import remove_leftovers, replacing_directory, replacing_file
 from pipeline.artifacts import fingerprint, manifest_path, read_manifest, write_manifest
 
 
@@ -57,3 +57,41 @@ def test_a_directory_takes_the_place_of_the_old_one_whole(tmp_path):
         with replacing_directory(tmp_path / "out") as aside:
             (aside / content).write_text(content)
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "new"]
+
+
+def make_folder(path):
+    path.mkdir()
+    (path / "content").write_text(path.name)
+
+
+def test_a_directory_is_replaced_where_a_killed_process_of_this_number_left_the_old_one(tmp_path):
+    """In containers every process may have the number 1."""
+    for name in ("out", f".out.{os.getpid()}.before", f".out.{os.getpid()}.partial"):
+        make_folder(tmp_path / name)
+    with replacing_directory(tmp_path / "out") as aside:
+        (aside / "new").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "new"]
+
+
+@pytest.mark.parametrize(
+    ("found", "left", "content"),
+    [
+        ([".out.17.partial"], [], None),
+        (["out", ".out.17.partial", ".out.18.partial"], ["out"], "out"),
+        (["out", ".out.17.before"], ["out"], "out"),
+        ([".out.17.before", ".out.17.partial"], ["out"], ".out.17.before"),
+        ([".out.partial", "out.17.partial"], [".out.partial", "out.17.partial"], None),
+    ],
+)
+def test_what_killed_processes_left_is_removed(tmp_path, found, left, content):
+    """An old folder that was to be replaced, and was not yet, is put back; others stay."""
+    for name in found:
+        make_folder(tmp_path / name)
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+    if content:
+        assert (tmp_path / "out" / "content").read_text() == content
+
+
+def test_no_folder_has_no_leftovers(tmp_path):
+    remove_leftovers(tmp_path / "missing")

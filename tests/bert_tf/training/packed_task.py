@@ -18,7 +18,7 @@ from bert_tf.data.records import encode_records
 from bert_tf.models.model_work import ModelWork
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.adamw import AdamW
-from bert_tf.training.loop import TrainingLoop
+from bert_tf.training.loop import Evaluate, TrainingLoop
 from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.pretraining_loss import PretrainingLoss
 from bert_tf.training.settings import LoopSettings, PhaseSettings
@@ -86,6 +86,7 @@ def make_packed_loop(
     dropout: float = 0.0,
     use_xla: bool = False,
     packing: str = "on",
+    evaluate: Evaluate | None = None,
     **settings,
 ) -> TrainingLoop:
     """The loop on packed rows, in float32; the same initial weights every time."""
@@ -123,6 +124,7 @@ def make_packed_loop(
         settings=LoopSettings(phases=(phase,), **values),
         run_directory=run_directory,
         console=Console(io.StringIO()),
+        evaluate=evaluate,
         use_xla=use_xla,
     )
 

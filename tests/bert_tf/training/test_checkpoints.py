@@ -1,3 +1,5 @@
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -22,7 +24,21 @@ def save(store, step):
 
 @pytest.fixture
 def store(tmp_path, console):
-    return CheckpointStore(tmp_path / "checkpoints", keep=2, console=console)
+    return CheckpointStore(tmp_path / "checkpoints", keep=2, writes=True, console=console)
+
+
+@pytest.fixture
+def reader(tmp_path, console):
+    """The store of another worker, on the same folder."""
+    return CheckpointStore(tmp_path / "checkpoints", keep=2, writes=False, console=console)
+
+
+def damage(path):
+    (path / "state.safetensors").write_bytes(b"")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -35,8 +51,7 @@ def test_what_is_written_is_read(tmp_path):
 def test_the_newest_are_kept(store, tmp_path):
     for step in (5, 10, 15):
         save(store, step)
-    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    assert names == ["step-00000010", "step-00000015"]
+    assert names(tmp_path / "checkpoints") == ["step-00000010", "step-00000015"]
     assert store.newest().step == 15
 
 
@@ -45,14 +60,14 @@ def test_no_checkpoint_is_none(store):
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
-@pytest.mark.parametrize("damage", ["flipped", "cut", "missing"])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, file, damage):
+@pytest.mark.parametrize("fault", ["flipped", "cut", "missing"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, file, fault):
     save(store, 5)
     path = save(store, 10) / file
     content = path.read_bytes()
-    if damage == "missing":
+    if fault == "missing":
         path.unlink()
-    elif damage == "cut":
+    elif fault == "cut":
         path.write_bytes(content[:-9])
     else:
         position = content.index(b"sha256") + 12 if file == "state.json" else len(content) - 3
@@ -62,13 +77,53 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, f
     assert store.newest().step == 5
     assert "step-00000010" in console.text
     assert "trying the one before" in console.text
-    assert store.newest().step == 5, "it is out of the way the second time"
+    assert names(path.parents[1]) == ["damaged-step-00000010", "step-00000005"]
 
 
-def test_only_damaged_checkpoints_are_an_error(store):
-    (save(store, 5) / "state.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="all checkpoints are damaged; start again"):
-        store.newest()
+def test_only_damaged_checkpoints_are_an_error(store, reader):
+    """Every time, to the workers that write and to those that do not."""
+    path = save(store, 5)
+    damage(path)
+    for each in (store, reader, store):
+        with pytest.raises(InputError, match="all checkpoints are damaged; start again"):
+            each.newest()
+    assert names(path.parent) == ["step-00000005"]
+
+
+def test_a_worker_that_does_not_write_moves_nothing(store, reader, console):
+    save(store, 5)
+    path = save(store, 10)
+    damage(path)
+    before = names(path.parent)
+    assert reader.newest().step == 5
+    assert "step-00000010" in console.text
+    assert names(path.parent) == before
+
+
+@pytest.mark.parametrize("writer_is_first", [True, False])
+def test_workers_that_find_damage_at_the_same_time_agree(
+    store, reader, monkeypatch, writer_is_first
+):
+    """The other one looks between the first one's listing of the folder and its reading of it."""
+    early, late = (store, reader) if writer_is_first else (reader, store)
+    save(store, 5)
+    path = save(store, 10)
+    damage(path)
+    found = early._folders()
+    monkeypatch.setattr(early, "_folders", lambda: found)
+    assert late.newest().step == 5
+    assert early.newest().step == 5
+    assert names(path.parent) == ["damaged-step-00000010", "step-00000005"]
+
+
+def test_a_damaged_checkpoint_that_vanishes_is_passed_over(store, monkeypatch):
+    save(store, 5)
+    path = save(store, 10)
+    found = store._folders()
+    shutil.rmtree(path)
+    monkeypatch.setattr(store, "_folders", lambda: found)
+    assert store.newest().step == 5
+    assert names(path.parent) == ["step-00000005"]
 
 
 def test_values_go_back_into_variables_of_any_process(tmp_path):
