@@ -60,7 +60,7 @@ def model_card(
         _task_section(task),
         _data_section(manifest),
         _metrics_section(manifest),
-        _loading_section(name, task, written_format, lowercase=lowercase),
+        _loading_section(name, task, written_format, config, lowercase=lowercase),
         "\n".join(["## What differs", *(f"- {note}" for note in notes)]) if notes else "",
         "## Limits\nThe model is as good as its data: measure it on rows of your own with "
         "`bert-pipeline evaluate` before relying on it.",
@@ -121,13 +121,20 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
 
 
 def _loading_section(
-    name: str | None, task: dict[str, Any] | None, written_format: str, *, lowercase: bool
+    name: str | None,
+    task: dict[str, Any] | None,
+    written_format: str,
+    config: BertConfig,
+    *,
+    lowercase: bool,
 ) -> str:
     match written_format:
         case "keras-hub":
             return _keras_hub_loading(name)
         case "google-tf1":
             return _google_loading(name, lowercase=lowercase)
+        case "google-tf2":
+            return _model_garden_loading(config)
     lines = ["## Loading"]
     if written_format == "savedmodel":
         inputs, result = _SAVED_MODEL_CALL[name]
@@ -179,6 +186,33 @@ def _google_loading(name: str | None, *, lowercase: bool) -> str:
             "```",
             f"python {_GOOGLE_SCRIPT[name]} --bert_config_file=THIS_FOLDER/bert_config.json \\",
             f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {text_flags}…",
+            "```",
+        ]
+    )
+
+
+def _model_garden_loading(config: BertConfig) -> str:
+    activation = ['    activation="relu",'] if config.hidden_act == "relu" else []
+    return "\n".join(
+        [
+            "## Loading",
+            "With TF Model Garden (TensorFlow 2, package `tf-models-official`):",
+            "```python",
+            "import tensorflow as tf",
+            "import tensorflow_models as tfm",
+            "encoder = tfm.nlp.networks.BertEncoder(",
+            f"    vocab_size={config.vocab_size},",
+            f"    hidden_size={config.hidden_size},",
+            f"    num_layers={config.num_hidden_layers},",
+            f"    num_attention_heads={config.num_attention_heads},",
+            f"    intermediate_size={config.intermediate_size},",
+            *activation,
+            f"    max_sequence_length={config.max_position_embeddings},",
+            f"    type_vocab_size={config.type_vocab_size},",
+            "    dict_outputs=True,",
+            ")",
+            'status = tf.train.Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")',
+            "status.expect_partial().assert_existing_objects_matched()",
             "```",
         ]
     )

@@ -1,4 +1,4 @@
-"""Folders that other libraries load: HuggingFace's, KerasHub's and google-research/bert's."""
+"""Folders that other libraries load: HuggingFace's, KerasHub's, Google's and TF Model Garden's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bert_tf.export.loading import TrainedModel
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
 from bert_tf.weights.model_directory import model_tensors, write_model_directory
+from bert_tf.weights.model_garden_checkpoint import write_model_garden_checkpoint
 
 
 def write_huggingface_folder(trained: TrainedModel, output: Path) -> None:
@@ -46,6 +47,18 @@ def write_google_folder(trained: TrainedModel, output: Path) -> list[str]:
     """Writes a checkpoint for the scripts of google-research/bert; returns what differs there."""
     directory = trained.directory
     return write_google_checkpoint(
+        output,
+        config=directory.config,
+        vocab=directory.vocab,
+        lowercase=directory.lowercase,
+        tensors=model_tensors(trained.model),
+    )
+
+
+def write_model_garden_folder(trained: TrainedModel, output: Path) -> list[str]:
+    """Writes a checkpoint for TF Model Garden; returns what it lacks and what differs there."""
+    directory = trained.directory
+    return write_model_garden_checkpoint(
         output,
         config=directory.config,
         vocab=directory.vocab,

@@ -1,4 +1,4 @@
-"""Checkpoints of google-research/bert (TensorFlow 1), in and out; of TF Model Garden's, in."""
+"""Checkpoints of google-research/bert (TensorFlow 1), in and out; TensorFlow 2 ones, in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
     huggingface_array,
-    object_tensor_name,
+    tensor_keys,
 )
 from bert_tf.weights.original_bert import departures
 from bert_tf.weights.vocabulary_files import (
@@ -112,10 +112,7 @@ def write_google_checkpoint(
         What the reference computes otherwise than the model, a sentence each.
     """
     folder = Path(folder)
-    fields = config.fields()
-    del fields["layer_norm_eps"]
-    fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
-    write_text_atomically(folder / CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n")
+    write_google_config(folder, config)
     write_vocabulary_files(
         folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
     )
@@ -129,6 +126,14 @@ def write_google_checkpoint(
         ],
     )
     return departures(config, "google-research/bert")
+
+
+def write_google_config(folder: Path, config: BertConfig) -> None:
+    """Writes `bert_config.json`, which knows neither epsilons nor kinds of GELU."""
+    fields = config.fields()
+    del fields["layer_norm_eps"]
+    fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
+    write_text_atomically(folder / CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
 class CheckpointTensors(Mapping[str, np.ndarray]):
@@ -149,16 +154,11 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
             raise InputError(f"{prefix}: damaged checkpoint ({error})") from None
         keys = self._reader.get_variable_to_shape_map()
         self._has_objects = OBJECT_GRAPH in keys
-        self._names = {
-            renamed: key
-            for key in keys
-            for renamed in [
-                object_tensor_name(key, num_hidden_layers)
-                if self._has_objects
-                else huggingface_name(key)
-            ]
-            if renamed is not None
-        }
+        if self._has_objects:
+            self._names = tensor_keys(keys, num_hidden_layers)
+        else:
+            names = {key: huggingface_name(key) for key in keys}
+            self._names = {name: key for key, name in names.items() if name is not None}
 
     def __getitem__(self, name: str) -> np.ndarray:
         original = self._names[name]

@@ -16,10 +16,9 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory
 from bert_tf.weights.object_checkpoint import huggingface_array
-from bert_tf.weights.original_bert import departures
+from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
-_POOLER = "bert.pooler.dense"
 _CLASSIFIER = "classifier"
 _WEIGHTS = "model.weights.h5"
 _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
@@ -132,8 +131,8 @@ def write_keras_hub_preset(
         num_segments=config.type_vocab_size,
         dtype="float32",
     )
-    has_pooler = f"{_POOLER}.weight" in tensors
-    values = {**({} if has_pooler else _fresh_pooler(config)), **tensors}
+    has_pooler = f"{POOLER}.weight" in tensors
+    values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
         _assign(variable, name, values[name])
     tokenizer = keras_hub.models.BertTokenizer(vocabulary=vocab, lowercase=lowercase)
@@ -166,15 +165,6 @@ def write_keras_hub_preset(
     return notes
 
 
-def _fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
-    width = config.hidden_size
-    kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
-    return {
-        f"{_POOLER}.weight": config.initializer_range * kernel,
-        f"{_POOLER}.bias": np.zeros(width, np.float32),
-    }
-
-
 def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:
     """The encoder's variables by HuggingFace's names."""
     layer = backbone.get_layer
@@ -203,7 +193,7 @@ def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:
             ("output.LayerNorm", block._feedforward_layer_norm),
         ):
             yield from _layer_norm(f"{prefix}.{name}", norm)
-    yield from _dense(_POOLER, layer("pooled_dense"))
+    yield from _dense(POOLER, layer("pooled_dense"))
 
 
 def _dense(name: str, layer: Any) -> Iterator[tuple[str, Any]]:

@@ -1,15 +1,17 @@
 """Names and shapes in TensorFlow 2 checkpoints of TF Model Garden and of what came out of it.
 
 Such a checkpoint names variables by the path from the object that was saved. TF Model Garden's
-`tf2_encoder_checkpoint_converter.py` saves an encoder as `encoder` or `model`; its pretraining, and
-NVIDIA's (DeepLearningExamples, TensorFlow2/LanguageModeling/BERT), save the same encoder inside a
-model. A functional encoder numbers its layers (`layer_with_weights-4` is the first block), a later
-one calls them by attribute (`_transformer_layers/0`).
+`tf2_bert_encoder_checkpoint_converter.py` saves an encoder as `encoder` or `model`; its pretraining
+(`BertPretrainerV2`), and NVIDIA's (DeepLearningExamples, TensorFlow2/LanguageModeling/BERT), save
+the same encoder inside a model. A functional encoder numbers its layers (`layer_with_weights-4` is
+the first block), a later one calls them by attribute (`_transformer_layers/0`). A variable with
+several paths has the shortest as its key, so the masked-LM head may hold the word embeddings.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -18,73 +20,95 @@ _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _NUMBERED = re.compile(
     r"(?:(?:model|encoder)/)*(?:layer_with_weights-0/)?layer_with_weights-(\d+)/(.+)"
 )
-_CALLED = re.compile(r"(?:model/)?(?:encoder/)?(_transformer_layers/(\d+)/|_\w+_layer/)(.+)")
-_HEAD = re.compile(r"(?:model/)?(masked_lm|next_sentence\.\.\w+)/(.+)")
+_CALLED = re.compile(r"(?:model/)?(?:encoder/)?(_transformer_layers/\d+|_\w+_layer)/(.+)")
 
-_EMBEDDINGS = ("word_embeddings", "position_embeddings", "token_type_embeddings")
-_FIRST_BLOCK = 4  # after the three tables and their layer norm
-_LAYERS = {
-    "_embedding_layer/": "bert.embeddings.word_embeddings",
-    "_position_embedding_layer/": "bert.embeddings.position_embeddings",
-    "_type_embedding_layer/": "bert.embeddings.token_type_embeddings",
-    "_embedding_norm_layer/": "bert.embeddings.LayerNorm",
-    "_pooler_layer/": "bert.pooler.dense",
-}
 _BLOCK = {
     "_attention_layer/_query_dense": "attention.self.query",
     "_attention_layer/_key_dense": "attention.self.key",
     "_attention_layer/_value_dense": "attention.self.value",
     "_attention_layer/_output_dense": "attention.output.dense",
-    "_attention_output_dense": "attention.output.dense",
     "_attention_layer_norm": "attention.output.LayerNorm",
     "_intermediate_dense": "intermediate.dense",
     "_output_dense": "output.dense",
     "_output_layer_norm": "output.LayerNorm",
 }
+_OLD_BLOCK = {"_attention_output_dense": "attention.output.dense"}
+_NEXT_SENTENCE = "next_sentence.."
+_FIRST_HEAD = "model/classification_heads/0"
 _HEADS = {
     "masked_lm/dense": "cls.predictions.transform.dense",
     "masked_lm/layer_norm": "cls.predictions.transform.LayerNorm",
-    "next_sentence..pooler_dense": "bert.pooler.dense",
-    "next_sentence..logits": "cls.seq_relationship",
+    f"{_NEXT_SENTENCE}pooler_dense": "bert.pooler.dense",
+    f"{_FIRST_HEAD}/out_proj": "cls.seq_relationship",
 }
-_ENDINGS = {
-    "kernel": "weight",
-    "embeddings": "weight",
-    "gamma": "weight",
-    "beta": "bias",
-    "bias": "bias",
+_OTHER_HEADS = {f"{_NEXT_SENTENCE}logits": "cls.seq_relationship"}
+_OUTPUT_BIAS = "masked_lm/output_bias.Sbias"
+_HEAD_VARIABLES = {
+    _OUTPUT_BIAS: "cls.predictions.bias",
+    "masked_lm/bias": "cls.predictions.bias",
+    "masked_lm/embedding_table": "bert.embeddings.word_embeddings.weight",
 }
 
 
-def object_tensor_name(key: str, num_hidden_layers: int) -> str | None:
-    """HuggingFace's name of a checkpoint key.
+def tensor_keys(keys: Iterable[str], num_hidden_layers: int) -> dict[str, str]:
+    """The key of each tensor in a checkpoint, by HuggingFace's name.
+
+    Optimizers' variables, counters and heads of other tasks are left out. Of two poolers the
+    next-sentence head's is taken: TF Model Garden's pretraining leaves the encoder's as it began.
 
     Args:
-        key: of a checkpoint with an object graph.
+        keys: of a checkpoint with an object graph.
         num_hidden_layers: blocks of the encoder; the numbered layer after them is the pooler.
-
-    Returns:
-        None for optimizers' variables, counters, and heads of other tasks.
     """
-    if not key.endswith(_VALUE) or ".OPTIMIZER_SLOT" in key or "optimizer" in key.split("/")[0]:
-        return None
-    path = key.removesuffix(_VALUE)
-    if path in ("masked_lm/bias", "model/masked_lm/bias"):
-        return "cls.predictions.bias"
-    numbered, called, head = (pattern.fullmatch(path) for pattern in (_NUMBERED, _CALLED, _HEAD))
-    if numbered:
-        layer, rest = _numbered_layer(int(numbered[1]), num_hidden_layers), numbered[2]
-    elif called:
-        layer, rest = _LAYERS.get(called[1], f"bert.encoder.layer.{called[2]}"), called[3]
-    elif head:
-        part, _, last = path.removeprefix("model/").rpartition("/")
-        return _joined(_HEADS.get(part), last)
-    else:
-        return None
-    part, _, last = rest.rpartition("/")
-    if part:  # inside a block
-        layer = f"{layer}.{_BLOCK[part]}" if part in _BLOCK and layer else None
-    return _joined(layer, last)
+    keys = sorted(keys, key=lambda key: (_NEXT_SENTENCE in key, key))
+    # Other tasks, too, keep their head as a model's first one.
+    first_is_next_sentence = any(_NEXT_SENTENCE in key for key in keys)
+    layers = _encoder_layers(num_hidden_layers)
+    names = {
+        key: _tensor_name(key, layers)
+        for key in keys
+        if first_is_next_sentence or not key.startswith(_FIRST_HEAD)
+    }
+    return {name: key for key, name in names.items() if name is not None}
+
+
+def pretraining_paths(num_hidden_layers: int) -> Iterator[tuple[str, str]]:
+    """Path and HuggingFace's name of every variable that TF Model Garden's pretraining saves.
+
+    Paths are from the root, their parts escaped as in keys. The pooler comes twice, as the
+    encoder's and as the next-sentence head's; both are loaded, by different tasks.
+
+    Args:
+        num_hidden_layers: blocks of the encoder.
+    """
+    for number, (called, layer) in enumerate(_encoder_layers(num_hidden_layers).items()):
+        path = f"encoder/layer_with_weights-{number}"
+        if called.startswith("_transformer_layers"):
+            for part, name in _BLOCK.items():
+                yield from _variables(f"{path}/{part}", f"{layer}.{name}")
+        else:
+            yield from _variables(path, layer)
+    for path, layer in _HEADS.items():
+        yield from _variables(path, layer)
+    yield _OUTPUT_BIAS, _HEAD_VARIABLES[_OUTPUT_BIAS]
+
+
+def further_paths(num_hidden_layers: int) -> dict[str, str]:
+    """Second paths to objects of `pretraining_paths`, with the first; some classes know them alone.
+
+    Args:
+        num_hidden_layers: blocks of the encoder.
+    """
+    return {
+        **{
+            f"encoder/{called}": f"encoder/layer_with_weights-{number}"
+            for number, called in enumerate(_encoder_layers(num_hidden_layers))
+        },
+        "masked_lm/bias": _OUTPUT_BIAS,
+        "model/encoder_network": "encoder",
+        "model/masked_lm": "masked_lm",
+        f"{_FIRST_HEAD}/dense": f"{_NEXT_SENTENCE}pooler_dense",
+    }
 
 
 def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
@@ -105,15 +129,70 @@ def huggingface_array(name: str, value: np.ndarray) -> np.ndarray:
     return value.reshape(value.shape[0], -1).T
 
 
-def _numbered_layer(number: int, blocks: int) -> str | None:
-    if number < len(_EMBEDDINGS):
-        return f"bert.embeddings.{_EMBEDDINGS[number]}"
-    if number < _FIRST_BLOCK:
-        return "bert.embeddings.LayerNorm"
-    if number < _FIRST_BLOCK + blocks:
-        return f"bert.encoder.layer.{number - _FIRST_BLOCK}"
-    return "bert.pooler.dense" if number == _FIRST_BLOCK + blocks else None
+def object_array(name: str, tensor: np.ndarray, num_attention_heads: int) -> np.ndarray:
+    """A tensor as TF Model Garden keeps it: the inverse of `huggingface_array`.
+
+    Args:
+        name: HuggingFace's.
+        tensor: HuggingFace's, kernels [output, input].
+        num_attention_heads: into which attention's axes are split.
+    """
+    value = tensor if tensor.ndim < 2 or "embeddings" in name else tensor.T
+    if ".attention.self." in name:
+        return value.reshape(*value.shape[:-1], num_attention_heads, -1)
+    if name.endswith("attention.output.dense.weight"):
+        return value.reshape(num_attention_heads, -1, value.shape[-1])
+    return value
 
 
-def _joined(layer: str | None, last: str) -> str | None:
-    return f"{layer}.{_ENDINGS[last]}" if layer and last in _ENDINGS else None
+def _encoder_layers(blocks: int) -> dict[str, str]:
+    """HuggingFace's name of each layer by its attribute, in the order of their numbers."""
+    return {
+        "_embedding_layer": "bert.embeddings.word_embeddings",
+        "_position_embedding_layer": "bert.embeddings.position_embeddings",
+        "_type_embedding_layer": "bert.embeddings.token_type_embeddings",
+        "_embedding_norm_layer": "bert.embeddings.LayerNorm",
+        **{f"_transformer_layers/{i}": f"bert.encoder.layer.{i}" for i in range(blocks)},
+        "_pooler_layer": "bert.pooler.dense",
+    }
+
+
+def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
+    """HuggingFace's name of a key, given `_encoder_layers`; None if it is no such variable."""
+    if not key.endswith(_VALUE) or ".OPTIMIZER_SLOT" in key or "optimizer" in key.split("/")[0]:
+        return None
+    path = key.removesuffix(_VALUE)
+    for inner in (path, path.removeprefix("model/")):
+        if inner in _HEAD_VARIABLES:
+            return _HEAD_VARIABLES[inner]
+        part, _, last = inner.rpartition("/")
+        if part in _HEADS or part in _OTHER_HEADS:
+            return _joined({**_HEADS, **_OTHER_HEADS}[part], last)
+    layer: str | None = None
+    rest = ""
+    if found := _NUMBERED.fullmatch(path):
+        number, rest = int(found[1]), found[2]
+        layer = list(layers.values())[number] if number < len(layers) else None
+    elif found := _CALLED.fullmatch(path):
+        layer, rest = layers.get(found[1]), found[2]
+    if layer is None:
+        return None
+    part, _, last = rest.rpartition("/")
+    if not part:
+        return _joined(layer, last)
+    inside = {**_BLOCK, **_OLD_BLOCK}.get(part)
+    return _joined(f"{layer}.{inside}", last) if inside else None
+
+
+def _joined(layer: str, last: str) -> str | None:
+    return dict(_variables("", layer)).get(f"/{last}")
+
+
+def _variables(path: str, layer: str) -> Iterator[tuple[str, str]]:
+    """Path and HuggingFace's name of each variable of a layer."""
+    if layer.endswith("_embeddings"):
+        yield f"{path}/embeddings", f"{layer}.weight"
+        return
+    endings = ("gamma", "beta") if layer.endswith("LayerNorm") else ("kernel", "bias")
+    for ending, name in zip(endings, ("weight", "bias"), strict=True):
+        yield f"{path}/{ending}", f"{layer}.{name}"

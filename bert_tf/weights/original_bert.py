@@ -1,9 +1,12 @@
-"""Where a model's arithmetic departs from the original BERT's, which some libraries alone know."""
+"""Where a model departs from the original BERT, which is all that some libraries know."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from bert_tf.config.bert import BertConfig
 
+POOLER = "bert.pooler.dense"
 _LAYER_NORM_EPS = 1e-12
 
 
@@ -26,3 +29,13 @@ def departures(config: BertConfig, library: str) -> list[str]:
             f"{_LAYER_NORM_EPS:g}; outputs will differ slightly"
         )
     return found
+
+
+def fresh_pooler(config: BertConfig) -> dict[str, np.ndarray]:
+    """A new pooler for a model without one, by HuggingFace's names; the same every time."""
+    width = config.hidden_size
+    kernel = np.random.default_rng(0).standard_normal((width, width), np.float32)
+    return {
+        f"{POOLER}.weight": config.initializer_range * kernel,
+        f"{POOLER}.bias": np.zeros(width, np.float32),
+    }

@@ -9,7 +9,7 @@ command = job_command(
     job="pipeline.jobs.exporting",
     summary=(
         "Writes a run as a SavedModel that takes raw text, or as a folder for HuggingFace, "
-        "KerasHub or google-research/bert."
+        "KerasHub, google-research/bert or TF Model Garden."
     ),
     example="bert-pipeline export --run complaints --output complaints-model",
 )

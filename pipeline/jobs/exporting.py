@@ -14,6 +14,7 @@ from bert_tf.export.other_libraries import (
     write_google_folder,
     write_huggingface_folder,
     write_keras_hub_folder,
+    write_model_garden_folder,
 )
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
@@ -75,6 +76,8 @@ def _write_model(kind: str, trained: TrainedModel, output: Path, console: Consol
             return write_keras_hub_folder(trained, output)
         case "google-tf1":
             return write_google_folder(trained, output)
+        case "google-tf2":
+            return write_model_garden_folder(trained, output)
     write_huggingface_folder(trained, output)
     if kind == "savedmodel":
         console.progress("tracing the model")

@@ -18,9 +18,10 @@ class ExportConfig(Section):
     output: str = option("directory to write")
     format: str = option(
         "what is written: a SavedModel in a HuggingFace folder, that folder alone, a KerasHub "
-        "preset, or a checkpoint of google-research/bert",
+        "preset, a checkpoint of google-research/bert (TensorFlow 1) or of TF Model Garden "
+        "(TensorFlow 2)",
         default="savedmodel",
-        choices=("savedmodel", "huggingface", "keras-hub", "google-tf1"),
+        choices=("savedmodel", "huggingface", "keras-hub", "google-tf1", "google-tf2"),
     )
 
 

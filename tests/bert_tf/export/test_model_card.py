@@ -50,3 +50,8 @@ def test_cards_for_other_libraries_say_how_those_load_it():
     assert "run_pretraining.py --bert_config_file=THIS_FOLDER/bert_config.json" in card
     assert "do_lower_case" not in card, "that script takes records, not text"
     assert "transformers" not in card
+    card = model_card(
+        CONFIG, None, lowercase=True, manifest={}, written_format="google-tf2", notes=[]
+    )
+    assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
+    assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card

@@ -8,13 +8,17 @@ Styles: "numbered", a functional encoder with a masked-LM head, as the published
 scripts); "called", layers by attribute
 (`convert_bert_token_dropping_original_tf2_checkpoint_to_pytorch.py`); "nested", the encoder of a
 classifier saved with its optimizer, attention's output projection outside of attention as in TF
-Model Garden 2.1 and NVIDIA's examples.
+Model Garden 2.1 and NVIDIA's examples; "trained", a `BertPretrainerV2` after pretraining: objects
+under all names that its classes give them, the word embeddings first reached through the masked-LM
+head, an encoder's pooler that was never trained (checkpoints of TF Model Garden 2.10, as
+cl-tohoku/bert-japanese converts them).
 """
 
 import json
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +47,56 @@ def make_object_checkpoint(source: Path, folder: Path, *, style: str) -> None:
     del config["model_type"]
     (folder / "bert_config.json").write_text(json.dumps(config))
     shutil.copy(source / "vocab.txt", folder)
+    object_tree(FolderTensors(source), style=style, config=config).save(
+        str(folder / "bert_model.ckpt")
+    )
+
+
+def object_tree(
+    tensors: Mapping[str, np.ndarray], *, style: str, config: dict
+) -> tf.train.Checkpoint:
+    """The objects whose checkpoint holds HuggingFace's tensors."""
     root = tf.train.Checkpoint()
-    for name, value in FolderTensors(source).items():
-        path = object_path(name, style, config["num_hidden_layers"])
+    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
+    for name, value in tensors.items():
+        path = object_path(name, "numbered" if style == "trained" else style, layers)
         if path is not None:
-            put(root, path.split("/"), garden_array(name, value, config["num_attention_heads"]))
+            put(root, path.split("/"), garden_array(name, value, heads))
     if style == "nested":
         put(root, ["optimizer", "learning_rate"], np.float32(0.1))
-    root.save(str(folder / "bert_model.ckpt"))
+    if style == "trained":
+        name_as_pretrainer(root, tensors, layers)
+    return root
+
+
+def name_as_pretrainer(
+    root: tf.train.Checkpoint, tensors: Mapping[str, np.ndarray], layers: int
+) -> None:
+    """Adds what `BertPretrainerV2` and its parts track beside the numbered layers."""
+    encoder, masked_lm = root.encoder, root.masked_lm
+    pooler = getattr(root, "next_sentence.pooler_dense")
+    for part in ("kernel", "bias"):
+        untrained = np.full_like(getattr(pooler, part), 0.5)
+        put(encoder, [f"layer_with_weights-{layers + 4}", part], untrained)
+    numbered = [getattr(encoder, f"layer_with_weights-{number}") for number in range(layers + 5)]
+    for called, layer in zip(CALLED_TABLES, numbered[:3], strict=True):
+        setattr(encoder, called, layer)
+    encoder._embedding_norm_layer = numbered[3]
+    encoder._transformer_layers = numbered[4:-1]
+    encoder._pooler_layer = numbered[-1]
+    bias = masked_lm.bias
+    del masked_lm.bias
+    setattr(masked_lm, "output_bias/bias", bias)
+    masked_lm.bias = bias
+    masked_lm.embedding_table = numbered[0].embeddings
+    head = tf.Module()
+    head.dense = pooler
+    put(head, ["out_proj", "kernel"], tensors["cls.seq_relationship.weight"].T)
+    put(head, ["out_proj", "bias"], tensors["cls.seq_relationship.bias"])
+    root.model = tf.Module()
+    root.model.encoder_network = encoder
+    root.model.masked_lm = masked_lm
+    root.model.classification_heads = [head]
 
 
 def object_path(name: str, style: str, layers: int) -> str | None:

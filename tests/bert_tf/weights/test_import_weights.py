@@ -22,6 +22,7 @@ from bert_tf.weights.import_weights import (
     read_source,
 )
 from bert_tf.weights.model_directory import load_weights, read_model_directory
+from bert_tf.weights.object_checkpoint import tensor_keys
 from bert_tf.weights.tensor_files import FolderTensors
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
@@ -166,7 +167,7 @@ def test_a_google_checkpoint_holds_the_same_model(google_folder, tmp_path):
     loaded(BertPretrainingModel(ours.config), ours)
 
 
-@pytest.mark.parametrize("style", ["numbered", "called", "nested"])
+@pytest.mark.parametrize("style", ["numbered", "called", "nested", "trained"])
 def test_an_object_checkpoint_holds_the_same_model(style, tmp_path):
     make_object_checkpoint(GOLDEN / "pretraining", tmp_path / "garden", style=style)
     import_weights(tmp_path / "garden", tmp_path / "model")
@@ -177,8 +178,22 @@ def test_an_object_checkpoint_holds_the_same_model(style, tmp_path):
     heads = {name for name in theirs if name.startswith("cls.seq_relationship")}
     if style == "nested":  # the encoder inside a model of another task
         heads = {name for name in theirs if name.startswith("cls.")}
+    if style == "trained":
+        heads = set()
     assert lacking == heads
     loaded(BertEncoder(ours.config), ours)
+
+
+def test_heads_of_other_tasks_are_not_taken_for_the_next_sentence_head():
+    value = "/.ATTRIBUTES/VARIABLE_VALUE"
+    head = f"model/classification_heads/0/out_proj/kernel{value}"
+    other = f"sentence_prediction..pooler_dense/kernel{value}"
+    assert tensor_keys([head, other, f"model/layer_with_weights-1/kernel{value}"], 2) == {}
+    pooler = f"next_sentence..pooler_dense/kernel{value}"
+    assert tensor_keys([head, pooler, f"encoder/layer_with_weights-6/kernel{value}"], 2) == {
+        "cls.seq_relationship.weight": head,
+        "bert.pooler.dense.weight": pooler,
+    }
 
 
 def test_several_google_checkpoints_are_ambiguous(google_folder):
