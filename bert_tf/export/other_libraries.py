@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from bert_tf.export.loading import TrainedModel
 from bert_tf.tasks.classification import ClassificationTask
@@ -31,37 +32,31 @@ def write_keras_hub_folder(trained: TrainedModel, output: Path) -> list[str]:
     # Importing KerasHub takes seconds, and no other format needs it.
     from bert_tf.weights.keras_hub_preset import write_keras_hub_preset
 
-    directory, task = trained.directory, trained.task
-    longest = directory.config.max_position_embeddings
+    task = trained.task
+    longest = trained.directory.config.max_position_embeddings
     return write_keras_hub_preset(
         output,
-        config=directory.config,
-        vocab=directory.vocab,
-        lowercase=directory.lowercase,
-        tensors=model_tensors(trained.model),
+        **_contents(trained),
         max_seq_length=task.max_seq_length if isinstance(task, ClassificationTask) else longest,
     )
 
 
 def write_google_folder(trained: TrainedModel, output: Path) -> list[str]:
     """Writes a checkpoint for the scripts of google-research/bert; returns what differs there."""
-    directory = trained.directory
-    return write_google_checkpoint(
-        output,
-        config=directory.config,
-        vocab=directory.vocab,
-        lowercase=directory.lowercase,
-        tensors=model_tensors(trained.model),
-    )
+    return write_google_checkpoint(output, **_contents(trained))
 
 
 def write_model_garden_folder(trained: TrainedModel, output: Path) -> list[str]:
     """Writes a checkpoint for TF Model Garden; returns what it lacks and what differs there."""
+    return write_model_garden_checkpoint(output, **_contents(trained))
+
+
+def _contents(trained: TrainedModel) -> dict[str, Any]:
+    """What all checkpoints and presets are written from."""
     directory = trained.directory
-    return write_model_garden_checkpoint(
-        output,
-        config=directory.config,
-        vocab=directory.vocab,
-        lowercase=directory.lowercase,
-        tensors=model_tensors(trained.model),
-    )
+    return {
+        "config": directory.config,
+        "vocab": directory.vocab,
+        "lowercase": directory.lowercase,
+        "tensors": model_tensors(trained.model),
+    }

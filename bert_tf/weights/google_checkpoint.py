@@ -112,10 +112,7 @@ def write_google_checkpoint(
         What the reference computes otherwise than the model, a sentence each.
     """
     folder = Path(folder)
-    write_google_config(folder, config)
-    write_vocabulary_files(
-        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
-    )
+    write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
     variables = {google_name(name): value for name, value in tensors.items()}
     tf.raw_ops.SaveV2(
         prefix=str(folder / CHECKPOINT),
@@ -128,12 +125,20 @@ def write_google_checkpoint(
     return departures(config, "google-research/bert")
 
 
-def write_google_config(folder: Path, config: BertConfig) -> None:
-    """Writes `bert_config.json`, which knows neither epsilons nor kinds of GELU."""
+def write_config_and_vocabulary(
+    folder: Path, config: BertConfig, vocab: list[str], *, lowercase: bool
+) -> None:
+    """Writes `bert_config.json`, which knows neither epsilons nor kinds of GELU, and `vocab.txt`.
+
+    See `write_google_checkpoint`.
+    """
     fields = config.fields()
     del fields["layer_norm_eps"]
     fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
     write_text_atomically(folder / CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n")
+    write_vocabulary_files(
+        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
+    )
 
 
 class CheckpointTensors(Mapping[str, np.ndarray]):

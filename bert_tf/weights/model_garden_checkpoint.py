@@ -9,10 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.weights.google_checkpoint import CHECKPOINT, write_google_config
+from bert_tf.weights.google_checkpoint import CHECKPOINT, write_config_and_vocabulary
 from bert_tf.weights.object_checkpoint import further_paths, object_array, pretraining_paths
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
-from bert_tf.weights.vocabulary_files import write_vocabulary_files
 
 _LIBRARY = "TF Model Garden"
 
@@ -43,10 +42,7 @@ def write_model_garden_checkpoint(
         What the checkpoint lacks or its library computes otherwise than the model, a sentence each.
     """
     folder = Path(folder)
-    write_google_config(folder, config)
-    write_vocabulary_files(
-        folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
-    )
+    write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
     has_pooler = f"{POOLER}.weight" in tensors
     values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
     paths = dict(pretraining_paths(config.num_hidden_layers))

@@ -32,7 +32,7 @@ _BLOCK = {
     "_output_dense": "output.dense",
     "_output_layer_norm": "output.LayerNorm",
 }
-_OLD_BLOCK = {"_attention_output_dense": "attention.output.dense"}
+_BLOCK_OF_ANY_TIME = {**_BLOCK, "_attention_output_dense": "attention.output.dense"}
 _NEXT_SENTENCE = "next_sentence.."
 _FIRST_HEAD = "model/classification_heads/0"
 _HEADS = {
@@ -41,7 +41,7 @@ _HEADS = {
     f"{_NEXT_SENTENCE}pooler_dense": "bert.pooler.dense",
     f"{_FIRST_HEAD}/out_proj": "cls.seq_relationship",
 }
-_OTHER_HEADS = {f"{_NEXT_SENTENCE}logits": "cls.seq_relationship"}
+_HEADS_OF_ANY_TIME = {**_HEADS, f"{_NEXT_SENTENCE}logits": "cls.seq_relationship"}
 _OUTPUT_BIAS = "masked_lm/output_bias.Sbias"
 _HEAD_VARIABLES = {
     _OUTPUT_BIAS: "cls.predictions.bias",
@@ -166,8 +166,8 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
         if inner in _HEAD_VARIABLES:
             return _HEAD_VARIABLES[inner]
         part, _, last = inner.rpartition("/")
-        if part in _HEADS or part in _OTHER_HEADS:
-            return _joined({**_HEADS, **_OTHER_HEADS}[part], last)
+        if part in _HEADS_OF_ANY_TIME:
+            return _joined(_HEADS_OF_ANY_TIME[part], last)
     layer: str | None = None
     rest = ""
     if found := _NUMBERED.fullmatch(path):
@@ -180,7 +180,7 @@ def _tensor_name(key: str, layers: dict[str, str]) -> str | None:
     part, _, last = rest.rpartition("/")
     if not part:
         return _joined(layer, last)
-    inside = {**_BLOCK, **_OLD_BLOCK}.get(part)
+    inside = _BLOCK_OF_ANY_TIME.get(part)
     return _joined(f"{layer}.{inside}", last) if inside else None
 
 

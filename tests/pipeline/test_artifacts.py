@@ -95,3 +95,4 @@ def test_what_killed_processes_left_is_removed(tmp_path, found, left, content):
 
 def test_no_folder_has_no_leftovers(tmp_path):
     remove_leftovers(tmp_path / "missing")
+    assert not list(tmp_path.iterdir())
