@@ -12,6 +12,7 @@ import click
 from bert_tf.config.errors import BertPipelineError
 from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
+from pipeline.cli.termination import Terminated, raising_on_sigterm
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
@@ -66,7 +67,8 @@ def bert_pipeline() -> None:
 
     Every command has --help with an example. Messages go to stderr, results to stdout.
     Exit codes: 0 done, 1 the job failed, 2 wrong usage or config, 3 more rows rejected than
-    --max-rejects allows.
+    --max-rejects allows, 130 and 143 ended by Ctrl-C and SIGTERM (train and finetune save, and
+    exit with 0).
     """
 
 
@@ -84,7 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        return bert_pipeline.main(args=arguments, standalone_mode=False) or 0
+        with raising_on_sigterm():
+            return bert_pipeline.main(args=arguments, standalone_mode=False) or 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
@@ -93,6 +96,9 @@ def _run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; run the same command again to go on", err=True)
         return 130
+    except Terminated:
+        click.echo("stopped by SIGTERM; run the same command again to go on", err=True)
+        return 143
     except Exception as error:
         return _explain(error)
 

@@ -1,6 +1,10 @@
 """Exit codes and messages of the command line, and that its names stay what they are."""
 
 import json
+import os
+import re
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -38,7 +42,7 @@ CONTRACT = {
 
 
 class FakeJob:
-    """Stands in for a job's module: returns a manifest or fails."""
+    """Stands in for a job's module: returns a manifest, fails, or does something first."""
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -48,17 +52,17 @@ class FakeJob:
         self.calls.append(arguments)
         if isinstance(self.outcome, BaseException):
             raise self.outcome
-        return self.outcome
+        return self.outcome() if callable(self.outcome) else self.outcome
 
 
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Runs a command line against a fake job; gives exit code, stdout, stderr and the job."""
 
-    def run_command(arguments, outcome=None):
+    def run_command(arguments, outcome=None, module="pretraining"):
         job = FakeJob(outcome if outcome is not None else {"counts": {}})
         monkeypatch.setattr(cli_command, "import_tensorflow_quietly", lambda: None)
-        monkeypatch.setitem(sys.modules, "pipeline.jobs.pretraining", job)
+        monkeypatch.setitem(sys.modules, f"pipeline.jobs.{module}", job)
         with pytest.raises(SystemExit) as exited:
             main(arguments)
         captured = capsys.readouterr()
@@ -109,6 +113,41 @@ def test_failures_are_one_line_and_an_exit_code(run, outcome, code, message):
     assert message in err
     assert "Traceback" not in err
     assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "code", "message"),
+    [
+        (TRAIN, "pretraining", 0, "stopped by SIGTERM .*; the same command goes on"),
+        (
+            ["vocab", "--input", "i", "--output", "v", "--lowercase"],
+            "vocabulary",
+            143,
+            "stopped by SIGTERM; run the same command again to go on",
+        ),
+    ],
+)
+def test_a_termination_is_one_line(run, arguments, module, code, message):
+    before = signal.getsignal(signal.SIGTERM)
+    got, out, err, _ = run(arguments, lambda: os.kill(os.getpid(), signal.SIGTERM), module)
+    assert (got, out) == (code, "")
+    assert re.fullmatch(message + "\n", err)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_termination_ends_the_process_at_once():
+    program = """
+import os, signal
+from pipeline.cli.termination import Terminated, raising_on_sigterm
+with raising_on_sigterm():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except Terminated:
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("still there")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, b"", b"")
 
 
 def test_a_failure_inside_a_runner_keeps_its_message(run):
