@@ -12,12 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
-from bert_tf.data.atomic import write_text_atomically
 from pipeline.artifacts import (
     MANIFEST_VERSION,
     fingerprint,
@@ -25,6 +22,7 @@ from pipeline.artifacts import (
     read_manifest,
     write_manifest,
 )
+from pipeline.jobs.outputs import marker_path, refuse_bad_place, writing_file, writing_folder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,41 +103,46 @@ def run_job(
         The manifest; its key `already_done` says whether nothing had to be done.
 
     Raises:
-        UsageError: the output was made with another config or from other inputs, a folder holds
-            something else, or the output is not on a file system of this machine.
+        UsageError: the output was made with another config or from other inputs, holds something
+            else, is or holds an input, or is not on a file system of this machine.
     """
     console = options.console
-    if "://" in output:
-        raise UsageError(
-            f"{output}: outputs are written to this machine's file system; give a local path or "
-            "the path under which that storage is mounted here, or copy the output afterwards"
-        )
+    refuse_bad_place(output, inputs)
     identity = {
         "command": command,
         "config": {k: v for k, v in config.as_dict().items() if k not in ignored_keys},
         "inputs": [fingerprint(path) for path in inputs],
     }
-    finished = read_manifest(output) if Path(output).exists() else None
-    if finished is not None and not options.overwrite:
-        _refuse_other_config(output, finished, identity)
-        _remove_leftovers(output, output_is_directory, temporary)
-        console.say(f"{output} is finished already and its config is the same; nothing to do")
-        return {**finished, "already_done": True}
+    if Path(output).exists() and not options.overwrite:
+        finished = read_manifest(output)
+        if finished is not None:
+            _refuse_other_config(output, finished, identity)
+            _remove_leftovers(output, output_is_directory, temporary)
+            console.say(f"{output} is finished already and its config is the same; nothing to do")
+            return {**finished, "already_done": True}
     if output_is_directory:
-        _open_directory(output, command, config, options, ignored_keys, can_resume=can_resume)
+        writing = writing_folder(
+            output,
+            config,
+            console,
+            overwrite=options.overwrite,
+            ignored_keys=ignored_keys,
+            can_resume=can_resume,
+        )
     else:
-        _open_file(output, config, options, ignored_keys, is_finished=finished is not None)
+        writing = writing_file(
+            output, config, overwrite=options.overwrite, ignored_keys=ignored_keys
+        )
     record = JobRecord(console, identity)
-    start = time.monotonic()
-    try:
+    with writing:
+        start = time.monotonic()
         body(record)
-    except BaseException:
-        _remove_leftovers(output, output_is_directory, None)
-        raise
-    record.timings["total"] = round(time.monotonic() - start, 3)
-    manifest = _manifest(record)
-    record.made.append((str(write_manifest(output, manifest)), "what was made, from what and how"))
-    _remove_leftovers(output, output_is_directory, temporary)
+        record.timings["total"] = round(time.monotonic() - start, 3)
+        manifest = _manifest(record)
+        written = write_manifest(output, manifest)
+    record.made.append((str(written), "what was made, from what and how"))
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)
     for path, meaning in record.made:
         console.say(f"  {path}  {meaning}")
     if manifest["next"]:
@@ -187,81 +190,9 @@ def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[s
         )
 
 
-def _open_directory(
-    output: str,
-    command: str,
-    config: Section,
-    options: RunOptions,
-    ignored_keys: tuple[str, ...],
-    *,
-    can_resume: bool,
-) -> None:
-    folder = Path(output)
-    marker = _marker(output, is_directory=True)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{output}: is a file; --output of {command} names a folder")
-    content = [path for path in folder.iterdir() if path != marker] if folder.is_dir() else []
-    if content:
-        if not marker.is_file():
-            raise UsageError(
-                f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
-            )
-        if not options.overwrite:
-            _refuse_other_run(output, marker, config, ignored_keys)
-        if options.overwrite or not can_resume:
-            for path in content:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        else:
-            options.console.say(f"{output}: unfinished run of the same config found; going on")
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_marker(marker, config)
-
-
-def _open_file(
-    output: str,
-    config: Section,
-    options: RunOptions,
-    ignored_keys: tuple[str, ...],
-    *,
-    is_finished: bool,
-) -> None:
-    """Marks the file as one that is being made, so that it is known if only its manifest lacks."""
-    marker = _marker(output, is_directory=False)
-    if Path(output).exists() and not is_finished and not options.overwrite:
-        if not marker.is_file():
-            raise UsageError(
-                f"{output}: exists but was not made by this command; "
-                "choose another --output or replace it with --overwrite"
-            )
-        _refuse_other_run(output, marker, config, ignored_keys)
-    _write_marker(marker, config)
-
-
-def _marker(output: str, *, is_directory: bool) -> Path:
-    path = Path(output)
-    return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
-
-
-def _write_marker(marker: Path, config: Section) -> None:
-    document = {config.section_name: config.as_dict()}
-    write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-
-
 def _remove_leftovers(output: str, is_directory: bool, temporary: Path | None) -> None:
+    """What a run that was killed behind its manifest had no time to remove."""
     if not is_directory:
-        _marker(output, is_directory=False).unlink(missing_ok=True)
+        marker_path(output, is_directory=False).unlink(missing_ok=True)
     if temporary is not None:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _refuse_other_run(
-    output: str, marker: Path, config: Section, ignored_keys: tuple[str, ...]
-) -> None:
-    document = yaml.safe_load(marker.read_text(encoding="utf-8"))
-    before = document.get(config.section_name, {}) if isinstance(document, dict) else {}
-    now = config.as_dict()
-    if any(before.get(key) != now[key] for key in now if key not in ignored_keys):
-        raise UsageError(
-            f"{output}: holds an unfinished run of another config (see {marker}); "
-            "choose another --output or replace it with --overwrite"
-        )

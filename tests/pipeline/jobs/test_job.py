@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import Section, build_section, option
-from pipeline.artifacts import read_manifest
+from pipeline.artifacts import manifest_path, read_manifest
 from pipeline.jobs import job as job_module
 from pipeline.jobs.job import RunOptions, run_job
 
@@ -147,6 +147,27 @@ def test_foreign_files_are_never_replaced(tmp_path):
     assert (job.output / "thesis.txt").exists()
 
 
+@pytest.mark.parametrize("content", ["a: 1\nb: 2\n", "train: 7\n", "defaults: [a\n", "\xff"])
+def test_a_config_of_another_tool_does_not_make_a_folder_ours(tmp_path, content):
+    job = Copying(tmp_path, directory=True)
+    job.output.mkdir()
+    (job.output / "config.yaml").write_text(content, encoding="latin-1")
+    (job.output / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+        job.run(overwrite=True)
+    assert (job.output / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("place", [".", ".."])
+def test_an_output_never_takes_the_place_of_an_input(tmp_path, place):
+    job = Copying(tmp_path, directory=True)
+    job.run()
+    job.input = job.output / "copy.txt"
+    with pytest.raises(UsageError, match="--output .*: is or holds the input .*copy.txt"):
+        job.run(overwrite=True, output=str(job.input / place))
+    assert job.input.exists()
+
+
 def test_a_foreign_file_is_replaced_only_when_asked(tmp_path):
     job = Copying(tmp_path, directory=False)
     job.output.write_text("mine")
@@ -169,6 +190,56 @@ def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(tmp
         job.run(times=2)
     assert job.run()["counts"] == {"bytes": 5}
     assert {path.name for path in tmp_path.iterdir()} == {"input.txt", "out", "out.manifest.json"}
+
+
+def test_a_job_that_fails_behind_its_file_is_finished_by_the_same_command(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    job.dies = False
+    assert job.run()["counts"] == {"bytes": 5}
+
+
+def test_a_manifest_vouches_for_no_other_file_than_its_own(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    job.run()
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run(times=2, overwrite=True)
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run()
+    job.dies = False
+    assert job.run(times=2)["counts"] == {"bytes": 10}
+
+
+def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    manifest = job.run()
+    job.body = fail
+    with pytest.raises(RuntimeError):
+        job.run(times=2, overwrite=True)
+    assert read_manifest(job.output) | {"already_done": False} == manifest
+    assert job.run()["already_done"]
+
+
+def test_a_damaged_manifest_is_overwritten(job):
+    job.run()
+    manifest_path(job.output).write_text("{")
+    with pytest.raises(InputError, match="damaged manifest .*make the output again with --overwr"):
+        job.run()
+    assert not job.run(overwrite=True)["already_done"]
+
+
+def test_an_output_of_the_wrong_kind_is_refused(tmp_path):
+    folder, file = Copying(tmp_path, directory=True), Copying(tmp_path, directory=False)
+    folder.output.write_text("")
+    with pytest.raises(UsageError, match="is a file; name a folder"):
+        folder.run()
+    file.output.unlink()
+    file.output.mkdir()
+    with pytest.raises(UsageError, match="is a folder; name a file"):
+        file.run(overwrite=True)
 
 
 def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path):
