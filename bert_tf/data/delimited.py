@@ -14,7 +14,7 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +76,13 @@ def read_csv_rows(
             ) from None
         check_header(path, header_line, columns)
         raw = _without_line_end("".join(lines.taken))
-        yield TableHeader(columns=tuple(columns), raw=raw, delimiter=delimiter)
-        yield from _csv_rows_below(path, header_line + len(lines.taken), columns, reader, lines)
+        header = TableHeader(columns=tuple(columns), raw=raw, delimiter=delimiter)
+        yield header
+        yield from _csv_rows_below(path, header_line + len(lines.taken), header, reader, lines)
 
 
 def _csv_rows_below(
-    path: str | Path, number: int, columns: list[str], reader: Any, lines: _ReplayedLines
+    path: str | Path, number: int, header: TableHeader, reader: Any, lines: _ReplayedLines
 ) -> Iterator[ParsedRow]:
     while True:
         lines.taken.clear()
@@ -92,15 +93,22 @@ def _csv_rows_below(
         except csv.Error as error:
             first, *rest = lines.taken
             lines.push_back(rest)
-            unclosed = bool(rest) or "end of data" in str(error)
-            reason = "quote is not closed" if unclosed else "text after a closing quote"
-            yield number, _without_line_end(first), Reject(str(path), number, reason)
+            yield number, _without_line_end(first), Reject(str(path), number, _fault(error, rest))
             number += 1
             continue
         raw = _without_line_end("".join(lines.taken))
-        if raw.strip():
-            yield number, raw, _row_or_reject(path, number, columns, cells, raw)
+        if not _is_blank(raw, header.delimiter):
+            yield number, raw, _row_or_reject(path, number, header.columns, cells, raw)
         number += len(lines.taken)
+
+
+def _fault(error: csv.Error, rest: list[str]) -> str:
+    """Why a record cannot be completed, of which `rest` are the lines behind the first."""
+    if rest or "end of data" in str(error):
+        return "quote is not closed"
+    if "field limit" in str(error):
+        return f"cell of more than {MAX_CELL_CHARACTERS:,} characters"
+    return "text after a closing quote"
 
 
 def read_tsv_rows(path: str | Path) -> Iterator[TableHeader | ParsedRow]:
@@ -114,7 +122,7 @@ def read_tsv_rows(path: str | Path) -> Iterator[TableHeader | ParsedRow]:
         columns: list[str] | None = None
         for number, line in enumerate(stream, start=1):
             raw = _without_line_end(line)
-            if not raw.strip():
+            if _is_blank(raw, "\t"):
                 continue
             cells = raw.split("\t")
             if columns is None:
@@ -187,8 +195,13 @@ def _without_line_end(line: str) -> str:
     return line[:-1] if line.endswith(("\n", "\r")) else line
 
 
+def _is_blank(raw: str, delimiter: str) -> bool:
+    """Whether a line is no row: a delimiter makes it one of empty cells, even if that is a tab."""
+    return not raw.strip(" \t\r\n".replace(delimiter, ""))
+
+
 def _row_or_reject(
-    path: str | Path, line: int, columns: list[str], cells: list[str], raw: str
+    path: str | Path, line: int, columns: Sequence[str], cells: list[str], raw: str
 ) -> dict[str, Any] | Reject:
     if len(cells) != len(columns):
         few_or_many = "few" if len(cells) < len(columns) else "many"

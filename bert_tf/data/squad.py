@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +17,9 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.rejects import Reject
 from bert_tf.data.tables import cell_text, nearest_column, read_table_blocks
 from bert_tf.data.text_files import has_surrogates, open_text
+
+_WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
+_LONGEST_CONTEXT = 10**9  # characters
 
 
 class Answer(NamedTuple):
@@ -176,9 +181,11 @@ class _Builder:
         if not self._check_offsets or not found.answers:
             return None
         text, start = found.answers[0]
-        if start >= 0 and found.context.startswith(text, start):
+        if start < 0:
+            return "answer has no start that is a whole number", repr(text)
+        if found.context.startswith(text, start):
             return None
-        there = found.context[start : start + len(text)] if start >= 0 else ""
+        there = found.context[start : start + len(text)]
         return "answer does not stand at its start", f"{text!r} at {start}, where {there!r} stands"
 
 
@@ -268,8 +275,8 @@ def _table_questions(
 def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> _Question:
     texts = _as_list(row.get(columns.answer)) if columns.answer else []
     starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
-    if not all(isinstance(text, str | int | float) for text in texts):
-        return _unusable("", "answer is not text", line=line)
+    if not all(_is_value(text) for text in texts):
+        return _unusable("", "answer is neither text nor number", line=line)
     numbers = [_whole_number(start) for start in starts]
     numbers += [-1] * (len(texts) - len(numbers))
     answers = tuple(
@@ -281,6 +288,10 @@ def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) ->
     return _Question(f"line {line}", line, question, context, answers, None)
 
 
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -288,11 +299,15 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _whole_number(value: Any) -> int:
-    """The number, -1 if there is none: no answer starts there."""
-    if isinstance(value, bool):
+    """The number, -1 if there is none: no answer starts there.
+
+    Tables write whole numbers as 22.0 where a column has gaps; JSON may too.
+    """
+    if isinstance(value, str):
+        match = _WHOLE_NUMBER.fullmatch(value.strip())
+        return int(match[1]) if match else -1
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
         return -1
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        return -1
-    return number if number >= 0 else -1
+    return value if 0 <= value < _LONGEST_CONTEXT else -1

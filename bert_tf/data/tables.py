@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from bert_tf.data.json_lines import read_json_rows
 from bert_tf.data.rejects import Reject
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
+_ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +30,7 @@ class TableBlock:
 
     Attributes:
         header: names of the columns and what separates them; None of JSON lines.
-        columns: names of the columns; of JSON lines the keys of the file's first objects.
+        columns: names of the columns; of JSON lines the keys in the file's first 8,192 rows.
         rows: one mapping a usable row from column to value: text in CSV and TSV, any JSON value in
             JSON lines, where keys may be absent.
         raw_rows: the same rows as they stand in the file, without their line ends.
@@ -111,15 +114,22 @@ def read_table_blocks(
         InputError: the file is empty, its header is unusable, or no row can be used.
         UsageError: the file is missing, of an unknown format, or lacks a needed column.
     """
-    format_name = table_format(path)
-    parsed: Iterator[TableHeader | ParsedRow]
-    if format_name == "csv":
-        parsed = read_csv_rows(path, console=console)
-    else:
-        parsed = read_tsv_rows(path) if format_name == "tsv" else read_json_rows(path)
     needed = dict.fromkeys(text_columns, True) | dict.fromkeys(value_columns, False)
     header: TableHeader | None = None
     columns: tuple[str, ...] = ()
+    parsed: Iterator[TableHeader | ParsedRow]
+    match table_format(path):
+        case "csv":
+            parsed = read_csv_rows(path, console=console)
+        case "tsv":
+            parsed = read_tsv_rows(path)
+        case _:
+            objects = read_json_rows(path)
+            first = list(itertools.islice(objects, _ROWS_WITH_KEYS))
+            columns = _object_keys(first)
+            if columns:
+                _refuse_missing_columns(path, columns, needed)
+            parsed = itertools.chain(first, objects)
     usable = False
     first_reject: Reject | None = None
     for stretch in _stretches(parsed, block_rows):
@@ -127,10 +137,6 @@ def read_table_blocks(
             header, columns = stretch, stretch.columns
             _refuse_missing_columns(path, columns, needed)
             continue
-        if not columns:
-            columns = _object_keys(stretch)
-            if columns:
-                _refuse_missing_columns(path, columns, needed)
         block = _checked_block(
             path, header, columns, stretch, needed=needed, allow_empty=allow_empty
         )
@@ -290,7 +296,7 @@ def _cell_fault(
         return None if allow_empty else (f"column {name!r} is empty", "")
     if must_be_text:
         return f"column {name!r} is not text", _shortened(value)
-    if isinstance(value, list | dict):
+    if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return f"column {name!r} is neither text nor number", _shortened(value)
     return None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bert_tf.config.errors import UsageError
 from bert_tf.data.tables import FORMATS, table_format
+from pipeline.artifacts import manifest_path, rejects_path
 from pipeline.corpus.files import match_files
 
 
@@ -39,7 +40,8 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
 
     Raises:
         UsageError: nothing matches, a format is not known, two inputs have one name, an output
-            would replace its input.
+            would replace its input, or the manifest or rejects of the job would replace an output
+            or an input.
     """
     sources = [file.path for file in match_files(patterns)]
     is_folder = Path(output).is_dir() or not _is_table_name(output)
@@ -53,10 +55,16 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
     if twice and is_folder:
         raise UsageError(f"two inputs are named {twice[0]}; score them one at a time")
     tables = []
+    own = _own_files(output, is_folder=is_folder)
     for number, source in enumerate(sources):
         target = str(Path(output) / Path(source).name) if is_folder else output
-        if Path(target).resolve() == Path(source).resolve():
+        if Path(source).resolve() in (Path(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
+        if Path(target).resolve() in own:
+            raise UsageError(
+                f"{source}: the job writes a file of this name into --output {output}; "
+                "score this input into a file"
+            )
         tables.append(
             ScoredTable(
                 number=number,
@@ -67,6 +75,14 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             )
         )
     return tables, is_folder
+
+
+def _own_files(output: str, *, is_folder: bool) -> list[Path]:
+    """Where the job's manifest and rejects will be."""
+    place = Path(output)
+    if is_folder:
+        return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]
+    return [manifest_path(place).resolve(), rejects_path(place).resolve()]
 
 
 def _is_table_name(path: str) -> bool:

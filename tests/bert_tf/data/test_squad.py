@@ -140,17 +140,41 @@ def test_questions_from_a_table(tmp_path):
     assert [(reject.line, reject.reason) for reject in found.rejects] == [
         (4, "answer does not stand at its start"),
         (5, "too few cells"),
-        (6, "answer does not stand at its start"),
+        (6, "answer has no start that is a whole number"),
     ]
+
+
+@pytest.mark.parametrize("start", ["22", "22.0", " 22 ", 22, 22.0])
+def test_starts_of_tables_with_gaps_are_whole_numbers(tmp_path, start):
+    path = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "context": CONTEXT, "answer": "China", "answer_start": start}
+    path.write_text(json.dumps(row) + "\n")
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.answers == [(("China", 22),)]
+
+
+@pytest.mark.parametrize(
+    "start",
+    ['"22.7"', "22.7", '"-22"', "-22", '"soon"', '""', "true", "null", "1e999", "NaN", "9" * 20],
+)
+def test_other_starts_are_rejected(tmp_path, start):
+    path = tmp_path / "a.jsonl"
+    row = f'"question": "Where?", "context": {json.dumps(CONTEXT)}, "answer_start": {start}'
+    path.write_text(f'{{{row}, "answer": "China"}}\n{{{row}}}\n')
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["line 2"]
+    (reject,) = found.rejects
+    assert reject.reason == "answer has no start that is a whole number"
 
 
 def test_several_answers_in_json_lines(tmp_path):
     path = tmp_path / "a.json"
     row = {"question": "Where?", "context": CONTEXT, "answer": ["China", "in China"]}
-    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, "answer": [["x"]]}) + "\n")
+    rows = [row, {**row, "answer": [["x"]]}, {**row, "answer": float("nan")}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = read_questions(path, COLUMNS, check_offsets=False)
     assert found.answers == [(("China", -1), ("in China", -1))]
-    assert found.rejects[0].reason == "answer is not text"
+    assert [reject.reason for reject in found.rejects] == ["answer is neither text nor number"] * 2
 
 
 def test_missing_answer_column(tmp_path):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data import delimited
 from bert_tf.data.rejects import count_reasons, write_rejects
 from bert_tf.data.tables import cell_text, read_table, read_table_blocks, table_format
 
@@ -40,7 +41,7 @@ ROWS = [
         [2, 4],
     ),
     ("no line end at the end", "a.csv", b"id,text\n1,x", [{"id": "1", "text": "x"}], [2]),
-    ("blank lines", "a.csv", b"\nid,text\n\n1,x\n\n", [{"id": "1", "text": "x"}], [4]),
+    ("blank lines", "a.csv", b"\nid,text\n\n1,x\n \t\n\n", [{"id": "1", "text": "x"}], [4]),
     ("formula stays", "a.csv", b"id,text\n1,=1+2\n", [{"id": "1", "text": "=1+2"}], [2]),
     ("header with line end", "a.csv", b'"i\nd",text\n1,x\n', [{"i\nd": "1", "text": "x"}], [3]),
     ("tabs, no quoting", "a.tsv", b'id\ttext\n1\t"x\n', [{"id": "1", "text": '"x'}], [2]),
@@ -85,6 +86,9 @@ REJECTS = [
     ("text after quote", "a.csv", b'id,text\n1,"x"y\n2,ok\n', {2: "text after a closing quote"}),
     ("empty", "a.csv", b"id,text\n1, \n2,ok\n", {2: "column 'text' is empty"}),
     ("tabs", "a.tsv", b"id\ttext\n1\tx\ty\n2\tok\n", {2: "too many cells"}),
+    ("tabs alone", "a.tsv", b"id\ttext\n\t\n \n2\tok\n", {2: "column 'text' is empty"}),
+    ("tabs alone in CSV", "a.csv", b"id\ttext\n\t\n2\tok\n", {2: "column 'text' is empty"}),
+    ("no-break space", "a.csv", "text\n\xa0\nok\n".encode(), {2: "column 'text' is empty"}),
     ("not JSON", "a.jsonl", b'{"text": \n{"text": "ok"}\n', {1: "not JSON"}),
     ("deep JSON", "a.jsonl", b"[" * 100_000 + b'\n{"text": "ok"}\n', {1: "not JSON"}),
     ("no object", "a.jsonl", b'[1, 2]\n{"text": "ok"}\n', {1: "not a JSON object"}),
@@ -165,9 +169,30 @@ def test_semicolons_are_found_and_said(tmp_path):
 
 def test_values_may_be_numbers_but_not_lists(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text('{"label": 1}\n{"label": true}\n{"label": [1]}\n{"label": "x"}\n')
+    values = ["1", "true", "[1]", '"x"', "NaN", "-Infinity", "1e999", "2.5"]
+    path.write_text("".join(f'{{"label": {value}}}\n' for value in values))
     table = read_table(path, value_columns=["label"])
-    assert table.columns["label"] == ["1", "true", "x"]
+    assert table.columns["label"] == ["1", "true", "x", "2.5"]
+    assert [reject.line for reject in table.rejects] == [3, 5, 6, 7]
+    assert table.rejects[1].reason == "column 'label' is neither text nor number"
+
+
+@pytest.mark.parametrize("block_rows", [1, 2, 100])
+def test_keys_are_looked_for_in_many_objects(tmp_path, block_rows):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1}\n' * 3 + '{"text": "x"}\n')
+    blocks = list(read_table_blocks(path, block_rows=block_rows, text_columns=["text"]))
+    assert sum(len(block.rejects) for block in blocks) == 3
+    assert all(block.columns == ("id", "text") for block in blocks)
+
+
+def test_a_cell_beyond_the_limit_is_named_as_such(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "MAX_CELL_CHARACTERS", 1000)
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n1," + "x" * 1001 + "\n2,ok\n")
+    table = read_table(path, text_columns=["text"])
+    assert table.columns == {"text": ["ok"]}
+    assert table.rejects[0].reason == "cell of more than 1,000 characters"
     assert [reject.line for reject in table.rejects] == [3]
 
 

@@ -216,6 +216,16 @@ def test_outputs_never_replace_inputs_or_each_other(tmp_path):
     source = str(tmp_path / "a.csv")
     with pytest.raises(UsageError, match="would replace the input"):
         list_tables((source,), source)
+    for name in ("manifest.json", "rejects.jsonl"):
+        (tmp_path / name).write_text('{"text": "x"}\n')
+        with pytest.raises(UsageError, match="the job writes a file of this name"):
+            list_tables((str(tmp_path / name),), str(tmp_path / "out"))
+        with pytest.raises(UsageError, match="would replace the input"):
+            list_tables((str(tmp_path / name),), str(tmp_path))
+    old_rejects = tmp_path / "b.csv.rejects.jsonl"
+    old_rejects.write_text('{"text": "x"}\n')
+    with pytest.raises(UsageError, match="would replace the input"):
+        list_tables((str(old_rejects),), str(tmp_path / "b.csv"))
     with pytest.raises(UsageError, match=r"two inputs are named a\.csv"):
         list_tables((source, str(tmp_path / "sub" / "a.csv")), str(tmp_path / "out"))
     with pytest.raises(UsageError, match="format unknown"):
