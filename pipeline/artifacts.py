@@ -13,6 +13,7 @@ from bert_tf.data.atomic import write_text_atomically
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
+_OF_THE_JOB = ("manifest.json", "config.yaml")
 _PACKAGES = (
     "apache-beam", "keras", "keras-hub", "numpy", "sentencex", "tensorflow", "tensorflow-text",
 )  # fmt: skip
@@ -74,8 +75,10 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def fingerprint(path: str | Path) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
-    A folder with a manifest is known by the manifest alone, which names all it holds. A file on
-    other storage (`gs://…`) is read from there, so that its fingerprint is that of a local copy.
+    Left out are the `manifest.json` and `config.yaml` of the job that made a folder: they hold
+    times and paths. Pretraining records, which may be terabytes, are known by their manifest alone.
+    A file on other storage (`gs://…`) is read from there, so that its fingerprint is that of a
+    local copy.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -85,20 +88,30 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
-    if path.is_dir():
-        if (path / "manifest.json").is_file():
-            inner = fingerprint(path / "manifest.json")
-            return {"path": str(path), "bytes": inner["bytes"], "sha256": inner["sha256"]}
-        digest = hashlib.sha256()
-        size = 0
-        for file in sorted(p for p in path.rglob("*") if p.is_file()):
-            inner = fingerprint(file)
-            size += inner["bytes"]
-            digest.update(f"{file.relative_to(path)}\0{inner['sha256']}\n".encode())
-        return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    if not path.is_dir():
+        return {"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)}
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in files if file.parent != path or file.name not in _OF_THE_JOB]
+    size = sum(file.stat().st_size for file in files)
+    if _holds_records(path):
+        return {"path": str(path), "bytes": size, "sha256": _sha256(path / "manifest.json")}
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(path)}\0{_sha256(file)}\n".encode())
+    return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256}
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _holds_records(folder: Path) -> bool:
+    try:
+        manifest = read_manifest(folder)
+    except InputError:
+        return False
+    return manifest is not None and manifest.get("command") == "preprocess"
 
 
 def _fingerprint_of_stored(path: str) -> dict[str, Any]:

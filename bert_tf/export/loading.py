@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bert_tf.config.errors import UsageError
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import Task
-from bert_tf.weights.model_directory import ModelDirectory, load_weights, read_model_directory
+from bert_tf.weights.model_directory import (
+    ModelDirectory,
+    load_all_weights,
+    read_model_directory,
+)
 
 _PRETRAINING_TENSOR = "cls.predictions.bias"
 
@@ -53,12 +56,7 @@ def load_trained_model(path: str) -> TrainedModel:
     else:
         model = BertEncoder(directory.config, dtype="float32")
     model.build_weights()
-    missing = load_weights(model, directory)
-    if missing:
-        raise UsageError(
-            f"{directory.path}: weights of {', '.join(missing)} are missing; "
-            "train the model with them before exporting it"
-        )
+    load_all_weights(model, directory)
     return TrainedModel(
         directory=directory,
         task=task,

@@ -96,6 +96,8 @@ def _data_section(manifest: dict[str, Any]) -> str:
     lines = ["## Data", "| made from | bytes | SHA-256 |", "|---|---|---|"]
     for entry in inputs:
         name = Path(entry["path"]).name
+        if name == "best":  # the model of a run
+            name = "/".join(Path(entry["path"]).parts[-2:])
         lines.append(f"| {name} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |")
     return "\n".join(lines)
 
@@ -104,7 +106,7 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
     metrics = manifest.get("metrics", {})
     best = metrics.get("best") or metrics.get("eval") or {}
     rows = [(name, value) for name, value in best.items() if isinstance(value, int | float)]
-    if not rows:
+    if not best.keys() - {"step"}:
         return ""
     lines = [
         "## Metrics",

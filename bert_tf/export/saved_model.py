@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.errors import BertPipelineError
-from bert_tf.export.exported_model import ExportedModel
+from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.question_answerer import QuestionAnswerer
 from bert_tf.export.reference import (
@@ -34,13 +34,14 @@ def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
         output: folder, made if it is missing; other files in it stay.
 
     Raises:
-        BertPipelineError: the SavedModel gives other results.
+        BertPipelineError: the SavedModel gives other results; its graph is removed again.
     """
     module = text_module(trained)
     tf.saved_model.save(module, str(output), signatures=module.signatures())
     exported = ExportedModel(output)
     difference = largest_difference(trained, exported)
     if not difference <= TOLERANCE:
+        (output / SAVED_MODEL).unlink()
         raise BertPipelineError(
             f"{output}: the SavedModel's results differ by {difference:.2g} from those of "
             f"{trained.directory.path}; report this with the output of bert-pipeline doctor"

@@ -14,6 +14,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections.scoring import refuse_unread_columns
 from bert_tf.data.encoded_rows import encode_texts
 from bert_tf.data.rejects import Reject
 from bert_tf.data.tables import Table, read_table
@@ -102,6 +103,8 @@ class ClassificationTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
+        pair = () if self.text_pair_column is None else ("text_pair",)
+        refuse_unread_columns(config, ("text", *pair, "label"))
         return dataclasses.replace(
             self,
             text_column=config.text_column or self.text_column,

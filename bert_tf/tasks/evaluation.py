@@ -8,18 +8,19 @@ from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, TaskResults
-from bert_tf.weights.model_directory import load_weights, read_model_directory
+from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 
 def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, TaskResults]:
     """Runs a model, in float32, over labelled rows.
 
     Returns:
-        The rows; metrics, with the mean loss among them, and predictions.
+        The rows; metrics, with the mean loss among them where it is known, and predictions.
 
     Raises:
         InputError: no row can be used.
-        UsageError: the model is not fine-tuned, a file or column is missing.
+        UsageError: the model is not fine-tuned, weights of its head are missing, a file or column
+            is missing, or a column is named that the model has no use for.
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
@@ -27,7 +28,7 @@ def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, Ta
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()
-    load_weights(model, directory)
+    load_all_weights(model, directory)
     evaluator = Evaluator(
         task,
         model,
@@ -37,6 +38,4 @@ def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, Ta
         max_rows=None,
         console=console,
     )
-    loss, results = evaluator.run()
-    metrics = {**results.metrics, "loss": loss}
-    return source, TaskResults(metrics=metrics, predictions=results.predictions)
+    return source, evaluator.run()

@@ -197,16 +197,15 @@ class _BestModel:
             notes["best"] = {"step": step}
             self._keep()
             return {}
-        loss, results = self._evaluator.run()
-        line = {"loss": loss, **results.metrics}
+        line = dict(self._evaluator.run().metrics)
         if "best" not in notes or self._rank(line) > self._rank(notes["best"]):
             notes["best"] = {"step": step, **line}
             self._keep()
         return line
 
     def _rank(self, line: dict[str, float]) -> tuple[float, float]:
-        """The task's metric decides, among equals the loss."""
-        return line[self._task.best_metric], -line["loss"]
+        """The task's metric decides, among equals the loss, if it is known."""
+        return line[self._task.best_metric], -line.get("loss", 0.0)
 
     def _keep(self) -> None:
         if not self._writes:

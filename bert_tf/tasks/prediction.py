@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,11 @@ class Evaluator:
             ],
         )
 
-    def run(self) -> tuple[float, TaskResults]:
-        """The mean loss, and the task's metrics and predictions."""
+    def run(self) -> TaskResults:
+        """The task's metrics and predictions, with the mean loss as the metric `loss`.
+
+        There is no loss where no row has a target: answers whose place is not given, for example.
+        """
         reduced: list[dict[str, np.ndarray]] = []
         losses: dict[str, np.ndarray] = {}
         rows_done = 0
@@ -79,9 +83,12 @@ class Evaluator:
             reduced.append(self._task.reduce(self._data, chosen, arrays))
             rows_done += len(chosen)
             self._console.progress(f"evaluating: {rows_done}/{len(self._data.rows)} rows")
-        loss = sum(total / weight for total, weight in losses.values() if weight)
         predicted = self._task.predict(self._data, self._in_row_order(reduced))
-        return float(loss), self._task.measure(self._data.source, predicted)
+        results = self._task.measure(self._data.source, predicted)
+        if not all(weight for _, weight in losses.values()):
+            return results
+        loss = float(sum(total / weight for total, weight in losses.values()))
+        return dataclasses.replace(results, metrics={"loss": loss, **results.metrics})
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(

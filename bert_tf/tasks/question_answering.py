@@ -12,6 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections.scoring import refuse_unread_columns
 from bert_tf.data.answer_spans import (
     Answers,
     choose_answers,
@@ -100,6 +101,7 @@ class QuestionAnsweringTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
+        refuse_unread_columns(config, ("question", "context", "answer"))
         columns = dataclasses.replace(
             self.columns,
             question=config.question_column or self.columns.question,
@@ -124,7 +126,8 @@ class QuestionAnsweringTask:
     ) -> TaskData:
         """Cuts the contexts into windows; a window without its answer is to point to [CLS].
 
-        In training, questions whose answer holds nothing that the tokenizer keeps are rejected.
+        In training, questions whose answer holds nothing that the tokenizer keeps are rejected; in
+        evaluation they do not count for the loss. Where no answer has a place, no question does.
 
         Raises:
             InputError: no question is left.
@@ -146,6 +149,8 @@ class QuestionAnsweringTask:
         if training and not is_located.all():
             located = _located_questions(source, is_located)
             return self.encode(located, tokenizer, training=True)
+        if has_answer.any() and not is_located[has_answer].any():
+            is_located[:] = False
         starts, ends = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
         return TaskData(
             source=source,

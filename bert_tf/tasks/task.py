@@ -115,7 +115,11 @@ class Task(Protocol):
         ...
 
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
+        """The same task, reading other columns where the config names them.
+
+        Raises:
+            UsageError: a column is named that the model has no use for.
+        """
         ...
 
     def read(self, path: str, console: Console) -> Any:

@@ -80,11 +80,9 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
             and config disagree.
         InputError: a file is damaged.
     """
-    folder = Path(path)
+    folder = model_folder(path)
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such model directory")
-    if (folder / "best").is_dir():
-        folder = folder / "best"
     if not (folder / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
     config = read_bert_config(folder / CONFIG)
@@ -97,6 +95,12 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         task=_read_task(folder / TASK),
         tensors=FolderTensors(folder),
     )
+
+
+def model_folder(path: str | Path) -> Path:
+    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
+    best = Path(path) / "best"
+    return best if best.is_dir() else Path(path)
 
 
 def _why_no_model(folder: Path) -> str:
@@ -154,6 +158,20 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
             "expected a BERT encoder of the shape in its config"
         )
     return fresh
+
+
+def load_all_weights(model: Any, directory: ModelDirectory) -> None:
+    """Gives a built model the directory's weights, of which none may be missing.
+
+    Raises:
+        UsageError: as `load_weights`, or the head's weights are missing or of another shape.
+    """
+    missing = load_weights(model, directory)
+    if missing:
+        raise UsageError(
+            f"{directory.path}: weights of {', '.join(missing)} are missing or of another shape; "
+            "train the model with them before using it"
+        )
 
 
 def _other_shape(directory: ModelDirectory, binding: TensorBinding, value: np.ndarray) -> str:

@@ -13,6 +13,7 @@ from bert_tf.config.errors import BertPipelineError
 from bert_tf.config.processor import describe_processor
 from pipeline.artifacts import package_versions
 
+_OPTIONAL = ("sentencex",)
 _MATMUL_SIZE = 1024
 _MATMUL_REPEATS = 8
 _MINIMUM_FREE_BYTES = 2**30
@@ -51,9 +52,15 @@ def examine() -> list[Finding]:
 
 def _packages() -> str:
     versions = package_versions()
-    missing = [name for name, version in versions.items() if version == "not installed"]
+    missing = [
+        name
+        for name, version in versions.items()
+        if version == "not installed" and name not in _OPTIONAL
+    ]
     if missing:
-        raise BertPipelineError(f"{', '.join(missing)} not installed; pip install bert-pipeline")
+        raise BertPipelineError(
+            f"{', '.join(missing)} not installed; pip install {' '.join(missing)}"
+        )
     return f"Python {platform.python_version()}, " + ", ".join(
         f"{name} {version}" for name, version in versions.items()
     )

@@ -8,9 +8,12 @@ from typing import Any
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rejects import count_reasons, write_rejects
 from bert_tf.tasks.finetuning import finetune
+from bert_tf.training.strategy import is_chief_process
+from bert_tf.weights.model_directory import model_folder
 from pipeline.artifacts import rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts
+from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
 
 _SPEED_AND_SAFETY = (
     "log_every",
@@ -22,9 +25,18 @@ _SPEED_AND_SAFETY = (
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, or goes on where an interrupted run was; returns the manifest."""
+    """Fine-tunes, or goes on where an interrupted run was; returns the manifest.
+
+    Of several workers only the chief writes; the others train along and return {}.
+    """
+    inputs = refuse_missing_inputs(
+        {"--train": config.train, "--eval": config.eval, "--init": str(model_folder(config.init))}
+    )
+    if not is_chief_process(config.strategy):
+        return train_along(config.output, options, lambda: finetune(config, options.console))
 
     def body(record: JobRecord) -> None:
+        say_if_nothing_resumes(config.output, options)
         with record.stage("finetune"):
             result = finetune(config, options.console)
         parts = {"train": result.train}
@@ -73,9 +85,6 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             f"{Path(config.output)}-model",
         ]
 
-    inputs = refuse_missing_inputs(
-        {"--train": config.train, "--eval": config.eval, "--init": config.init}
-    )
     return run_job(
         "finetune",
         config,

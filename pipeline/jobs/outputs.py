@@ -15,7 +15,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
 from bert_tf.data.atomic import replacing_file, write_text_atomically
-from pipeline.artifacts import manifest_path
+from pipeline.artifacts import manifest_path, read_manifest
 
 
 def refuse_bad_place(output: str, inputs: list[str]) -> None:
@@ -36,6 +36,16 @@ def refuse_bad_place(output: str, inputs: list[str]) -> None:
                 f"--output {output}: is or holds the input {path}, which it would replace; "
                 "name another"
             )
+
+
+def refuse_unfinished(folder: str | Path) -> None:
+    """Refuses to read what a job has begun to write and not finished.
+
+    Raises:
+        UsageError: the folder has a job's `config.yaml` and no manifest.
+    """
+    if marker_path(str(folder), is_directory=True).is_file() and read_manifest(folder) is None:
+        raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 
 @contextmanager

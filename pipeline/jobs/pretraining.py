@@ -21,6 +21,7 @@ from bert_tf.training.strategy import is_chief_process
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.artifacts import read_manifest
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
 
 _SPEED_AND_SAFETY = (
     "log_every",
@@ -58,12 +59,11 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         )
 
     if not is_chief_process(config.strategy):
-        return _train_along(config, options, train)
+        return train_along(config.output, options, train)
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
-        if options.resume and not (output / "checkpoints").is_dir():
-            options.console.say(f"{output}: no checkpoint to resume from; starting at step 0")
+        say_if_nothing_resumes(config.output, options)
         write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
         with record.stage("train"):
             result = train()
@@ -75,7 +75,11 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[path for path in (*folders, config.model_config, config.init) if path],
+        inputs=[
+            *folders,
+            *([config.model_config] if config.model_config else []),
+            *([str(initial.path)] if initial else []),
+        ],
         body=body,
         ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
@@ -130,14 +134,6 @@ def _model_config(
     for records in data:
         records.check_model(bert_config, source)
     return bert_config
-
-
-def _train_along(config: TrainConfig, options: RunOptions, train: Any) -> dict[str, Any]:
-    if read_manifest(config.output) is not None and not options.overwrite:
-        options.console.say(f"{config.output} is finished already; nothing to do")
-        return {}
-    train()
-    return {}
 
 
 def _report(

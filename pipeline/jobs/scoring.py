@@ -13,6 +13,7 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.export.exported_model import check_is_exported, read_task
 from pipeline.artifacts import fingerprint, rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.outputs import refuse_unfinished
 from pipeline.runner import run_pipeline
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.columns import scoring_columns
@@ -39,7 +40,8 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     def body(record: JobRecord) -> None:
         if options.overwrite:
             shutil.rmtree(plan.parts, ignore_errors=True)
-        elif plan.parts.is_dir():
+        goes_on = plan.parts.is_dir()
+        if goes_on:
             options.console.say(f"{plan.parts}: blocks of an interrupted run found; going on")
         plan.parts.mkdir(parents=True, exist_ok=True)
         with record.stage("score"), showing_progress(plan, options.console):
@@ -60,7 +62,9 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             "rows_rejected": counts.rows_in - counts.rows_out,
             "rejected": counts.rejected,
         }
-        record.metrics = {"rows_per_second": round(counts.rows_out / record.timings["score"], 1)}
+        if not goes_on:
+            speed = counts.rows_out / record.timings["score"]
+            record.metrics = {"rows_per_second": round(speed, 1)}
         record.extra = {"columns": {**plan.columns.sources, "added": plan.columns.predictions}}
         record.made = [(table.output, f"{table.source} with predictions") for table in tables]
         if counts.rejected:
@@ -83,6 +87,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 def _make_plan(config: ScoreConfig, tables: list[ScoredTable]) -> ScoringPlan:
     model, output = Path(config.model), Path(config.output)
     check_is_exported(model)
+    refuse_unfinished(model)
     columns = scoring_columns(config, read_task(model))
     decides = {
         "model": fingerprint(model)["sha256"],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.errors import UsageError
-from bert_tf.config.sections import ScoreConfig
+from bert_tf.config.sections.scoring import ScoreConfig, refuse_unread_columns
 
 _INPUTS = {"classification": ("text", "text_pair"), "qa": ("question", "context")}
 _PREDICTIONS = {
@@ -50,12 +50,7 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
         )
     known = task["columns"]
     read = [name for name in _INPUTS[task["task"]] if known[name] is not None]
-    for name in dict.fromkeys(name for names in _INPUTS.values() for name in names):
-        if getattr(config, f"{name}_column") is not None and name not in read:
-            raise UsageError(
-                f"--{name.replace('_', '-')}-column has no meaning for {config.model}: "
-                f"its model reads {' and '.join(read)}"
-            )
+    refuse_unread_columns(config, read)
     return ScoringColumns(
         sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
         predictions=_PREDICTIONS[task["task"]],

@@ -29,6 +29,28 @@ def test_a_folders_fingerprint_follows_its_content_only(tmp_path):
     assert fingerprint(tmp_path / "two")["sha256"] != first["sha256"]
 
 
+def test_what_its_job_wrote_about_a_folder_is_not_its_content(tmp_path):
+    (tmp_path / "model.safetensors").write_text("weights")
+    before = fingerprint(tmp_path)
+    write_manifest(tmp_path, {"command": "import-weights", "timings": {"total": 1.5}})
+    (tmp_path / "config.yaml").write_text("import_weights: {}")
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "model.safetensors").write_text("WEIGHTS")
+    assert fingerprint(tmp_path)["sha256"] != before["sha256"]
+    assert fingerprint(tmp_path)["bytes"] == 7
+
+
+def test_records_are_known_by_their_manifest(tmp_path):
+    for sequence in ("one", "two"):
+        folder = tmp_path / sequence
+        folder.mkdir()
+        (folder / "train-00000.tfrecord").write_text(sequence)
+        write_manifest(folder, {"command": "preprocess"})
+    first, second = (fingerprint(tmp_path / sequence) for sequence in ("one", "two"))
+    assert first["sha256"] == second["sha256"]
+    assert first["bytes"] == 3
+
+
 def test_a_manifest_stands_in_a_folder_and_beside_a_file(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n")
     assert write_manifest(tmp_path, {"a": 1}) == tmp_path / "manifest.json"

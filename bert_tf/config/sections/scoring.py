@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar
 
+from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section, option
 
 
@@ -46,10 +48,30 @@ class ScoreConfig(ColumnsSection):
     engine: str = option(
         "what runs the model", default="auto", choices=("auto", "tensorflow"), advanced=True
     )
-    limit: int = option("score only the first rows (0: all)", default=0, minimum=0)
+    limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
         "rows read, sorted by length and written at once",
         default=8192,
         minimum=1,
         advanced=True,
     )
+
+
+def refuse_unread_columns(config: EvaluateConfig | ScoreConfig, read: Sequence[str]) -> None:
+    """Refuses columns that the model has no use for.
+
+    Args:
+        config: may name columns.
+        read: what the model reads (`text`, `label`, …).
+
+    Raises:
+        UsageError: a column of something else is named.
+    """
+    for field in dataclasses.fields(config):
+        name = field.name.removesuffix("_column")
+        if name in (field.name, *read) or getattr(config, field.name) is None:
+            continue
+        raise UsageError(
+            f"--{field.name.replace('_', '-')} has no meaning for {config.model}: "
+            f"its model reads {' and '.join(read)}"
+        )

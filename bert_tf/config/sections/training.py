@@ -357,10 +357,17 @@ class FinetuneConfig(LoopSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses to stop by evaluations that there are none of."""
+        """Refuses to stop by evaluations that there are none of, and rows too short for texts."""
+        faults = []
         if self.early_stop_evals and self.eval is None:
-            return ["early_stop_evals: needs rows to evaluate on; give --eval or set it to 0"]
-        return []
+            faults.append("early_stop_evals: needs rows to evaluate on; give --eval or set it to 0")
+        least = 3 if self.text_pair_column is None else 5
+        if self.task == "classification" and self.sequence_length < least:
+            faults.append(
+                f"max_seq_length: {self.max_seq_length} leaves no piece of a text beside [CLS] and "
+                f"[SEP]; use at least {least}"
+            )
+        return faults
 
     @property
     def sequence_length(self) -> int:

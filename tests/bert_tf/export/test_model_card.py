@@ -55,3 +55,13 @@ def test_cards_for_other_libraries_say_how_those_load_it():
     )
     assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
     assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
+
+
+def test_a_run_without_evaluation_has_no_metrics_to_tell():
+    inputs = [{"path": "runs/base/best", "bytes": 5, "sha256": "ab" * 32}]
+    manifest = {"inputs": inputs, "metrics": {"best": {"step": 40}}}
+    card = model_card(
+        CONFIG, None, lowercase=True, manifest=manifest, written_format="huggingface", notes=[]
+    )
+    assert "## Metrics" not in card
+    assert "| base/best | 5 |" in card

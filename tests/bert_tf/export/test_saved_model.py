@@ -129,6 +129,7 @@ def test_a_saved_model_that_differs_is_refused(write_model, monkeypatch):
     monkeypatch.setattr(saved_model, "largest_difference", lambda *_: float("nan"))
     with pytest.raises(BertPipelineError, match="results differ by nan"):
         saved_model.write_saved_model(load_trained_model(str(path)), path)
+    assert not (path / "saved_model.pb").exists()
 
 
 def test_scores_that_are_no_numbers_are_refused(classifier, monkeypatch):

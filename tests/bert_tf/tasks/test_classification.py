@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.classification import ClassificationTask, sorted_labels
@@ -113,6 +114,62 @@ def test_labels_that_are_nearly_all_different_are_worth_a_warning(small_config, 
     console.warn = said.append
     ClassificationTask.from_training(small_config(task="classification", train=train), console)
     assert "9 labels in 9 rows" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("pair", "length", "least"), [(None, 2, 3), (None, 3, 0), ("b", 4, 5), ("b", 5, 0)]
+)
+def test_rows_have_room_for_a_piece_of_each_text(small_config, pair, length, least):
+    values = {"task": "classification", "train": "x", "text_pair_column": pair}
+    if least:
+        with pytest.raises(ConfigError, match=rf"max_seq_length: {length} .* use at least {least}"):
+            small_config(**values, max_seq_length=length)
+    else:
+        small_config(**values, max_seq_length=length)
+
+
+@pytest.mark.parametrize(
+    ("pair", "flag", "refused"),
+    [
+        (None, "text_column", False),
+        (None, "label_column", False),
+        (None, "text_pair_column", True),
+        ("b", "text_pair_column", False),
+        (None, "question_column", True),
+        (None, "answer_column", True),
+    ],
+)
+def test_columns_that_a_model_does_not_read_are_refused(pair, flag, refused):
+    task = ClassificationTask(
+        labels=("a", "b"),
+        text_column="text",
+        text_pair_column=pair,
+        label_column="label",
+        max_seq_length=16,
+    )
+    values = {"model": "m", "data": "d", "output": "o", flag: "other"}
+    config = build_section(EvaluateConfig, values)
+    if refused:
+        with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} has no meaning for m"):
+            task.with_columns(config)
+    else:
+        assert getattr(task.with_columns(config), flag) == "other"
+
+
+def test_a_model_without_its_head_is_not_measured(small_model, tmp_path, quiet_console):
+    shutil.copytree(small_model, tmp_path / "model")
+    task = ClassificationTask(
+        labels=("bad", "good"),
+        text_column="text",
+        text_pair_column=None,
+        label_column="label",
+        max_seq_length=16,
+    )
+    (tmp_path / "model" / "task.json").write_text(json.dumps(task.settings()))
+    data = write_rows(tmp_path / "eval.csv", ROWS[:2])
+    values = {"model": str(tmp_path / "model"), "data": data, "output": "x"}
+    with pytest.raises(UsageError, match="weights of .*classifier.* are missing"):
+        evaluate(build_section(EvaluateConfig, values), quiet_console)
 
 
 def test_evaluation_rows_without_a_known_label(small_config, tmp_path, quiet_console):

@@ -81,6 +81,17 @@ def test_a_few_questions_are_learnt_by_heart(small_config, tmp_path, quiet_conso
             assert row["predicted_start"] is None
         assert 0.5 < row["predicted_score"] <= 1.0
 
+    with (tmp_path / "without_starts.jsonl").open("w") as stream:
+        for paragraph in squad_document(unanswerable)["data"][0]["paragraphs"]:
+            for entry in paragraph["qas"]:
+                answers = [answer["text"] for answer in entry["answers"]]
+                row = {"question": entry["question"], "context": paragraph["context"]}
+                stream.write(json.dumps({**row, "answer": answers}) + "\n")
+    output["data"] = str(tmp_path / "without_starts.jsonl")
+    _, measured = evaluate(build_section(EvaluateConfig, output), quiet_console)
+    assert "loss" not in measured.metrics
+    assert measured.metrics["f1"] == 100.0
+
 
 def test_a_table_gives_the_rows_that_squad_json_gives(
     small_config, tokenizer, tmp_path, quiet_console

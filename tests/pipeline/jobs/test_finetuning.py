@@ -158,6 +158,23 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     assert len((place / "evaluated" / "rejects.jsonl").read_text().splitlines()) == 1
 
 
+def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):
+    trained = []
+    monkeypatch.setattr(finetuning, "is_chief_process", lambda _: False)
+    monkeypatch.setattr(finetuning, "finetune", lambda config, console: trained.append(config))
+    config = make_config(place, "of_the_chief")
+    assert finetuning.run(config, quietly()) == {}
+    assert trained == [config]
+    assert not (place / "of_the_chief").exists()
+
+
+def test_resuming_without_a_checkpoint_is_said(place):
+    config = dataclasses.replace(make_config(place, "resumed"), epochs=0.5)
+    told = io.StringIO()
+    finetuning.run(config, RunOptions(resume=True, console=Console(told)))
+    assert "no checkpoint to resume from; starting at step 0" in told.getvalue()
+
+
 @pytest.mark.parametrize("flag", ["train", "eval", "init"])
 def test_missing_inputs_are_named_by_their_flag(place, flag):
     config = dataclasses.replace(make_config(place, "never"), **{flag: "gone"})

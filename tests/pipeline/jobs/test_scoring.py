@@ -97,6 +97,10 @@ def write_rows(path: Path) -> list[str]:
     return texts
 
 
+def fail(*_, **__):
+    raise RuntimeError
+
+
 def test_export_is_a_model_directory_with_a_card(model):
     names = {path.name for path in model.iterdir()}
     assert names >= {
@@ -150,6 +154,7 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     scores = [float(row["predicted_score"]) for row in rows]
     assert scores == pytest.approx(wanted["predicted_score"].tolist(), abs=1e-5)
     assert manifest["counts"] == {"rows_in": 5, "rows_out": 5, "rows_rejected": 0, "rejected": {}}
+    assert manifest["metrics"]["rows_per_second"] > 0
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {
         *("new.csv", "scored.csv", "scored.csv.manifest.json", "scored.csv.rejects.jsonl"),
@@ -197,6 +202,7 @@ def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
     manifest = scoring.run(config, RUNNER, told.options())
     assert "blocks of an interrupted run found; going on" in told.stream.getvalue()
     assert manifest["counts"]["rows_out"] == 5
+    assert manifest["metrics"] == {}, "no speed: some rows were done before"
     assert not parts.exists()
 
 
@@ -206,6 +212,19 @@ def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path)
     with pytest.raises(UsageError, match=r"no column 'text'; it has 'n', 'body'"):
         scoring.run(config, RUNNER, Told().options())
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_an_export_that_was_interrupted_is_no_model(run_directory, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    export = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"))
+    with monkeypatch.context() as patch:
+        patch.setattr(exporting, "model_card", fail)
+        with pytest.raises(RuntimeError):
+            exporting.run(export, Told().options())
+    assert (tmp_path / "m" / "saved_model.pb").is_file()
+    config = config_of(tmp_path / "m", tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    with pytest.raises(UsageError, match="m: is not finished; run the command that makes it again"):
+        scoring.run(config, RUNNER, Told().options())
 
 
 def test_a_run_is_no_exported_model(run_directory, tmp_path):
