@@ -135,7 +135,10 @@ def write_keras_hub_preset(
     values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
         _assign(variable, name, values[name])
-    tokenizer = keras_hub.models.BertTokenizer(vocabulary=vocab, lowercase=lowercase)
+    # BERT strips accents where it lower-cases; KerasHub's tokenizer only if told.
+    tokenizer = keras_hub.models.BertTokenizer(
+        vocabulary=vocab, lowercase=lowercase, strip_accents=lowercase
+    )
     is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
     if is_classifier:
         classifier = keras_hub.models.BertTextClassifier(

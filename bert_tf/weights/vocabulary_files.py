@@ -51,16 +51,38 @@ def read_lowercase(folder: Path, vocab: list[str]) -> bool:
 
     Raises:
         InputError: one of the files is damaged.
+        UsageError: one of them asks for another tokenisation than BERT's.
     """
+    answers = []
     if (folder / TOKENIZER_CONFIG).is_file():
-        says = _read_json(folder / TOKENIZER_CONFIG).get("do_lower_case")
-        if isinstance(says, bool):
-            return says
+        settings = _read_json(folder / TOKENIZER_CONFIG)
+        answers.append((TOKENIZER_CONFIG, settings.get("do_lower_case"), settings))
     if (folder / TOKENIZER).is_file():
-        says = (_read_json(folder / TOKENIZER).get("normalizer") or {}).get("lowercase")
-        if isinstance(says, bool):
-            return says
-    return all(piece == piece.lower() for piece in vocab if not piece.startswith("["))
+        normalizer = _read_json(folder / TOKENIZER).get("normalizer") or {}
+        answers.append((TOKENIZER, normalizer.get("lowercase"), normalizer))
+    said = [says for _, says, _ in answers if isinstance(says, bool)]
+    cased = any(piece != piece.lower() for piece in vocab if not piece.startswith("["))
+    lowercase = said[0] if said else not cased
+    for name, _, settings in answers:
+        _refuse_other_tokenisation(folder / name, settings, lowercase=lowercase)
+    return lowercase
+
+
+def _refuse_other_tokenisation(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
+    """Refuses options of HuggingFace's tokenizers that give other pieces than BERT's rules."""
+    for option, expected in (
+        ("strip_accents", (None, lowercase)),
+        ("tokenize_chinese_chars", (None, True)),
+        ("handle_chinese_chars", (None, True)),
+        ("word_tokenizer_type", (None, "basic")),
+        ("subword_tokenizer_type", (None, "wordpiece")),
+    ):
+        value = settings.get(option)
+        if value not in expected:
+            raise UsageError(
+                f"{path}: {option} is {value!r}, which gives other pieces than BERT's rules; "
+                "the model can be used only if you change that, and accept the difference"
+            )
 
 
 def write_vocabulary_files(

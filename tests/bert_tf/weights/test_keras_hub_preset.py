@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config.errors import UsageError
+from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.import_weights import read_source
@@ -81,6 +82,24 @@ def test_the_tokenizer_comes_along(tmp_path):
     tokenizer = keras_hub.models.BertTokenizer.from_preset(str(tmp_path))
     assert tokenizer.get_vocabulary() == directory.vocab
     assert tokenizer.lowercase == directory.lowercase
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_the_tokenizer_gives_the_pieces_that_ours_gives(tmp_path, lowercase):
+    directory = read_model_directory(GOLDEN / "encoder")
+    vocab = [*directory.vocab[:-6], "cafe", "café", "Cafe", "Café", "no", "NO"]
+    write_keras_hub_preset(
+        tmp_path,
+        config=dataclasses.replace(directory.config, hidden_act="gelu_new"),
+        vocab=vocab,
+        lowercase=lowercase,
+        tensors=directory.tensors,
+        max_seq_length=9,
+    )
+    tokenizer = keras_hub.models.BertTokenizer.from_preset(str(tmp_path))
+    texts = ["Café café CAFÉ cafe\u0301 No NO", "wéiß w3", ""]
+    ours = WordPieceTokenizer(vocab, lowercase=lowercase).tokenize(texts)
+    assert tokenizer(texts) == ours.to_list()
 
 
 @pytest.mark.parametrize("name", ["encoder", "classification"])

@@ -43,6 +43,33 @@ def test_the_vocabulary_tells_where_nothing_else_does(tmp_path, extra, expected)
     assert read_lowercase(tmp_path, [*VOCAB, extra]) is expected
 
 
+@pytest.mark.parametrize(
+    ("file", "settings", "refused"),
+    [
+        ("tokenizer_config.json", {"do_lower_case": True, "strip_accents": False}, "strip_accents"),
+        ("tokenizer_config.json", {"do_lower_case": True, "strip_accents": True}, None),
+        ("tokenizer_config.json", {"do_lower_case": False, "strip_accents": False}, None),
+        (
+            "tokenizer_config.json",
+            {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True},
+            None,
+        ),
+        ("tokenizer_config.json", {"tokenize_chinese_chars": False}, "tokenize_chinese_chars"),
+        ("tokenizer_config.json", {"word_tokenizer_type": "mecab"}, "word_tokenizer_type"),
+        ("tokenizer.json", {"lowercase": False, "strip_accents": True}, "strip_accents"),
+        ("tokenizer.json", {"handle_chinese_chars": False}, "handle_chinese_chars"),
+    ],
+)
+def test_options_that_give_other_pieces_are_refused(tmp_path, file, settings, refused):
+    document = settings if file == "tokenizer_config.json" else {"normalizer": settings}
+    (tmp_path / file).write_text(json.dumps(document))
+    if refused is None:
+        assert isinstance(read_lowercase(tmp_path, VOCAB), bool)
+        return
+    with pytest.raises(UsageError, match=rf"{file}: {refused} is .*other pieces than BERT's rules"):
+        read_lowercase(tmp_path, VOCAB)
+
+
 def test_other_tokenizers_and_gaps_are_refused(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
