@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import StoppedEarly
+from bert_tf.config.errors import ConfigError, StoppedEarly
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, field_type
+from bert_tf.config.sections import SECTIONS
 from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.cli.termination import Terminated
 from pipeline.jobs.job import RunOptions
@@ -23,7 +24,7 @@ _COMMON = (
         ["--set", "assignments"],
         multiple=True,
         metavar="section.key=value",
-        help="set any key of the config; repeatable",
+        help="set any key of the command's config; repeatable",
     ),
     click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
     click.Option(
@@ -35,7 +36,9 @@ _COMMON = (
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
 )
 _RESUME = click.Option(
-    ["--resume"], is_flag=True, help="go on from the last checkpoint (done anyway; says so aloud)"
+    ["--resume"],
+    is_flag=True,
+    help="go on from the last checkpoint (done anyway; says where there is none)",
 )
 
 
@@ -71,6 +74,7 @@ def job_command(
         resume: bool = False,
         **flags: Any,
     ) -> int:
+        _refuse_sections_of_others(name, sections, assignments)
         resolved = [
             resolve(
                 section,
@@ -116,6 +120,20 @@ def job_command(
         help=f"{summary}\n\n\b\nExample:\n{_indent(example)}\n\n\b\n{_advanced_keys(sections)}",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
+
+
+def _refuse_sections_of_others(
+    name: str, sections: tuple[type[Section], ...], assignments: tuple[str, ...]
+) -> None:
+    read = [section.section_name for section in sections]
+    others = set(SECTIONS).difference(read)
+    faults = [
+        f"--set {assignment}: {name} reads {' and '.join(read)} alone"
+        for assignment in assignments
+        if assignment.partition(".")[0] in others
+    ]
+    if faults:
+        raise ConfigError(faults)
 
 
 def _exit_code(manifest: dict[str, Any], options: RunOptions) -> int:

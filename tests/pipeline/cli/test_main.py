@@ -83,6 +83,12 @@ def test_every_command_has_help_with_an_example_and_its_flags(name):
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
 
 
+def test_keys_of_other_commands_are_refused(run):
+    code, _, err, job = run([*TRAIN, "--set", "finetune.xla=on", "--set", "train.seed=1"])
+    assert (code, job.calls) == (2, [])
+    assert "--set finetune.xla=on: train reads train alone" in err
+
+
 def test_flags_reach_the_job(run):
     code, _, _, job = run([*TRAIN, "--steps", "7", "--set", "train.precision=bfloat16"])
     config, options = job.calls[0]
