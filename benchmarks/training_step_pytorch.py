@@ -4,7 +4,7 @@
 
 SIDE is `eager` or `compile` for the model as its users run it, with vocabulary logits for all
 positions, or `gathered` for the same encoder and heads with logits for the masked positions alone.
-Needs torch and transformers; for the protocol see training_step.py.
+Needs torch and transformers; for the protocol see side.py.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.text_files import open_text
 from bert_tf.training.curve import loss_curve_lines
 from pipeline.artifacts import manifest_path, read_manifest
 from pipeline.report.record_lines import record_lines
@@ -118,7 +119,7 @@ def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list
 
 
 def _first_lines(path: Path, number: int) -> list[str]:
-    with path.open(encoding="utf-8") as stream:
+    with open_text(path, newline="\n") as stream:
         return [f"sample: {line.rstrip()}" for line in itertools.islice(stream, number)]
 
 

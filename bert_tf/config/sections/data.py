@@ -213,7 +213,9 @@ class PreprocessConfig(CorpusSection):
         minimum=0.0,
         maximum=0.9,
     )
-    num_shards: int = option("training shards (0: by the number of examples)", default=0, minimum=0)
+    num_shards: int = option(
+        "training shards (0: by the size of the input, about 64 MB each)", default=0, minimum=0
+    )
     compression: str = option(
         "compression of the shards", default="none", choices=("none", "gzip"), advanced=True
     )

@@ -20,7 +20,8 @@ class RunnerConfig(Section):
         choices=("local", "prism", "flink", "spark", "dataflow"),
     )
     workers: int = option(
-        "worker processes of the local runner (0: as many as pay off for the input)",
+        "worker processes of the local runner (0: as many as pay off for the input, for score "
+        "one); parallelism on flink, workers on dataflow",
         default=0,
         minimum=0,
     )
