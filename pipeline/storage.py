@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
@@ -26,6 +30,7 @@ _EXTRAS = {
     "hdfs": _Extra("hadoop", "hdfs"),
     "s3": _Extra("aws", "boto3"),
 }
+_GLOB_MARK = re.compile(r"[*?[]")
 
 
 def use_storage_options(options: Sequence[str]) -> None:
@@ -42,15 +47,54 @@ def use_storage_options(options: Sequence[str]) -> None:
 def list_stored(pattern: str) -> dict[str, int]:
     """Size in bytes by path of the files that a path or glob names.
 
+    A path that is there is taken as it is, whatever brackets or asterisks its name has, and so are
+    the folders that a glob begins with; on other storage only what matches nothing as a glob is.
+    `*` stands for any characters of a name, `**` for folders too.
+
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
     """
     _refuse_unknown_scheme(pattern)
     try:
+        if FileSystems.get_scheme(pattern) is None:
+            return _list_local(pattern)
         (match,) = FileSystems.match([pattern])
+        found = match.metadata_list
+        if not found and _GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
+            found = [FileSystems.get_filesystem(pattern).metadata(pattern)]
     except Exception as error:  # Beam's file systems raise their own and their clients' types
         raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
-    return {item.path: item.size_in_bytes for item in match.metadata_list}
+    return {item.path: item.size_in_bytes for item in found}
+
+
+def _list_local(pattern: str) -> dict[str, int]:
+    """As Beam's local file system, which finds nothing for a glob without a folder before it, takes
+    no name with a bracket in it literally, and goes through all folders below however deep."""
+    if pattern.endswith("/"):
+        pattern += "*"
+    if pattern and Path(pattern).exists():
+        return {pattern: Path(pattern).stat().st_size}
+    parts = pattern.split("/")
+    literal = 0
+    while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
+        literal += 1
+    if not _GLOB_MARK.search(parts[literal]):
+        return {}
+    prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
+    is_match = re.compile(FileSystem.translate_pattern(glob)).match
+    deepest = math.inf if "**" in glob else glob.count("/")
+    top = prefix or "./"
+    found = {}
+    for folder, subfolders, names in os.walk(top):
+        inside = f"{folder[len(top) :]}/".lstrip("/")
+        if inside.count("/") >= deepest:
+            subfolders.clear()
+        for path in filter(is_match, (inside + name for name in names)):
+            try:
+                found[prefix + path] = Path(prefix + path).stat().st_size
+            except OSError:  # it went meanwhile, or is a link to nothing
+                continue
+    return found
 
 
 def open_stored(path: str) -> BinaryIO:

@@ -115,6 +115,8 @@ def test_globs_find_files(files):
     ]
     with pytest.raises(UsageError, match=r"memory://b/z\*: no file matches"):
         match_files(["memory://b/z*"])
+    files["memory://b/z[1].txt"] = b"zzz"
+    assert match_files(["memory://b/z[1].txt"])[0].bytes == 3
 
 
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz", "lines.txt.bz2", "rows.csv"])

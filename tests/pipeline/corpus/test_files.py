@@ -38,6 +38,46 @@ def test_a_glob_without_files_and_a_folder_are_refused(tmp_path):
         match_files(["nowhere://x/y"])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.txt", ["a.txt", "wiki[en].txt", "wikie.txt"]),
+        ("?.txt", ["a.txt"]),
+        ("[ab].*", ["a.txt", "b.csv"]),
+        ("./a*", ["./a.txt"]),
+        ("a.txt", ["a.txt"]),
+        ("wiki[en].txt", ["wiki[en].txt"]),
+        ("x[1]/*.txt", ["x[1]/a.txt", "x[1]/b.txt"]),
+        ("x[1]/", ["x[1]/a.txt", "x[1]/b.txt"]),
+        ("*/*.txt", ["x[1]/a.txt", "x[1]/b.txt"]),
+        ("x*/*/*", ["x[1]/y/c.txt"]),
+        ("**/?.txt", ["x[1]/a.txt", "x[1]/b.txt", "x[1]/y/c.txt"]),
+        ("**a.txt", ["a.txt", "x[1]/a.txt"]),
+        ("x[1]/**/c.txt", ["x[1]/y/c.txt"]),
+    ],
+)
+def test_globs_and_names_are_those_of_a_shell(tmp_path, monkeypatch, pattern, expected):
+    (tmp_path / "x[1]" / "y").mkdir(parents=True)
+    for name in ("a.txt", "b.csv", "wiki[en].txt", "wikie.txt", "x[1]/a.txt", "x[1]/b.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "x[1]/y/c.txt").write_text("c")
+    (tmp_path / "broken.txt").symlink_to("nothing")
+    monkeypatch.chdir(tmp_path)
+    assert [file.path for file in match_files([pattern])] == expected
+    absolute = f"{tmp_path}/{pattern}"
+    assert [file.path for file in match_files([absolute])] == [
+        f"{tmp_path}/{name}" for name in expected
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["", "none.txt", "none/*.txt", "a.txt/*", "[", "x/"])
+def test_what_matches_nothing_is_refused(tmp_path, monkeypatch, pattern):
+    (tmp_path / "a.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"no file matches; check the path and quote the glob$"):
+        match_files([pattern])
+
+
 def test_shared_files_appear_whole(tmp_path):
     for _ in range(2):
         write_shared_file(str(tmp_path), "a-1", b"x")
