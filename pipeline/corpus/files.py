@@ -187,18 +187,18 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
     """Reads what workers wrote with `write_shared_file`, by name.
 
+    Args:
+        folder: the path as it stands, whatever brackets are in it.
+        pattern: the names, with `*`.
+        may_be_none: whether none may be there.
+
     Raises:
         InputError: there is no such file, and there should be.
     """
-    (match,) = FileSystems.match([FileSystems.join(folder, pattern)])
-    paths = sorted(item.path for item in match.metadata_list)
+    paths = sorted(Path(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(
             f"{folder}: the workers' results have not arrived; with a cluster runner the output "
             "has to lie on storage that all machines share"
         )
-    contents = []
-    for path in paths:
-        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-            contents.append(stream.read())
-    return contents
+    return [path.read_bytes() for path in paths]

@@ -78,14 +78,17 @@ def test_what_matches_nothing_is_refused(tmp_path, monkeypatch, pattern):
         match_files([pattern])
 
 
-def test_shared_files_appear_whole(tmp_path):
+@pytest.mark.parametrize("name", ["work", "wiki[en] *?"])
+def test_shared_files_appear_whole(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
     for _ in range(2):
-        write_shared_file(str(tmp_path), "a-1", b"x")
-    write_shared_file(str(tmp_path), "a-0", b"y")
-    assert read_shared_files(str(tmp_path), "a-*") == [b"y", b"x"]
-    assert len(list(tmp_path.iterdir())) == 2
+        write_shared_file(str(folder), "a-1", b"x")
+    write_shared_file(str(folder), "a-0", b"y")
+    assert read_shared_files(str(folder), "a-*") == [b"y", b"x"]
+    assert len(list(folder.iterdir())) == 2
     with pytest.raises(InputError, match="results have not arrived"):
-        read_shared_files(str(tmp_path), "b-*")
+        read_shared_files(str(folder), "b-*")
 
 
 def test_a_worker_that_does_not_see_the_folder_refuses_to_write(tmp_path):
