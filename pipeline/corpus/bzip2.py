@@ -20,6 +20,9 @@ from bert_tf.config.errors import InputError
 _BLOCK_MARK = 0x314159265359
 _END_MARK = 0x177245385090
 _MARK_BITS = 48
+# Marks can overlap: the last three bits of either are the first three of its like. No
+# two begin nearer to each other than this.
+_LEAST_MARK_DISTANCE = 45
 _CHECKSUM_BITS = 32
 _CHUNK_BYTES = 1 << 22
 
@@ -120,7 +123,7 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
 def _scan(data, window):
     """Where marks begin, in bits from the first byte of `data` (less than 0 if in what came before
     it), and the last eight bytes for the next call."""
-    room = len(data) // (_MARK_BITS // 8) + 2
+    room = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
     bits = np.empty(room, np.int64)
     are_ends = np.empty(room, np.bool_)
     marks = 0

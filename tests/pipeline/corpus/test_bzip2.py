@@ -92,3 +92,50 @@ def test_a_mark_inside_a_block_by_chance_does_not_cut_it(monkeypatch):
 
     monkeypatch.setattr(bzip2, "_scan", scan_with_a_false_mark)
     assert b"".join(part for _, part in read_blocks(io.BytesIO(stored), "x")) == data
+
+
+BLOCK_MARK, END_MARK = f"{0x314159265359:048b}", f"{0x177245385090:048b}"
+
+
+def overlapping(marks):
+    """The bits of marks, each as near to the one before as it can be, and where each begins."""
+    bits, begins = "", []
+    for mark in marks:
+        begin = max(begins[-1] + 1 if begins else 0, len(bits) - len(mark))
+        while not mark.startswith(bits[begin:]):
+            begin += 1
+        bits = bits[:begin] + mark
+        begins.append(begin)
+    return bits, begins
+
+
+def bytes_of(bits):
+    """Filled up with ones."""
+    size = -(-len(bits) // 8)
+    return int(bits.ljust(8 * size, "1"), 2).to_bytes(size, "big")
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [BLOCK_MARK] * 64,
+        [END_MARK] * 64,
+        [END_MARK, BLOCK_MARK] * 32,
+        [END_MARK] * 2 + [BLOCK_MARK],
+    ],
+    ids=["blocks", "ends", "both", "three"],
+)
+@pytest.mark.parametrize("shift", [0, 3])
+def test_there_is_room_for_marks_that_overlap(marks, shift):
+    bits, begins = overlapping(marks)
+    data = bytes_of("1" * shift + bits)
+    # Not compiled, it does not write beyond the end of an array without a word.
+    found, are_ends, _ = bzip2._scan.py_func(np.frombuffer(data, np.uint8), np.uint64(0))
+    assert found.tolist() == [shift + begin for begin in begins]
+    assert are_ends.tolist() == [mark == END_MARK for mark in marks]
+
+
+def test_a_file_of_marks_alone_is_damaged():
+    data = b"BZh9" + bytes_of(overlapping([BLOCK_MARK] * 4000)[0])
+    with pytest.raises(InputError, match="bad block at byte 4"):
+        list(read_blocks(io.BytesIO(data), "x.bz2"))
