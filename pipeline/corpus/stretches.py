@@ -6,11 +6,25 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.config.errors import InputError
+from bert_tf.data.flat_documents import offsets_of
+
+_MOST_BYTES = np.iinfo(np.int32).max
+
 
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
-    """Copies stretches of UTF-8 into an Arrow string array."""
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    np.cumsum(stops - starts, out=offsets[1:])
+    """Copies stretches of UTF-8 into an Arrow string array, whose offsets have 32 bits.
+
+    Raises:
+        InputError: that is 2 GiB or more.
+    """
+    wide_offsets = offsets_of(stops - starts)
+    if wide_offsets[-1] > _MOST_BYTES:
+        raise InputError(
+            f"a block has {wide_offsets[-1]:,} bytes of text, at most {_MOST_BYTES:,} fit; lower "
+            "block_megabytes, or cut documents of such a size"
+        )
+    offsets = wide_offsets.astype(np.int32)
     gathered = np.empty(offsets[-1], np.uint8)
     _copy(data, starts, stops, gathered)
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(gathered))

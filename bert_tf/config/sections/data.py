@@ -90,9 +90,11 @@ class CorpusSection(Section):
         advanced=True,
     )
     block_megabytes: float = option(
-        "size of the blocks of whole documents that are read at once",
+        "size of the blocks of whole documents that are read at once; what points into a block has "
+        "32 bits",
         default=16.0,
         minimum=0.01,
+        maximum=1024.0,
         advanced=True,
     )
 
