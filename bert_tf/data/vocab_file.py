@@ -52,6 +52,21 @@ def read_vocab(path: str | Path) -> list[str]:
     return vocab
 
 
+def read_vocab_for_masking(path: str | Path) -> list[str]:
+    """Reads a `vocab.txt` that masks are drawn with: some targets are replaced by random pieces.
+
+    Raises:
+        UsageError: as `read_vocab`; also where there is no piece but the specials.
+    """
+    vocab = read_vocab(path)
+    if len(vocab) == len(SPECIAL_PIECES):
+        raise UsageError(
+            f"{path}: has no piece but {' '.join(SPECIAL_PIECES)}; make a vocabulary with "
+            "bert-pipeline vocab"
+        )
+    return vocab
+
+
 def vocab_fingerprint(vocab: list[str]) -> str:
     """SHA-256 (hex) of the pieces joined by newlines: equal for equal ids, whatever the file."""
     return hashlib.sha256("\n".join(vocab).encode("utf-8")).hexdigest()

@@ -11,7 +11,7 @@ from bert_tf.data.dynamic_records import DynamicMasking
 from bert_tf.data.masking import masking_rules
 from bert_tf.data.piece_counts import read_piece_counts
 from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.vocab_file import read_vocab
+from bert_tf.data.vocab_file import read_vocab_for_masking
 
 _MASKING_KEYS = ("masking", "masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
 
@@ -22,13 +22,13 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
     A row gets as many targets as `masked_lm_prob` asks for.
 
     Raises:
-        UsageError: masks are set for records that have theirs.
+        UsageError: masks are set for records that have theirs, or the vocabulary has specials only.
         InputError: the counts of the corpus' pieces are missing.
     """
     if not data.is_dynamic:
         _refuse_masks_of_masked_records(config, data)
         return None
-    vocab = read_vocab(Path(data.directory) / "vocab.txt")
+    vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
     rules = masking_rules(
         vocab,
         max_seq_length=data.max_seq_length,

@@ -14,7 +14,7 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
-from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
+from bert_tf.data.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.artifacts import duplicates_path, package_versions, rejects_path
 from pipeline.corpus.blobs import count_finished_work, store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
@@ -46,7 +46,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         UsageError: an input or the vocabulary is missing or not what it should be.
         InputError: there is no usable document, or no example could be made.
     """
-    vocab = read_vocab(config.vocab)
+    vocab = read_vocab_for_masking(config.vocab)
     use_storage_options(runner.options)
     files = match_files(config.input)
 

@@ -3,7 +3,12 @@
 import pytest
 
 from bert_tf.config.errors import UsageError
-from bert_tf.data.vocab_file import SPECIAL_PIECES, read_vocab, vocab_fingerprint
+from bert_tf.data.vocab_file import (
+    SPECIAL_PIECES,
+    read_vocab,
+    read_vocab_for_masking,
+    vocab_fingerprint,
+)
 
 VOCAB = [*SPECIAL_PIECES, "the", "##s", "中"]
 
@@ -31,3 +36,13 @@ def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content, message):
         path.write_bytes(content)
     with pytest.raises(UsageError, match=message):
         read_vocab(path)
+
+
+def test_masks_need_a_piece_beside_the_specials(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(SPECIAL_PIECES))
+    assert read_vocab(path) == list(SPECIAL_PIECES)
+    with pytest.raises(UsageError, match=r"vocab.txt: has no piece but \[PAD\] \[UNK\]"):
+        read_vocab_for_masking(path)
+    path.write_text("\n".join([*SPECIAL_PIECES, "a"]))
+    assert read_vocab_for_masking(path) == [*SPECIAL_PIECES, "a"]

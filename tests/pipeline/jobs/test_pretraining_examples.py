@@ -260,6 +260,9 @@ def test_a_missing_vocabulary_or_corpus_is_named(folder):
         run(config_of(folder, vocab=str(folder / "nowhere.txt")))
     with pytest.raises(UsageError, match="no file matches"):
         run(config_of(folder, input=[str(folder / "*.nothing")]))
+    (folder / "vocab.txt").write_text("\n".join(SPECIAL_PIECES))
+    with pytest.raises(UsageError, match=r"vocab.txt: has no piece but \[PAD\]"):
+        run(config_of(folder))
     assert not (folder / "data").exists()
 
 
