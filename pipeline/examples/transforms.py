@@ -331,7 +331,7 @@ class MakeExamples(beam.DoFn):
         told = {
             "truncations": counts.truncated,
             "labelled": counts.labelled,
-            f"dropped/{NO_OTHER_DOCUMENT}": counts.left_out,
+            f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
         }
         for split, documents, examples in zip(
             names, counts.documents, counts.examples, strict=True

@@ -139,9 +139,7 @@ def _make_shards(
 
 def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) -> dict[str, Any]:
     """What was read and what was made, as the manifest's counts."""
-    dropped = report.dropped + Counter(
-        {name.removeprefix("dropped/"): n for name, n in made.items() if name[:8] == "dropped/"}
-    )
+    dropped = report.dropped + _by_reason(made, "dropped")
     documents = {split: made[f"documents/{split}"] for split in ("train", "eval")}
     return {
         "documents": sum(documents.values()),
@@ -151,12 +149,21 @@ def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) ->
         "tokens": made["tokens"],
         "examples": {split: made[f"examples/{split}"] for split in ("train", "eval")},
         "truncations": made["truncations"],
+        "chunks_left_out": dict(_by_reason(made, "chunks_left_out").most_common()),
         **({LABEL_NAMES[pair_task]: made["labelled"]} if pair_task in LABEL_NAMES else {}),
         "copies": report.copies,
         "dropped": dict(dropped.most_common()),
         "dropped_lines": dict(report.dropped_lines.most_common()),
         "rejected": dict(report.rejected.most_common()),
     }
+
+
+def _by_reason(made: Counter[str], what: str) -> Counter[str]:
+    """The counts named `what/reason`, of what there was at all."""
+    prefix = f"{what}/"
+    return Counter(
+        {name.removeprefix(prefix): n for name, n in made.items() if n and name.startswith(prefix)}
+    )
 
 
 def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from pipeline.corpus.blobs import InlineBlobs, SpilledBlobs
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import transforms
 from pipeline.examples.plan import ExamplesPlan
-from pipeline.examples.transforms import ExamplesJob, WriteExamples
+from pipeline.examples.transforms import NO_OTHER_DOCUMENT, ExamplesJob, WriteExamples
 from pipeline.jobs import pretraining_examples
 from pipeline.jobs.job import RunOptions
 from pipeline.report.page import artifact_page
@@ -253,6 +253,17 @@ def test_one_document_makes_examples_without_random_next_and_says_so(folder, doc
     assert "no example has a random second segment" in said
     assert "no document fell to evaluation" in said
     assert not list((folder / "data").glob("eval-*"))
+
+
+def test_chunks_that_are_left_out_are_no_documents(folder):
+    """One document that begins with a sentence as long as a sequence, and one of nothing to see."""
+    sentences = ["ba " * 40 + ".", "be bi .", "bo bu .", "", "\u200b"]
+    write_corpus(folder / "corpus.txt", ["\n".join(sentences)])
+    config = config_of(folder, text_layout="sentences", short_seq_prob=0, eval_fraction=0)
+    counts = run(config)[0]["counts"]
+    assert counts["chunks_left_out"] == {NO_OTHER_DOCUMENT: config.dupe_factor}
+    assert counts["examples"]["train"] == config.dupe_factor
+    assert (counts["documents"], counts["dropped"]) == (1, {"no pieces": 1})
 
 
 def test_a_missing_vocabulary_or_corpus_is_named(folder):
