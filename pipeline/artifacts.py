@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+import unicodedata
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 _OF_THE_JOB = ("manifest.json", "config.yaml")
 _PACKAGES = (
-    "apache-beam", "keras", "keras-hub", "numpy", "sentencex", "tensorflow", "tensorflow-text",
+    "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
+    "sentencex", "tensorflow", "tensorflow-text",
 )  # fmt: skip
 
 
@@ -127,11 +130,14 @@ def _fingerprint_of_stored(path: str) -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of this tool and of the packages that can change its results."""
+    """Versions of this tool and of what can change its results: packages, Python, and Python's
+    tables of Unicode, which cleaning, sentences and normalisation follow."""
     versions = {}
     for name in ("bert-pipeline", *_PACKAGES):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             versions[name] = "not installed"
+    versions["python"] = platform.python_version()
+    versions["unicode"] = unicodedata.unidata_version
     return versions

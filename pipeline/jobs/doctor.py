@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
 import shutil
 import tempfile
 import time
@@ -61,9 +60,7 @@ def _packages() -> str:
         raise BertPipelineError(
             f"{', '.join(missing)} not installed; pip install {' '.join(missing)}"
         )
-    return f"Python {platform.python_version()}, " + ", ".join(
-        f"{name} {version}" for name, version in versions.items()
-    )
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _temporary_space() -> str:

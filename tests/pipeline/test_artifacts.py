@@ -2,12 +2,21 @@
 
 import hashlib
 import os
+import sys
+import unicodedata
+from importlib import metadata
 
 import pytest
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import remove_leftovers, replacing_directory, replacing_file
-from pipeline.artifacts import fingerprint, manifest_path, read_manifest, write_manifest
+from pipeline.artifacts import (
+    fingerprint,
+    manifest_path,
+    package_versions,
+    read_manifest,
+    write_manifest,
+)
 
 
 def test_a_files_fingerprint_is_its_sha256(tmp_path):
@@ -118,3 +127,11 @@ def test_what_killed_processes_left_is_removed(tmp_path, found, left, content):
 def test_no_folder_has_no_leftovers(tmp_path):
     remove_leftovers(tmp_path / "missing")
     assert not list(tmp_path.iterdir())
+
+
+def test_versions_are_those_of_all_that_decides_results():
+    versions = package_versions()
+    for name in ("mwparserfromhell", "numba", "numpy", "pyarrow", "tensorflow-text"):
+        assert versions[name] == metadata.version(name)
+    assert sys.version.startswith(versions["python"])
+    assert versions["unicode"] == unicodedata.unidata_version
