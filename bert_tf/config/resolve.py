@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import yaml
 
 from bert_tf.config.errors import ConfigError, UsageError
-from bert_tf.config.section import SectionType, build_section
+from bert_tf.config.section import Section, SectionType, build_section, field_type
 from bert_tf.config.sections import SECTIONS
+from bert_tf.config.yaml_values import read_yaml
 
 
 def resolve(
@@ -25,7 +27,7 @@ def resolve(
     Args:
         section: the class to build.
         config_file: YAML file with a mapping a section; sections of other commands are left alone.
-        assignments: `section.key=value` texts.
+        assignments: `section.key=value` texts: YAML, but text is taken as it is written.
         flags: values of command-line flags by field name; None and () mean not given.
 
     Raises:
@@ -47,7 +49,11 @@ def resolve(
         elif section_name not in SECTIONS:
             faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
         elif section_name == section.section_name:
-            values[name], sources[name] = yaml.safe_load(text) if text else None, "--set"
+            try:
+                values[name], sources[name] = _read_assigned(section, name, text), "--set"
+            except yaml.YAMLError as error:
+                problem = getattr(error, "problem", None) or "characters that YAML does not allow"
+                faults.append(f"--set {assignment}: not valid YAML: {problem}")
     for name, value in (flags or {}).items():
         if value is not None and value != ():
             values[name], sources[name] = value, "--" + name.replace("_", "-")
@@ -60,6 +66,36 @@ def resolve(
     return built
 
 
+def _read_assigned(section: type[Section], name: str, text: str) -> Any:
+    """The value that `--set` gives a key.
+
+    A key that holds text takes it as it is written: `no`, `010`, `@id` and `*.txt` mean something
+    else in YAML. As YAML it reads text in quotes, a list in brackets where several are allowed, and
+    `null` where none is.
+
+    Raises:
+        yaml.YAMLError: a key that holds something else gets what is no YAML.
+    """
+    field = next((field for field in dataclasses.fields(section) if field.name == name), None)
+    if field is None or not text:
+        return text or None
+    kind, many, optional = field_type(section, name)
+    try:
+        value = read_yaml(text)
+    except yaml.YAMLError:
+        if kind is str:
+            return text
+        raise
+    is_yaml = (
+        kind is not str
+        or field.metadata["choices"]
+        or (isinstance(value, str) and text[0] in "\"'")
+        or (many and isinstance(value, list) and text[0] == "[")
+        or (optional and text in ("null", "~"))
+    )
+    return value if is_yaml else text
+
+
 def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
     """Reads a YAML file of sections and refuses unknown ones.
 
@@ -68,7 +104,7 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
         ConfigError: the file's top level is not a mapping of known sections.
     """
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        document = read_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); check --config") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

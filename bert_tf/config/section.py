@@ -14,6 +14,7 @@ import typing
 from typing import Any, ClassVar, TypeVar
 
 from bert_tf.config.errors import ConfigError
+from bert_tf.config.yaml_values import as_text
 
 _REQUIRED = "required"
 
@@ -175,6 +176,7 @@ def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionT
 
 def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
     value: Any
+    choices = field.metadata["choices"]
     if kind is bool:
         value = {"true": True, "false": False, "yes": True, "no": False}.get(str(raw).lower())
         if value is None:
@@ -188,8 +190,7 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
     else:
         if not isinstance(raw, str | int | float):
             raise ValueError(f"expected text, got {raw!r}")
-        value = str(raw)
-    choices = field.metadata["choices"]
+        value = str(raw) if choices else as_text(raw)
     if isinstance(raw, bool) and choices and "on" in choices:  # YAML reads `on` as true
         value = "on" if raw else "off"
     if choices and value not in choices:
