@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shlex
 import socket
 import sys
@@ -17,11 +16,11 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from bert_tf.config import errors
 from bert_tf.config.console import Console
-from bert_tf.config.errors import BertPipelineError, InputError, UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.progress import ProgressWatch
+from pipeline.worker_errors import user_error
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
@@ -47,18 +46,13 @@ _WHO_DECIDES = {
     "prism": "leave it out, Prism decides",
     "spark": "set the executors where the cluster is set up",
 }
-# What `--direct_running_mode=multi_processing` starts, but for one line: a root handler, without
-# which the first warning of an import sends all of a worker's logs to the user's terminal.
 # Without the variable each of a worker's threads fills an arena of glibc's malloc of its own, which
 # takes twice the memory in the end; see docs/performance.md.
 _WORKER_COMMAND = (
     "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
-    f"{shlex.quote(sys.executable)} -c '"
-    "import logging, sys; logging.getLogger().addHandler(logging.NullHandler()); "
-    "from apache_beam.runners.worker import sdk_worker_main; sdk_worker_main.main(sys.argv)'"
+    f"{shlex.quote(sys.executable)} -m pipeline.worker_process"
 )
 _DROPPED = logging.NullHandler()
-_USER_ERROR = re.compile(r"bert_tf\.config\.errors\.(\w+): (.*?)(?: \[while running|\n|$)")
 
 
 def run_pipeline(
@@ -178,12 +172,3 @@ def _local_workers(config: RunnerConfig, input_bytes: int) -> int:
     if config.workers:
         return config.workers
     return len(os.sched_getaffinity(0)) if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1
-
-
-def user_error(error: BaseException) -> BertPipelineError | None:
-    """The error meant for the user inside what a runner raised, None if there is none."""
-    found = _USER_ERROR.search(f"{type(error).__module__}.{type(error).__name__}: {error}")
-    kind = getattr(errors, found.group(1), None) if found else None
-    if found is None or kind is None:
-        return None
-    return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))

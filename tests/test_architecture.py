@@ -16,8 +16,10 @@ BERT_TF_ORDER = [
 PIPELINE_LEVELS = {
     "progress": 0,
     "storage": 0,
+    "worker_errors": 0,
     "artifacts": 1,
     "runner": 1,
+    "worker_process": 1,
     "corpus": 2,
     "demo": 2,
     "vocabulary": 3,

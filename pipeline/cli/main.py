@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import os
 import sys
@@ -13,6 +14,7 @@ from bert_tf.config.errors import BertPipelineError
 from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
 from pipeline.cli.termination import Terminated, raising_on_sigterm
+from pipeline.worker_errors import failure_in
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
@@ -115,13 +117,23 @@ def _explain(error: Exception) -> int:
     if isinstance(known, OSError):
         click.echo(f"error: {known.filename or 'system'}: {known.strerror or known}", err=True)
         return 1
+    failed = failure_in(str(error))
+    if failed is not None and _is_system_error(failed[0]):
+        click.echo(f"error: {failed[1]}", err=True)
+        return 1
     lines = str(error).strip().splitlines()
+    name, message = failed or (type(error).__name__, lines[0] if lines else "")
     click.echo(
-        f"error: unexpected {type(error).__name__}: {lines[0] if lines else ''} "
+        f"error: unexpected {name}: {message} "
         "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)",
         err=True,
     )
     return 1
+
+
+def _is_system_error(name: str) -> bool:
+    kind = getattr(builtins, name, None)
+    return isinstance(kind, type) and issubclass(kind, OSError)
 
 
 def _known_cause(error: BaseException) -> BaseException | None:

@@ -15,7 +15,6 @@ from pipeline.runner import (
     BYTES_THAT_PAY_FOR_WORKERS,
     pipeline_options,
     run_pipeline,
-    user_error,
 )
 
 
@@ -139,14 +138,3 @@ def test_so_it_does_through_a_job_server_that_logs_it_too(kind, caplog):
 def test_other_failures_stay_what_they_are():
     with pytest.raises(ZeroDivisionError):
         run(lambda p: p | beam.Create([0]) | beam.Map(lambda x: 1 // x))
-
-
-def test_a_worker_process_gives_its_error_as_text():
-    text = (
-        "Traceback ...\nbert_tf.config.errors.InputError: a: b\n\nDuring handling ...\n"
-        "bert_tf.config.errors.InputError: a: b [while running 'x']"
-    )
-    found = user_error(RuntimeError(text))
-    assert isinstance(found, InputError)
-    assert str(found) == "a: b"
-    assert user_error(RuntimeError("something else")) is None

@@ -81,6 +81,9 @@ def test_every_command_has_help_with_an_example_and_its_flags(name):
 
 
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
+TRACEBACK = (
+    "Traceback (most recent call last):\n  File 'x.py', line 1\n{} [while running 'Write']\n"
+)
 
 
 def test_keys_of_other_commands_are_refused(run):
@@ -110,6 +113,16 @@ def test_json_prints_the_manifest_and_nothing_else_on_stdout(run):
         (FileNotFoundError(2, "No such file", "a.txt"), 1, "error: a.txt: No such file\n"),
         (StoppedEarly("saved; go on with --resume"), 0, "saved; go on with --resume\n"),
         (KeyError("x"), 1, "error: unexpected KeyError: 'x'"),
+        (
+            RuntimeError(TRACEBACK.format("RuntimeError: OSError: [Errno 28] No space left: 'x'")),
+            1,
+            "error: [Errno 28] No space left: 'x'\n",
+        ),
+        (
+            RuntimeError(TRACEBACK.format("ValueError: odd")),
+            1,
+            "error: unexpected ValueError: odd (set BERT_PIPELINE_TRACEBACK=1",
+        ),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )

@@ -1,0 +1,44 @@
+"""A worker process of the local runner: Beam's own, which tells an error meant for the user once.
+
+Run as `python -m pipeline.worker_process`, with the environment variables that Beam sets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from typing import Any, TextIO
+
+from pipeline.worker_errors import user_error_in
+
+
+def main() -> None:
+    """Works until the submitting process has no more work."""
+    # Without a root handler the first warning of an import sends all logs to the user's terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
+    from apache_beam.runners.worker import sdk_worker, sdk_worker_main
+
+    if not os.environ.get("BERT_PIPELINE_TRACEBACK"):
+        leave_user_errors_to_the_submitter(sdk_worker)
+    sdk_worker_main.main(sys.argv)
+
+
+def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
+    """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user.
+
+    It prints whatever fails in a worker before it sends it to the submitting process, which says
+    such an error in a line. So a log that cannot be written to must not stop it.
+    """
+
+    def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:
+        if user_error_in(text) is None:
+            with contextlib.suppress(OSError):
+                print(text, file=file)
+
+    sdk_worker.print = print_unless_meant_for_the_user
+
+
+if __name__ == "__main__":
+    main()
