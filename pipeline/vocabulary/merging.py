@@ -9,6 +9,10 @@ import numpy as np
 
 _LOW = (1 << 32) - 1
 _PAIRS, _NODES, _TOUCHED, _HEAP = range(4)  # places in `_Pairs.sizes`
+_MADE, _STEPS = range(2)  # places in `progress`
+# Words looked at before the compiled loops come back, after some tenths of a second: only then does
+# Python see that a signal has come.
+_WORDS_AT_ONCE = 1 << 18
 
 
 class _Pairs(NamedTuple):
@@ -88,17 +92,18 @@ def merge_pairs(
     merges = max(most_symbols - num_singles, 0)
     left = np.empty(merges, np.int32)
     right = np.empty(merges, np.int32)
-    made = _merge(
-        symbols,
-        bounds,
-        np.diff(bounds),
-        counts,
-        _room_for_pairs(len(symbols)),
-        _room_for_spellings(num_singles, merges, int(np.diff(bounds).max(initial=1))),
-        min_frequency,
-        left,
-        right,
-    )
+    lengths = np.diff(bounds)
+    pairs = _room_for_pairs(len(symbols))
+    spellings = _room_for_spellings(num_singles, merges, int(lengths.max(initial=1)))
+    for first_word in range(0, len(counts), _WORDS_AT_ONCE):
+        _count_pairs(symbols, bounds, counts, pairs, first_word, first_word + _WORDS_AT_ONCE)
+    progress = np.zeros(2, np.int64)
+    while _merge(
+        symbols, bounds, lengths, counts, pairs, spellings, min_frequency, left, right, progress,
+        _WORDS_AT_ONCE,
+    ):  # fmt: skip
+        pass
+    made = int(progress[_MADE])
     return left[:made], right[:made], made < merges
 
 
@@ -161,27 +166,46 @@ def _slot_of_spelling(spellings, begin, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _merge(symbols, bounds, lengths, counts, pairs, spellings, min_frequency, left, right):
-    """Counts all pairs, then merges; how many symbols were made."""
-    for word in range(len(counts)):
+def _count_pairs(symbols, bounds, counts, pairs, first_word, last_word):
+    """Counts the pairs of some words."""
+    for word in range(first_word, min(last_word, len(counts))):
         for place in range(bounds[word], bounds[word + 1] - 1):
             _change(pairs, symbols[place], symbols[place + 1], word, counts[word], 0)
-    made = 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _merge(
+    symbols,
+    bounds,
+    lengths,
+    counts,
+    pairs,
+    spellings,
+    min_frequency,
+    left,
+    right,
+    progress,
+    most_words,
+):
+    """Merges until enough symbols are made, no pair is frequent enough, or about `most_words` words
+    were looked at; whether it is to be called again, to go on from `progress`, int64 [2]: symbols
+    made, and pairs merged."""
     num_singles = len(spellings.bounds) - 2 - len(left)
-    step = 0
-    while made < len(left):
+    words = 0
+    while progress[_MADE] < len(left) and words < most_words:
         for index in range(pairs.sizes[_TOUCHED]):
             _push(pairs, pairs.touched[index])
         pairs.sizes[_TOUCHED] = 0
         best = _pop_best(pairs, min_frequency)
         if best < 0:
-            break
-        step += 1
+            return False
+        progress[_STEPS] += 1
+        made, step = progress[_MADE], progress[_STEPS]
         first, second = pairs.keys[best] >> 32, pairs.keys[best] & _LOW
         new = _symbol_of(spellings, first, second, num_singles + made)
         if new == num_singles + made:
             left[made], right[made] = first, second
-            made += 1
+            progress[_MADE] += 1
         node = pairs.heads[best]
         pairs.heads[best] = -1
         while node >= 0:
@@ -190,8 +214,10 @@ def _merge(symbols, bounds, lengths, counts, pairs, spellings, min_frequency, le
             lengths[word] = _merge_in_word(
                 symbols, bounds[word], lengths[word], pairs, first, second, new, word, counts, step
             )
+            words += 1
         pairs.totals[best] = 0
-    return made
+        words += 1
+    return progress[_MADE] < len(left)
 
 
 @numba.njit(cache=True)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from pipeline.vocabulary import learner
+from pipeline.vocabulary import learner, merging
 from pipeline.vocabulary.learner import SPECIALS, learn_vocabulary
 from pipeline.vocabulary.pruning import prune_pieces
 from pipeline.vocabulary.quality import measure_fit, write_words
@@ -136,6 +136,23 @@ def test_counts_kept_up_to_date_equal_counts_made_anew(word_counts, merges):
     alphabet = len({c for word in word_counts for c in word})
     learned = learn(word_counts, vocab_size=5 + 2 * alphabet + merges)
     assert learned.pieces[5:] == expected
+
+
+@pytest.mark.parametrize("words_at_once", [1, 50])
+def test_merging_goes_on_where_it_paused(words_at_once, monkeypatch):
+    counts = words_of_the_standard_library()
+    whole = learn(counts, vocab_size=900)
+    merge, calls = merging._merge, []
+
+    def merge_some(*given):
+        calls.append(merge(*given))
+        return calls[-1]
+
+    monkeypatch.setattr(merging, "_WORDS_AT_ONCE", words_at_once)
+    monkeypatch.setattr(merging, "_merge", merge_some)
+    assert learn(counts, vocab_size=900) == whole
+    assert calls == [True] * (len(calls) - 1) + [False]
+    assert len(calls) > 500 / words_at_once
 
 
 def test_punctuation_and_chinese_characters_have_no_continuation():
