@@ -14,7 +14,7 @@ from pipeline.corpus.assemble import RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece, cut_pieces
 from pipeline.corpus.records import (
-    FAULTS,
+    BROKEN_QUOTES,
     LONGEST_RECORD_BYTES,
     QUOTE_NEVER_CLOSED,
     SOUND,
@@ -147,9 +147,8 @@ class DelimitedReader(PieceReader):
 
     def _reject(self, path: str, records: Records, record: int, count: int) -> dict[str, Any]:
         reject: dict[str, Any] = {"source": path, "line": int(records.lines[record])}
-        fault = int(records.faults[record])
-        if fault != SOUND:
-            return {**reject, "reason": FAULTS[fault]}
+        if records.faults[record] != SOUND:
+            return {**reject, "reason": BROKEN_QUOTES}
         return {
             **reject,
             "reason": "wrong number of fields",

@@ -10,7 +10,9 @@ import numpy as np
 _QUOTE = ord('"')
 LONGEST_RECORD_BYTES = 64 << 20
 SOUND, QUOTE_NEVER_CLOSED, TEXT_AFTER_QUOTE = 0, 1, 2
-FAULTS = {QUOTE_NEVER_CLOSED: "quote never closed", TEXT_AFTER_QUOTE: "text after a closing quote"}
+# One reason for both faults: which of them an unclosed quote is depends on whether there is another
+# quote in the rest of the bytes, so on where a file was cut.
+BROKEN_QUOTES = "broken quotes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Records:
             has none.
         lines: int64 [records], where each begins, from 1.
         starts: int64 [records], the byte where each begins.
-        faults: uint8 [records], SOUND or a key of FAULTS.
+        faults: uint8 [records], SOUND, QUOTE_NEVER_CLOSED or TEXT_AFTER_QUOTE.
         field_starts: int64 [fields], without the opening quote.
         field_stops: int64 [fields], without the closing quote.
         blank_lines: how many lines were blank.

@@ -8,7 +8,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bert_tf.config.errors import InputError, UsageError
@@ -139,8 +139,8 @@ TABLES = [
         [
             (3, "wrong number of fields"),
             (4, "wrong number of fields"),
-            (5, "text after a closing quote"),
-            (8, "text after a closing quote"),
+            (5, "broken quotes"),
+            (8, "broken quotes"),
         ],
         {"blank line": 1, "empty document": 1},
     ),
@@ -148,9 +148,9 @@ TABLES = [
         "an-early-quote.csv",
         b'id,text\n1,"oops\n2,"good"\n3,fine\n',
         [["good"], ["fine"]],
-        [(2, "text after a closing quote")],
+        [(2, "broken quotes")],
     ),
-    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "quote never closed")]),
+    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "broken quotes")]),
     Case("bad.csv", b"id,text\n1,\xff\n2,b\n", [["b"]], [(2, "invalid UTF-8")]),
     Case("header.csv", b"id,text\n", []),
     Case(
@@ -301,6 +301,18 @@ def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, c
     assert [squeeze(text) for text in found] == [text for text in expected if text]
     assert dropped_of(blocks).get("empty document", 0) == expected.count("")
     assert not rejects_of(blocks)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text('a",\n\r', max_size=40), st.integers(1, 40))
+@example('1,"x\n2,b\n3,"y"\n4,d\n', 13)
+def test_cuts_do_not_change_what_is_made_of_broken_rows(tmp_path_factory, rows, cut):
+    path = tmp_path_factory.mktemp("csv") / "rows.csv"
+    path.write_bytes(b"id,text\n" + rows.encode())
+    whole, cut_up = (read(path, block_bytes=size) for size in (1 << 20, cut))
+    assert documents_of(cut_up) == documents_of(whole)
+    assert rejects_of(cut_up) == rejects_of(whole)
+    assert dropped_of(cut_up) == dropped_of(whole)
 
 
 def squeeze(text):
