@@ -159,7 +159,8 @@ def _clean(data, starts, stops, table, cleaned, offsets, faults):
 
 
 def compose(texts: pa.Array) -> pa.Array:
-    """Brings texts into Unicode's form NFC, working only on those that may not be in it."""
+    """Brings texts without line feeds into Unicode's form NFC, working only on those that may not
+    be in it."""
     offsets, data = offsets_and_data(texts)
     may_change = np.zeros(len(texts), np.bool_)
     _find_uncomposed(data, offsets, cleaning_table(), may_change)

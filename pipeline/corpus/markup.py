@@ -44,6 +44,7 @@ _HIDDEN = (
 _PARAGRAPH_TAG = rf"(?is)</?({_PARAGRAPH_ELEMENTS}){_ATTRIBUTES}>"
 _INLINE_TAG = rf"(?is)</?({_INLINE_ELEMENTS}){_ATTRIBUTES}>"
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
@@ -51,7 +52,8 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
 
     Args:
         texts: any bytes.
-        paragraph_end: what stands for a tag that begins or ends a paragraph.
+        paragraph_end: what stands for a tag that begins or ends a paragraph: a line end, or a space
+            where a text is a line, which a reference to a line end becomes as well then.
     """
     may_have = _find_candidates(texts)
     if not len(may_have):
@@ -90,12 +92,18 @@ def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
     has_reference = pc.match_substring_regex(texts, _REFERENCE.pattern)
     if not pc.any(has_reference).as_py():
         return texts
-    resolved = [_REFERENCE.sub(_resolve, text) for text in texts.filter(has_reference).to_pylist()]
+    resolve = _resolve if paragraph_end == b"\n" else _resolve_in_line
+    resolved = [_REFERENCE.sub(resolve, text) for text in texts.filter(has_reference).to_pylist()]
     return pc.replace_with_mask(texts, has_reference, pa.array(resolved, pa.large_string()))
 
 
 def _resolve(match: re.Match[str]) -> str:
     return _character_of(match.group())
+
+
+def _resolve_in_line(match: re.Match[str]) -> str:
+    characters = _character_of(match.group())
+    return " " if characters in _LINE_ENDS else characters
 
 
 @functools.lru_cache(maxsize=4096)

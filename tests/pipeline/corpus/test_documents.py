@@ -140,6 +140,14 @@ def test_markup_in_every_layout():
     assert block.rejects[0]["detail"] == "at byte 5"
 
 
+def test_a_line_end_in_a_reference_ends_no_sentence_of_a_line():
+    lines = lines_of("e\u0301 one&#10;two &NewLine;x\nn\u0303 three&#x2028;four&#0;\n".encode(), 1)
+    rules = rules_for(cleaning=["html", "nfc"])
+    block = make_block(block_of_sentence_lines("x", 0, lines), rules)
+    assert lists_of(block) == [[["é one two  x"], ["ñ three four\ufffd"]]]
+    assert clean_line("a&#10;b&#13;&#10;c", "html", "nfc") == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("part", "stays"),
     [("<a '", True), ("<!--", False), ("<script", False), ("<p ", True), ("&#x", True)],
