@@ -38,7 +38,8 @@ def match_files(patterns: Iterable[str]) -> list[FileInfo]:
     A file that several patterns name is listed once.
 
     Raises:
-        UsageError: a pattern matches no file, or names a folder or an unreachable file system.
+        UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
+            an unreachable file system.
     """
     found: dict[str, int] = {}
     for pattern in patterns:
@@ -49,7 +50,17 @@ def match_files(patterns: Iterable[str]) -> list[FileInfo]:
         if folders:
             raise UsageError(f"{folders[0]}: is a folder; name its files, e.g. '{folders[0]}/*'")
         found.update(files)
+    for path in sorted(found):
+        _refuse_name_that_is_not_utf8(path)
     return [FileInfo(path, found[path]) for path in sorted(found)]
+
+
+def _refuse_name_that_is_not_utf8(path: str) -> None:
+    """Manifests and lists of rejects could not hold it."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it") from None
 
 
 def compression_of(path: str) -> str | None:

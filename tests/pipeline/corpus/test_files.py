@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 
 import apache_beam as beam
 import numpy as np
@@ -76,6 +77,16 @@ def test_what_matches_nothing_is_refused(tmp_path, monkeypatch, pattern):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"no file matches; check the path and quote the glob$"):
         match_files([pattern])
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).touch()
+    (tmp_path / "café.txt").touch()
+    assert len(match_files([f"{tmp_path}/café.txt"])) == 1
+    message = r"^'.*/caf\\udce9\.txt': the name of this file is not UTF-8; rename it$"
+    for pattern in ("*.txt", os.fsdecode(b"caf\xe9.txt")):
+        with pytest.raises(UsageError, match=message):
+            match_files([f"{tmp_path}/{pattern}"])
 
 
 @pytest.mark.parametrize("name", ["work", "wiki[en] *?"])
