@@ -45,7 +45,7 @@ def make_splitter(name: str, language: str) -> SentenceSplitter | None:
     if importlib.util.find_spec("sentencex") is None:
         raise UsageError(
             "sentence_splitter sentencex: the package sentencex is not installed; install it "
-            "(pip install 'bert-pipeline[sentencex]') or choose sentence_splitter rules"
+            "(pip install sentencex) or choose sentence_splitter rules"
         )
     if not _LANGUAGE_CODE.fullmatch(language):
         raise UsageError(
