@@ -29,7 +29,7 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
     """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user.
 
     It prints whatever fails in a worker before it sends it to the submitting process, which says
-    such an error in a line. So a log that cannot be written to must not stop it.
+    such an error in a line. A traceback that cannot be printed must not keep it from being sent.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:

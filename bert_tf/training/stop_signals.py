@@ -14,8 +14,8 @@ from typing import Any
 def on_stop_signal(stop: Callable[[str], None]) -> Iterator[None]:
     """Calls `stop` with the signal's name at the first SIGTERM or SIGINT inside the block.
 
-    A second signal acts as if nothing had been set up. Outside the main thread, where Python takes
-    no signals, nothing is done.
+    A second SIGTERM ends the process at once, a second SIGINT acts as if nothing had been set up.
+    Outside the main thread, where Python takes no signals, nothing is done.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -25,6 +25,7 @@ def on_stop_signal(stop: Callable[[str], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         for signal_number, handler in before.items():
             signal.signal(signal_number, handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         stop(signal.Signals(number).name)
 
     for signal_number in (signal.SIGTERM, signal.SIGINT):

@@ -13,7 +13,7 @@ import click
 from bert_tf.config.errors import BertPipelineError
 from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
-from pipeline.cli.termination import Terminated, raising_on_sigterm
+from pipeline.cli.termination import Terminated, raising_on_signals
 from pipeline.worker_errors import failure_in
 
 COMMANDS = {
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        with raising_on_sigterm():
+        with raising_on_signals():
             return bert_pipeline.main(args=arguments, standalone_mode=False) or 0
     except click.exceptions.Exit as done:
         return done.exit_code

@@ -1,4 +1,4 @@
-"""SIGTERM as an exception, so that a command that is told to go tidies up and says how to go on."""
+"""Signals as exceptions, so that a command that is told to go tidies up and says how to go on."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ class Terminated(BaseException):
 
 
 @contextmanager
-def raising_on_sigterm() -> Iterator[None]:
-    """Raises `Terminated` in the main thread at the first SIGTERM inside the block.
+def raising_on_signals() -> Iterator[None]:
+    """Raises `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
 
-    A second one ends the process at once, as if nothing had been set up. Outside the main thread,
-    where Python takes no signals, nothing is done.
+    A second signal acts as if nothing had been set up: SIGTERM ends the process at once. Outside
+    the main thread, where Python takes no signals, nothing is done.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, before)
-        raise Terminated
+        restore()
+        # With an argument: Beam names its step there, and replaces exceptions that have none.
+        raise (Terminated if number == signal.SIGTERM else KeyboardInterrupt)("stopped")
 
-    before = signal.signal(signal.SIGTERM, handle)
+    for number in before:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        restore()

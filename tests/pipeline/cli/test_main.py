@@ -1,5 +1,6 @@
 """Exit codes and messages of the command line, and that its names stay what they are."""
 
+import io
 import json
 import os
 import re
@@ -7,12 +8,17 @@ import signal
 import subprocess
 import sys
 
+import apache_beam as beam
 import pytest
 from click.testing import CliRunner
 
+from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.config.sections import RunnerConfig
 from pipeline.cli import command as cli_command
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
+from pipeline.cli.termination import Terminated, raising_on_signals
+from pipeline.runner import run_pipeline
 
 # Names that other people's scripts depend on.
 CONTRACT = {
@@ -157,8 +163,8 @@ def test_a_termination_is_one_line(run, arguments, module, code, message):
 def test_a_second_termination_ends_the_process_at_once():
     program = """
 import os, signal
-from pipeline.cli.termination import Terminated, raising_on_sigterm
-with raising_on_sigterm():
+from pipeline.cli.termination import Terminated, raising_on_signals
+with raising_on_signals():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
     except Terminated:
@@ -167,6 +173,32 @@ with raising_on_sigterm():
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_signal_during_a_step_of_beam_is_still_one(number, kind):
+    def build(pipeline):
+        _ = pipeline | beam.Create([1]) | beam.Map(lambda _: os.kill(os.getpid(), number))
+
+    with pytest.raises(kind), raising_on_signals():
+        run_pipeline(RunnerConfig(), build, console=Console(io.StringIO()), input_bytes=0)
+
+
+def test_a_second_termination_ends_training_at_once():
+    program = """
+import os, signal
+from bert_tf.training.stop_signals import on_stop_signal
+from pipeline.cli.termination import raising_on_signals
+with raising_on_signals(), on_stop_signal(print):
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("saving", flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("still there")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, b"SIGTERM\nsaving\n")
 
 
 def test_a_failure_inside_a_runner_keeps_its_message(run):
