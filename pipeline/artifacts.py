@@ -96,7 +96,7 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     files = sorted(file for file in path.rglob("*") if file.is_file())
     files = [file for file in files if file.parent != path or file.name not in _OF_THE_JOB]
     size = sum(file.stat().st_size for file in files)
-    if _holds_records(path):
+    if holds_records(path):
         return {"path": str(path), "bytes": size, "sha256": _sha256(path / "manifest.json")}
     digest = hashlib.sha256()
     for file in files:
@@ -109,7 +109,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _holds_records(folder: Path) -> bool:
+def holds_records(folder: Path) -> bool:
+    """Whether a path is a folder that `preprocess` has finished."""
     try:
         manifest = read_manifest(folder)
     except InputError:

@@ -14,7 +14,7 @@ from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, TaskResults
-from bert_tf.weights.model_directory import model_folder
+from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.artifacts import rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.outputs import refuse_unfinished
@@ -22,7 +22,14 @@ from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts, write_
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
-    """Measures a model; returns the manifest."""
+    """Measures a model; returns the manifest.
+
+    Raises:
+        UsageError: the model is what an unfinished job left, or as `evaluate`.
+    """
+    model = model_folder(config.model)
+    if (model / CONFIG).is_file():
+        refuse_unfinished(model)
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
@@ -52,9 +59,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=refuse_missing_inputs(
-            {"--model": str(model_folder(config.model)), "--data": config.data}
-        ),
+        inputs=refuse_missing_inputs({"--model": str(model), "--data": config.data}),
         body=body,
         ignored_keys=("batch_tokens",),
     )
@@ -67,7 +72,6 @@ def evaluate_exported(config: EvaluateConfig, console: Console) -> tuple[Labelle
         InputError: no row can be used, or the model is damaged.
         UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
     """
-    refuse_unfinished(config.model)
     exported = ExportedModel(config.model)
     task = task_from_settings(exported.task, config.model).with_columns(config)
     source = task.read(config.data, console)

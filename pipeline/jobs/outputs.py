@@ -15,15 +15,27 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
 from bert_tf.data.atomic import replacing_file, write_text_atomically
-from pipeline.artifacts import manifest_path, read_manifest
+from pipeline.artifacts import (
+    duplicates_path,
+    holds_records,
+    manifest_path,
+    read_manifest,
+    rejects_path,
+)
 
 
 def refuse_bad_place(output: str, inputs: list[str]) -> None:
-    """Refuses an output that cannot be written, or that would take the place of an input.
+    """Refuses an output that cannot be written, or that would change an input.
 
     Raises:
-        UsageError: `output` is not on a file system of this machine, or is or holds an input.
+        UsageError: `output` is not on a file system of this machine, is or holds an input, or lies
+            in a folder that is one; or a name is not UTF-8, which no manifest could hold.
     """
+    for path in (output, *inputs):
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
     if "://" in output:
         raise UsageError(
             f"{output}: outputs are written to this machine's file system; give a local path or "
@@ -31,9 +43,17 @@ def refuse_bad_place(output: str, inputs: list[str]) -> None:
         )
     place = Path(output).resolve()
     for path in inputs:
-        if "://" not in path and place in (Path(path).resolve(), *Path(path).resolve().parents):
+        source = Path(path).resolve()
+        if "://" in path:
+            continue
+        if place == source or place in source.parents:
             raise UsageError(
                 f"--output {output}: is or holds the input {path}, which it would replace; "
+                "name another"
+            )
+        if source in place.parents and not holds_records(source):
+            raise UsageError(
+                f"--output {output}: lies in the input {path}, whose content it would change; "
                 "name another"
             )
 
@@ -44,7 +64,8 @@ def refuse_unfinished(folder: str | Path) -> None:
     Raises:
         UsageError: the folder has a job's `config.yaml` and no manifest.
     """
-    if marker_path(str(folder), is_directory=True).is_file() and read_manifest(folder) is None:
+    is_marked = _read_marker(marker_path(str(folder), is_directory=True)) is not None
+    if is_marked and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 
@@ -78,12 +99,12 @@ def writing_folder(
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--output {output}: is a file; name a folder")
     content = [path for path in folder.iterdir() if path != marker] if folder.is_dir() else []
-    if content:
-        marked = _read_marker(marker, config)
-        if marked is None:
-            raise UsageError(
-                f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
-            )
+    marked = _read_marker(marker, config.section_name)
+    if marked is None and (content or marker.exists()):
+        raise UsageError(
+            f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
+        )
+    if content and marked is not None:
         if not overwrite:
             _refuse_other_run(output, marker, marked, config, ignored_keys)
         if overwrite or not can_resume:
@@ -106,7 +127,7 @@ def writing_file(
 
     `.FILE.config.yaml` beside the file says that it is being made, and how, until its manifest is
     there; the manifest of an older file is gone from the start. Where the block fails before it
-    has replaced that file, both are as before.
+    has replaced that file or what lies beside it, both are as before.
 
     Args:
         output: the file.
@@ -121,7 +142,7 @@ def writing_file(
     path, marker = Path(output), marker_path(output, is_directory=False)
     if path.is_dir():
         raise UsageError(f"--output {output}: is a folder; name a file")
-    marked = _read_marker(marker, config)
+    marked = _read_marker(marker, config.section_name)
     if path.exists() and not overwrite:
         if marked is None:
             raise UsageError(
@@ -136,12 +157,12 @@ def writing_file(
     try:
         yield
     except BaseException:
-        if _state(path) == before:
-            if vouched is not None:
-                with replacing_file(manifest) as aside:
-                    aside.write_bytes(vouched)
-            if before is None or marked is None:
-                marker.unlink(missing_ok=True)
+        is_untouched = _state(path) == before
+        if is_untouched and vouched is not None:
+            with replacing_file(manifest) as aside:
+                aside.write_bytes(vouched)
+        if not path.exists() or (is_untouched and marked is None):
+            marker.unlink(missing_ok=True)
         raise
     marker.unlink(missing_ok=True)
 
@@ -157,8 +178,13 @@ def _write_marker(marker: Path, config: Section) -> None:
     write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
-def _read_marker(marker: Path, config: Section) -> dict[str, Any] | None:
-    """The content of a marker; None where there is none, or a file of somebody else."""
+def _read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
+    """The content of a marker; None where there is none, or a file of somebody else.
+
+    Args:
+        marker: the file.
+        section_name: of the job's own section, which counts as ours beside `SECTIONS`.
+    """
     try:
         document = yaml.safe_load(marker.read_text(encoding="utf-8"))
     except (FileNotFoundError, UnicodeDecodeError, yaml.YAMLError):
@@ -166,7 +192,7 @@ def _read_marker(marker: Path, config: Section) -> dict[str, Any] | None:
     if not isinstance(document, dict) or len(document) != 1:
         return None
     ((name, values),) = document.items()
-    is_known = name == config.section_name or name in SECTIONS
+    is_known = name == section_name or name in SECTIONS
     return document if is_known and isinstance(values, dict) and "output" in values else None
 
 
@@ -185,10 +211,14 @@ def _refuse_other_run(
         )
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is replaced or written to."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(output: Path) -> list[tuple[int, int, int] | None]:
+    """What changes when a file, or one that a manifest tells of beside it, is written."""
+    states: list[tuple[int, int, int] | None] = []
+    for path in (output, rejects_path(output), duplicates_path(output)):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            states.append(None)
+        else:
+            states.append((found.st_ino, found.st_size, found.st_mtime_ns))
+    return states

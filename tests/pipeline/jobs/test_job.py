@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import os
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ import pytest
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import Section, build_section, option
-from pipeline.artifacts import manifest_path, read_manifest
+from pipeline.artifacts import manifest_path, read_manifest, rejects_path, write_manifest
 from pipeline.jobs import job as job_module
 from pipeline.jobs.job import RunOptions, run_job
 
@@ -127,7 +128,7 @@ def test_an_interrupted_folder_is_resumed_or_cleared(tmp_path, can_resume):
 def test_a_folder_where_nothing_was_made_yet_takes_another_config(tmp_path):
     job = Copying(tmp_path, directory=True)
     job.output.mkdir()
-    (job.output / "config.yaml").write_text("copy:\n  times: 9\n")
+    (job.output / "config.yaml").write_text("copy:\n  times: 9\n  output: x\n")
     assert job.run()["counts"] == {"bytes": 5}
 
 
@@ -152,10 +153,13 @@ def test_a_config_of_another_tool_does_not_make_a_folder_ours(tmp_path, content)
     job = Copying(tmp_path, directory=True)
     job.output.mkdir()
     (job.output / "config.yaml").write_text(content, encoding="latin-1")
+    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+        job.run()
     (job.output / "thesis.txt").write_text("ten years of work")
     with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
         job.run(overwrite=True)
     assert (job.output / "thesis.txt").exists()
+    assert (job.output / "config.yaml").read_text(encoding="latin-1") == content
 
 
 @pytest.mark.parametrize("place", [".", ".."])
@@ -166,6 +170,25 @@ def test_an_output_never_takes_the_place_of_an_input(tmp_path, place):
     with pytest.raises(UsageError, match="--output .*: is or holds the input .*copy.txt"):
         job.run(overwrite=True, output=str(job.input / place))
     assert job.input.exists()
+
+
+def test_an_output_lies_in_no_input_but_records(tmp_path):
+    job = Copying(tmp_path, directory=True)
+    source = tmp_path / "source"
+    source.mkdir()
+    values = {"input": str(source), "output": str(source / "out")}
+    job.output = source / "out"
+    job.input = job.output / "config.yaml"
+    with pytest.raises(UsageError, match="lies in the input .*source, whose content it would chan"):
+        job.run(**values)
+    write_manifest(source, {"command": "preprocess"})
+    assert not job.run(**values)["already_done"]
+
+
+def test_names_that_no_manifest_can_hold_are_refused(job):
+    with pytest.raises(UsageError, match=r"'.*caf\\udce9': this name is not UTF-8; rename it"):
+        job.run(output=str(job.output.parent / os.fsdecode(b"caf\xe9")))
+    assert job.runs == 0
 
 
 def test_a_foreign_file_is_replaced_only_when_asked(tmp_path):
@@ -221,6 +244,20 @@ def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(tmp_pat
         job.run(times=2, overwrite=True)
     assert read_manifest(job.output) | {"already_done": False} == manifest
     assert job.run()["already_done"]
+
+
+def test_a_manifest_goes_with_the_rejects_it_counts(tmp_path):
+    job = Copying(tmp_path, directory=False)
+    job.run()
+
+    def body(config, record):
+        rejects_path(job.output).write_text("{}\n")
+        raise RuntimeError
+
+    job.body = body
+    with pytest.raises(RuntimeError):
+        job.run(overwrite=True)
+    assert read_manifest(job.output) is None
 
 
 def test_a_damaged_manifest_is_overwritten(job):
