@@ -68,8 +68,9 @@ def list_stored(pattern: str) -> dict[str, int]:
 
 
 def _list_local(pattern: str) -> dict[str, int]:
-    """As Beam's local file system, which finds nothing for a glob without a folder before it, takes
-    no name with a bracket in it literally, and goes through all folders below however deep."""
+    """What Beam's local file system finds, and more: a glob needs no folder before it, names with
+    brackets can be taken literally, and folders are looked at only as deep as the glob goes.
+    """
     if pattern.endswith("/"):
         pattern += "*"
     if pattern and Path(pattern).exists():

@@ -56,7 +56,10 @@ def read_yaml(text: str) -> Any:
     Raises:
         yaml.YAMLError: it is none.
     """
-    return yaml.load(text, Loader=_Loader)
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (KeyError, IndexError, ValueError) as error:
+        raise yaml.YAMLError(f"a tag does not fit its value: {error}") from None
 
 
 def as_text(value: str | bool | int | float) -> str:

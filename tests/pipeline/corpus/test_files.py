@@ -57,7 +57,7 @@ def test_a_glob_without_files_and_a_folder_are_refused(tmp_path):
         ("x[1]/**/c.txt", ["x[1]/y/c.txt"]),
     ],
 )
-def test_globs_and_names_are_those_of_a_shell(tmp_path, monkeypatch, pattern, expected):
+def test_globs_and_literal_names_find_their_files(tmp_path, monkeypatch, pattern, expected):
     (tmp_path / "x[1]" / "y").mkdir(parents=True)
     for name in ("a.txt", "b.csv", "wiki[en].txt", "wikie.txt", "x[1]/a.txt", "x[1]/b.txt"):
         (tmp_path / name).touch()
