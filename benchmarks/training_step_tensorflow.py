@@ -58,7 +58,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.config.bert import BertConfig
     from bert_tf.config.console import Console
     from bert_tf.config.section import build_section
-    from bert_tf.config.sections.training import TrainConfig
+    from bert_tf.config.sections.pretraining import TrainConfig
     from bert_tf.models.model_work import ModelWork
     from bert_tf.models.pretraining import BertPretrainingModel
     from bert_tf.training.distribution import distributed_iterator

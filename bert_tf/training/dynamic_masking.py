@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.config.errors import UsageError
-from bert_tf.config.sections.training import TrainConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.dynamic_records import DynamicMasking
 from bert_tf.data.masking import masking_rules
 from bert_tf.data.piece_counts import read_piece_counts

@@ -6,7 +6,7 @@ import re
 
 import keras
 
-from bert_tf.config.sections.training import LoopSection
+from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.adamw import AdamW
 from bert_tf.training.lamb import Lamb
 from bert_tf.training.step_optimizer import RateFactor, StepOptimizer

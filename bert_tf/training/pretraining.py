@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
-from bert_tf.config.sections.training import TrainConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.models.pretraining import BertPretrainingModel

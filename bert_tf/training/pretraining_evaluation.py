@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
-from bert_tf.config.sections.training import TrainConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.dataset import evaluation_batches
 from bert_tf.training.course import phase_ends, phase_of
 from bert_tf.training.evaluation import Evaluation

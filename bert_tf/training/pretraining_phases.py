@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import UsageError
-from bert_tf.config.sections.training import TrainConfig, TrainingPhase
+from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.models.model_work import ModelWork

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.config.sections.training import LoopSection
+from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_work import ModelWork
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
+from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.models import ExportConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
-from bert_tf.config.sections.training import FinetuneConfig, TrainConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

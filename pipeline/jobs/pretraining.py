@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.config.bert import BertConfig, read_bert_config, sized_config
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
-from bert_tf.config.sections.training import TrainConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint

@@ -2,10 +2,11 @@
 
 from bert_tf.config.section import Section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
+from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
+from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
-from bert_tf.config.sections.training import FinetuneConfig, TrainConfig
 
 SECTIONS: dict[str, type[Section]] = {
     section.section_name: section

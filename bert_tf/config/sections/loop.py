@@ -1,0 +1,124 @@
+"""What the sections of `train` and `finetune` have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bert_tf.config.section import Section, option
+
+STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+SCHEDULES = ("linear", "constant", "cosine", "polynomial", "trapezoidal")
+OPTIMIZERS = ("adamw", "lamb")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopSection(Section):
+    """The keys that every training run has."""
+
+    output: str = option("run directory to write")
+    strategy: str = option("tf.distribute strategy", default="default", choices=STRATEGIES)
+    tpu_address: str | None = option("name or address of the TPU", default=None)
+    precision: str = option(
+        "arithmetic of the layers (auto: the fastest this machine has)",
+        default="auto",
+        choices=PRECISIONS,
+        advanced=True,
+    )
+    xla: str = option(
+        "compile the step with XLA (auto: where it was measured to help); dropout's random numbers "
+        "are always compiled",
+        default="auto",
+        choices=("auto", "on", "off"),
+        advanced=True,
+    )
+    seed: int = option("seed of initial weights, order and dropout", default=1)
+    optimizer: str = option(
+        "lamb suits batches of thousands of sequences",
+        default="adamw",
+        choices=OPTIMIZERS,
+        advanced=True,
+    )
+    weight_decay: float = option(
+        "decoupled weight decay, none on LayerNorm and bias",
+        default=0.01,
+        minimum=0.0,
+        advanced=True,
+    )
+    adam_beta_1: float = option(
+        "beta 1 of AdamW and LAMB", default=0.9, minimum=0.0, maximum=1.0, advanced=True
+    )
+    adam_beta_2: float = option(
+        "beta 2 of AdamW and LAMB", default=0.999, minimum=0.0, maximum=1.0, advanced=True
+    )
+    adam_epsilon: float = option(
+        "epsilon of AdamW and LAMB", default=1e-6, minimum=0.0, advanced=True
+    )
+    adam_bias_correction: bool = option(
+        "bias correction of AdamW and LAMB, which the original BERT left out",
+        default=True,
+        advanced=True,
+    )
+    layer_decay: float = option(
+        "factor on the learning rate from each layer to the one below: 1 at the head, smallest at "
+        "the embeddings (1: the same rate everywhere)",
+        default=1.0,
+        minimum=0.01,
+        maximum=1.0,
+        advanced=True,
+    )
+    ema_decay: float = option(
+        "decay of a moving average of the weights that is evaluated and kept in best/ "
+        "(0: the weights themselves)",
+        default=0.0,
+        minimum=0.0,
+        maximum=0.999999,
+        advanced=True,
+    )
+    early_stop_evals: int = option(
+        "end after so many evaluations without a better one than that of best/ (0: never)",
+        default=0,
+        minimum=0,
+        advanced=True,
+    )
+    gradient_clip_norm: float = option(
+        "global norm that gradients are clipped to (0: no clipping)",
+        default=1.0,
+        minimum=0.0,
+        advanced=True,
+    )
+    gradient_accumulation_steps: int = option(
+        "parts that a batch is computed in, one after the other, to save memory",
+        default=1,
+        minimum=1,
+        advanced=True,
+    )
+    schedule: str = option(
+        "decay of the learning rate after warm-up",
+        default="linear",
+        choices=SCHEDULES,
+        advanced=True,
+    )
+    cooldown_proportion: float = option(
+        "share of the steps of the trapezoidal schedule's linear decay to 0, at the end",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    log_every: int = option(
+        "steps between lines of metrics.jsonl", default=10, minimum=1, advanced=True
+    )
+    checkpoint_minutes: float = option(
+        "minutes between checkpoints (0: only those of checkpoint_every)",
+        default=5.0,
+        minimum=0.0,
+        advanced=True,
+    )
+    checkpoint_every: int = option(
+        "steps between checkpoints (0: only those of checkpoint_minutes)",
+        default=0,
+        minimum=0,
+        advanced=True,
+    )
+    keep_checkpoints: int = option("newest checkpoints kept", default=3, minimum=2, advanced=True)

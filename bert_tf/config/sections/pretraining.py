@@ -1,0 +1,178 @@
+"""The section of `train`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.bert import SIZES
+from bert_tf.config.section import Section, option
+from bert_tf.config.sections.data import MASKINGS, RANDOM_TOKENS
+from bert_tf.config.sections.loop import LoopSection
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPhase(Section):
+    """A stretch of a pretraining run on data of its own; an item of `train.phases`."""
+
+    section_name: ClassVar[str] = "phases"
+
+    data: str | None = option("directory of TFRecords made by preprocess", default=None)
+    steps: int = option("updates of the phase", default=0, minimum=0)
+    share: float = option(
+        "share of train.steps instead of steps", default=0.0, minimum=0.0, maximum=1.0
+    )
+    batch_size: int | None = option("default: train.batch_size", default=None, minimum=1)
+    gradient_accumulation_steps: int | None = option(
+        "default: train.gradient_accumulation_steps", default=None, minimum=1
+    )
+    learning_rate: float | None = option(
+        "peak rate of a warm-up and decay that start anew with the phase "
+        "(default: the schedule goes on)",
+        default=None,
+        minimum=0.0,
+    )
+    warmup_proportion: float = option(
+        "share of the steps that a learning_rate of the phase's own is warmed up for",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses a phase without data or of no length."""
+        faults = [] if self.data else ["data: is missing: directory of TFRecords"]
+        if bool(self.steps) == bool(self.share):
+            faults.append("steps: give either steps or share, above 0")
+        return faults
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainConfig(LoopSection):
+    """Pretrains BERT on TFRecords with masked-LM and next-sentence losses."""
+
+    section_name: ClassVar[str] = "train"
+
+    data: str | None = option("directory of TFRecords made by preprocess", alternative="phases")
+    phases: tuple[TrainingPhase, ...] = option(
+        "several data sets one after the other in place of data: a list of mappings with the keys "
+        + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
+        default=(),
+        advanced=True,
+    )
+    size: str | None = option("model size", default=None, choices=tuple(SIZES))
+    model_config: str | None = option(
+        "config.json of HuggingFace or Google instead of a size", default=None
+    )
+    init: str | None = option("model directory to continue from", default=None)
+    steps: int = option("updates in all", default=10_000, minimum=1)
+    max_minutes: float = option(
+        "stop after this much training time, learning-rate decay included (0: no limit)",
+        default=0.0,
+        minimum=0.0,
+        advanced=True,
+    )
+    batch_size: int = option("sequences an update, over all replicas", default=32, minimum=1)
+    masking: str = option(
+        "what is masked together in unmasked records (preprocess.masking=dynamic): pieces (words "
+        "with whole_word_mask), n-grams or spans of words",
+        default="token",
+        choices=MASKINGS,
+        advanced=True,
+    )
+    masked_lm_prob: float = option(
+        "share of pieces that are masked in unmasked records",
+        default=0.15,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    whole_word_mask: bool = option(
+        "mask all pieces of a word together in unmasked records", default=False, advanced=True
+    )
+    max_ngram_size: int = option(
+        "words of the longest n-gram of masking=ngram", default=3, minimum=1, advanced=True
+    )
+    random_tokens: str = option(
+        "how pieces that replace masked ones of unmasked records are drawn: all alike, or as often "
+        "as the corpus has them",
+        default="uniform",
+        choices=RANDOM_TOKENS,
+        advanced=True,
+    )
+    packing: str = option(
+        "put several short sequences into one row, batch_size of them an update on average "
+        "(auto: where that saves a sixth of the rows or more)",
+        default="auto",
+        choices=("auto", "on", "off"),
+        advanced=True,
+    )
+    learning_rate: float = option("peak learning rate", default=1e-4, minimum=0.0)
+    warmup_steps: int = option("steps of linear warm-up", default=0, minimum=0)
+    warmup_proportion: float = option(
+        "share of the steps spent on warm-up when warmup_steps is 0",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
+        advanced=True,
+    )
+    eval_every: int = option(
+        "steps between evaluations on the eval shards", default=1000, minimum=1, advanced=True
+    )
+    eval_examples: int = option(
+        "eval examples used each time (0: all)", default=2000, minimum=0, advanced=True
+    )
+    steps_per_call: int = option(
+        "steps run inside one call of the compiled function (0: chosen by the loop)",
+        default=0,
+        minimum=0,
+        advanced=True,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses a run whose model or data are named twice or not at all."""
+        faults = []
+        named = [name for name in ("size", "model_config", "init") if getattr(self, name)]
+        if len(named) != 1:
+            got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
+            faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
+        return faults + (_phase_faults(self) if self.phases else [])
+
+    def phase_steps(self) -> tuple[int, ...]:
+        """Updates of every phase; of a run without phases one number."""
+        if not self.phases:
+            return (self.steps,)
+        if not self.phases[0].share:
+            return tuple(phase.steps for phase in self.phases)
+        shares = [phase.share for phase in self.phases]
+        ends = [round(self.steps * sum(shares[: index + 1])) for index in range(len(shares))]
+        return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
+
+    @property
+    def total_steps(self) -> int:
+        """Updates in all."""
+        return sum(self.phase_steps())
+
+
+def _phase_faults(config: TrainConfig) -> list[str]:
+    faults = []
+    if config.data:
+        faults.append("data: every phase has data of its own; leave --data out")
+    if config.early_stop_evals:
+        faults.append("early_stop_evals: a run with phases goes through all of them; set it to 0")
+    if config.max_minutes:
+        faults.append("max_minutes: a run with phases ends by its steps; set it to 0")
+    by_share = [bool(phase.share) for phase in config.phases]
+    if len(set(by_share)) > 1:
+        faults.append("phases: give all of them steps or all of them a share")
+    elif by_share[0] and abs(sum(phase.share for phase in config.phases) - 1.0) > 1e-6:
+        total = sum(phase.share for phase in config.phases)
+        faults.append(f"phases: the shares add up to {total:g}; they must add up to 1")
+    elif min(config.phase_steps()) < 1:
+        faults.append(f"phases: one of them has no step; the steps are {config.phase_steps()}")
+    elif config.steps not in (config.total_steps, TrainConfig.steps):
+        faults.append(
+            f"steps: is {config.steps}, but the steps of the phases add up to "
+            f"{config.total_steps}; leave it out"
+        )
+    return faults
