@@ -1,87 +1,31 @@
 """Reads PyTorch weight files without PyTorch and without running the code that pickles may hold.
 
 The file is a zip archive since PyTorch 1.6: `data.pkl` describes the tensors, `data/<key>` holds
-the numbers. The unpickler here knows a handful of names, all of them inert; any other is refused.
+the numbers. Nothing of it is larger in memory than on disk: members are stored, not compressed, and
+no tensor has more numbers than its storage.
 """
 
 from __future__ import annotations
 
-import collections
-import dataclasses
-import pickle
+import math
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
 
-import ml_dtypes
 import numpy as np
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.weights.pytorch_pickle import (
+    LONGEST_PICKLE_BYTES,
+    ForeignNameError,
+    PickleError,
+    Tensor,
+    read_pickle,
+)
 
-_STORAGE_TYPES = {
-    "DoubleStorage": np.dtype(np.float64),
-    "FloatStorage": np.dtype(np.float32),
-    "HalfStorage": np.dtype(np.float16),
-    "BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
-    "LongStorage": np.dtype(np.int64),
-    "IntStorage": np.dtype(np.int32),
-    "BoolStorage": np.dtype(np.bool_),
-    "ByteStorage": np.dtype(np.uint8),
-}
 _CURE = "convert it with PyTorch: model.save_pretrained(folder, safe_serialization=True)"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Storage:
-    dtype: np.dtype
-    key: str
-
-
-@dataclasses.dataclass(frozen=True)
-class _Tensor:
-    storage: _Storage
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
-def _rebuild_tensor(
-    storage: _Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
-) -> _Tensor:
-    return _Tensor(storage, offset, tuple(shape), tuple(strides))
-
-
-def _rebuild_parameter(tensor: _Tensor, *_: Any) -> _Tensor:
-    return tensor
-
-
-class _TensorUnpickler(pickle.Unpickler):
-    """Builds descriptions of tensors; nothing that a pickle names is imported or called."""
-
-    def __init__(self, stream: BinaryIO, path: Path):
-        super().__init__(stream)
-        self._path = path
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "torch" and name in _STORAGE_TYPES:
-            return _STORAGE_TYPES[name]
-        known = {
-            ("collections", "OrderedDict"): collections.OrderedDict,
-            ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
-            ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
-        }
-        if (module, name) not in known:
-            raise UsageError(
-                f"{self._path}: holds {module}.{name}, which is no weight and is not loaded, "
-                f"since it could run foreign code; {_CURE}"
-            )
-        return known[module, name]
-
-    def persistent_load(self, pid: Any) -> _Storage:
-        kind, dtype, key, *_ = pid
-        if kind != "storage" or not isinstance(dtype, np.dtype):
-            raise InputError(f"{self._path}: damaged PyTorch file (reference to {kind!r})")
-        return _Storage(dtype, str(key))
+_MOST_SHARING = 4  # tensors may share numbers, as the masked-LM head does with the embeddings
 
 
 class PyTorchFile:
@@ -99,28 +43,68 @@ class PyTorchFile:
                 f"{self._path}: not a zip archive, so saved by PyTorch before 1.6 or damaged; "
                 f"{_CURE}"
             )
-        with zipfile.ZipFile(self._path) as archive:
+        with self._open() as archive:
             described = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             if len(described) != 1:
                 raise InputError(f"{self._path}: damaged PyTorch file (no data.pkl inside)")
             self._root = described[0].removesuffix("data.pkl")
             if self._root + "byteorder" in archive.namelist():
-                order = archive.read(self._root + "byteorder")
+                order = self._member(archive, "byteorder", at_most=16)
                 if order != b"little":
-                    raise UsageError(f"{self._path}: byte order is {order.decode()}; {_CURE}")
-            with archive.open(described[0]) as stream:
-                state = self._unpickle(stream)
+                    raise UsageError(f"{self._path}: byte order is {order!r}; {_CURE}")
+            content = self._member(archive, "data.pkl", at_most=LONGEST_PICKLE_BYTES)
         self._tensors = {
             name: value
-            for name, value in state.items()
-            if isinstance(value, _Tensor) and value.storage.dtype.kind not in "iub"
+            for name, value in self._state(content).items()
+            if isinstance(value, Tensor) and value.storage.dtype.kind not in "iub"
         }
+        size = sum(
+            math.prod(tensor.shape) * tensor.storage.dtype.itemsize
+            for tensor in self._tensors.values()
+        )
+        if size > _MOST_SHARING * self._path.stat().st_size:
+            raise InputError(
+                f"{self._path}: damaged PyTorch file (its tensors would take {size:,} bytes, more "
+                f"than {_MOST_SHARING} times the file)"
+            )
 
-    def _unpickle(self, stream: Any) -> dict[str, Any]:
+    @contextmanager
+    def _open(self) -> Iterator[zipfile.ZipFile]:
         try:
-            state = _TensorUnpickler(stream, self._path).load()
-        except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError) as error:
+            with zipfile.ZipFile(self._path) as archive:
+                yield archive
+        except (zipfile.BadZipFile, KeyError, EOFError, OSError, NotImplementedError) as error:
             raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+
+    def _member(self, archive: zipfile.ZipFile, name: str, *, at_most: int) -> bytes:
+        """The content of a member.
+
+        Raises:
+            InputError: it is larger, or compressed, so that its size is not bounded by the file's.
+        """
+        info = archive.getinfo(self._root + name)
+        if info.file_size > at_most:
+            raise InputError(
+                f"{self._path}: damaged PyTorch file ({name} has {info.file_size:,} bytes, "
+                f"expected at most {at_most:,})"
+            )
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            raise InputError(
+                f"{self._path}: {name} is compressed or encrypted inside, which PyTorch never "
+                f"does; {_CURE}"
+            )
+        return archive.read(info)
+
+    def _state(self, content: bytes) -> dict[str, object]:
+        try:
+            state = read_pickle(content)
+        except PickleError as error:
+            raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+        except ForeignNameError as error:
+            raise UsageError(
+                f"{self._path}: holds {error}, which is no weight and is not loaded, since it "
+                f"could run foreign code; {_CURE}"
+            ) from None
         if not isinstance(state, dict):
             raise UsageError(f"{self._path}: holds no state dict; {_CURE}")
         return state
@@ -131,24 +115,36 @@ class PyTorchFile:
         return list(self._tensors)
 
     def read(self, name: str) -> np.ndarray:
-        """The numbers of a tensor, in the type they are stored in."""
+        """The numbers of a tensor, in the type they are stored in.
+
+        Raises:
+            InputError: the numbers are missing, or fewer than the tensor's shape asks for.
+        """
         tensor = self._tensors[name]
         try:
-            with zipfile.ZipFile(self._path) as archive:
-                content = archive.read(f"{self._root}data/{tensor.storage.key}")
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise InputError(f"{self._path}: damaged at {name} ({error})") from None
-        numbers = np.frombuffer(content, tensor.storage.dtype)
-        ends = [
-            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True)
-        ]
-        if (
-            tensor.offset < 0
-            or min(ends, default=0) < 0
-            or tensor.offset + sum(ends) >= len(numbers)
-        ):
-            raise InputError(f"{self._path}: damaged at {name} (fewer numbers than its shape)")
+            with self._open() as archive:
+                content = self._member(
+                    archive, f"data/{tensor.storage.key}", at_most=self._path.stat().st_size
+                )
+        except InputError as error:
+            raise InputError(f"{error} at {name}") from None
         item = tensor.storage.dtype.itemsize
+        numbers = np.frombuffer(content, tensor.storage.dtype, len(content) // item)
+        size = math.prod(tensor.shape)
+        last = tensor.offset + sum(
+            (length - 1) * stride
+            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
+        )
+        if last >= len(numbers) or not 0 < size <= len(numbers):
+            raise InputError(
+                f"{self._path}: damaged at {name} (its shape {list(tensor.shape)} does not fit "
+                f"the {len(numbers):,} numbers that are stored)"
+            )
+        # The stride of an axis of length 1 may be any number.
+        strides = [
+            stride * item if length > 1 else 0
+            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
+        ]
         return np.lib.stride_tricks.as_strided(
-            numbers[tensor.offset :], tensor.shape, [stride * item for stride in tensor.strides]
+            numbers[tensor.offset :], tensor.shape, strides
         ).copy()
