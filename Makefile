@@ -1,5 +1,6 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
+# make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, types
 # make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
@@ -11,13 +12,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test lint format parity runners lock clean
+.PHONY: demo test fuzz lint format parity runners lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+fuzz: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

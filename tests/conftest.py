@@ -1,7 +1,42 @@
-"""Set before anything imports TensorFlow, Keras or Beam, as the command line does."""
+"""Environment and profiles of all tests.
 
+The variables are set before anything imports TensorFlow, Keras or Beam, as the command line does.
+"""
+
+import importlib
 import os
+import pkgutil
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import bert_tf
+import pipeline
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+# How fast the machine is, and what an earlier run found, decide nothing in either profile.
+_ANYWHERE = settings(
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("repeatable", _ANYWHERE, derandomize=True)
+settings.register_profile("fuzz", _ANYWHERE, max_examples=500)
+settings.load_profile("repeatable")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Imports all code in each of several test processes.
+
+    Hypothesis tries constants of the modules that are imported, which would depend on the tests
+    that a process happened to get before.
+    """
+    if not hasattr(session.config, "workerinput"):
+        return
+    for package in (bert_tf, pipeline):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)

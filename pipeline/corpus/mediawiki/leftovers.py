@@ -13,6 +13,8 @@ _MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
 _TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
 _BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
+# Marks that meet when what stood between them went, and what is left of a long run of quotes.
+_MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
 # What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`.
 _HOLLOW = rf"[^\S\n]*(?:[,;:/][^\S\n]*)*{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*"
 _HOLLOWS = (
@@ -34,7 +36,8 @@ def without_leftovers(text: str) -> str:
     if HOLE in text:
         for hollow in _HOLLOWS:
             text = hollow.sub("", text)
-    return text.replace(HOLE, "")
+    # A space, unlike nothing, cannot let further marks meet: one pass is enough.
+    return _MET.sub(" ", text.replace(HOLE, ""))
 
 
 def _without_quotes(line: str) -> str:

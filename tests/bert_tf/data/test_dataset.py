@@ -73,7 +73,7 @@ def numbers_of(batches):
     seed=st.integers(-5, 2**63),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_any_position_is_entered_where_it_would_have_been_reached(
     sizes, block_records, batch_size, first_update, seed, compression
 ):
@@ -217,7 +217,7 @@ def packed_numbers(batch):
     first_update=st.integers(0, 12),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
     sizes, block_records, batch_size, first_update, compression
 ):

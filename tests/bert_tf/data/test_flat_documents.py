@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.flat_documents import (
@@ -41,7 +41,6 @@ def nested(documents: FlatDocuments) -> list[list[list[int]]]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(documents=nested_lists, data=st.data())
 def test_selecting_joining_and_dropping_equal_lists(documents, data):
     numbers = data.draw(st.lists(st.integers(0, len(documents) - 1), max_size=6))

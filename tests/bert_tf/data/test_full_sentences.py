@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.flat_documents import FlatDocuments, offsets_of
@@ -66,7 +66,6 @@ def test_no_sequence_goes_beyond_the_split():
     assert sequences["document"].tolist() == [0, 1]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     lengths=st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=6), min_size=1, max_size=6),
     max_seq_length=st.integers(8, 30),

@@ -45,7 +45,6 @@ def make_features(lengths, predictions, seed=0):
 
 
 @given(sequences(), st.randoms())
-@settings(max_examples=100, deadline=None)
 def test_rows_hold_what_they_have_room_for_however_sequences_come(measures, random):
     lengths, predictions = measures
     shape = choose_packed_shape(lengths, predictions, max_seq_length=LENGTH)
@@ -93,7 +92,7 @@ def test_a_row_is_laid_out_as_documented():
 
 
 @given(sequences(), st.integers(0, 9))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_sequence_is_found_again(measures, seed):
     lengths, predictions = measures
     features = make_features(lengths, predictions, seed)

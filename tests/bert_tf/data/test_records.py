@@ -6,7 +6,7 @@ import google_crc32c
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.data.example_bytes import frame_examples, masked_crc32c
@@ -43,7 +43,6 @@ def as_protobufs(features: dict[str, np.ndarray]) -> list[tf.train.Example]:
     return examples
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.data(), rows=st.integers(1, 5))
 def test_protobuf_reads_any_features(data, rows):
     names = data.draw(st.lists(st.text("abÄz_", min_size=1), min_size=1, max_size=5, unique=True))

@@ -53,7 +53,7 @@ def test_an_empty_pool_makes_nothing():
     assert len(pairs) == left_out == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     documents=corpora,
     number=st.integers(0, 1000),
@@ -82,7 +82,6 @@ def test_pairs_fit_and_come_from_where_they_say(documents, **settings):
         assert pairs["label"].all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(documents=corpora, number=st.integers(0, 1000))
 def test_every_sentence_is_used_once_since_unused_ones_go_back(documents, number):
     # Room for everything, so that nothing is cut; chunks end where a short target is reached.

@@ -37,7 +37,7 @@ def example_of(**features) -> bytes:
         max_size=4,
     )
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_values_of_any_example_are_counted(rows):
     content = framed(
         [example_of(other=[b"x" * 300], ids=ids, weights=weights) for ids, weights in rows]
@@ -65,7 +65,6 @@ def test_a_feature_that_is_not_there_is_told():
 
 
 @given(st.integers(0, 2**31))
-@settings(max_examples=100, deadline=None)
 def test_damaged_records_are_never_read_beyond(seed):
     random = np.random.default_rng(seed)
     record = bytearray(example_of(ids=list(range(50)), weights=[1.0] * 20))

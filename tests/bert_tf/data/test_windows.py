@@ -127,7 +127,7 @@ texts = st.text(
 )
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(contexts=st.lists(texts, min_size=1, max_size=6))
 def test_characters_of_pieces_slice_the_text(tokenizer, contexts):
     pieces = tokenize_with_characters(tokenizer, contexts)
@@ -152,7 +152,7 @@ def test_characters_of_pieces_slice_the_text(tokenizer, contexts):
         assert all(context[place].isspace() or context[place] == "\u0301" for place in uncovered)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(context=texts, bounds=st.tuples(st.integers(0, 40), st.integers(0, 40)))
 def test_pieces_of_an_answer_are_those_it_touches(tokenizer, context, bounds):
     start, end = min(*bounds, len(context)), min(max(bounds), len(context))

@@ -81,7 +81,7 @@ def test_ids_equal_huggingface_on_tricky_strings(pair):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(batch=st.lists(texts, min_size=1, max_size=8))
 def test_ids_equal_huggingface_on_any_text(pair, batch):
     check_same_ids(pair, batch)
@@ -112,7 +112,7 @@ def test_offsets_are_bytes_of_the_text_as_given(text, pieces):
     assert list(zip(starts.to_list()[0], ends.to_list()[0], strict=True)) == pieces
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(text=texts)
 def test_offsets_cover_the_text_in_order(text):
     tokenizer = _lowercase_tokenizer()

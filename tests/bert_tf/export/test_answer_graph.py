@@ -30,7 +30,7 @@ def scored_windows(draw):
     )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     scored_windows(),
     st.integers(1, 5),

@@ -39,7 +39,7 @@ def sums_and_shapes(word_ids, batch_tokens):
     )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 40), max_size=20), st.integers(1, 200))
 def test_every_row_keeps_its_place_and_batches_keep_to_the_budget(lengths, batch_tokens):
     rows = [list(range(1, length + 1)) for length in lengths]

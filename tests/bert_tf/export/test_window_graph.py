@@ -26,7 +26,7 @@ def pieces_of(lengths: list[int], first_id: int) -> Pieces:
     )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(LENGTHS, st.integers(10, 30), st.integers(1, 40))
 def test_rows_and_windows_equal_those_of_the_numpy_functions(lengths, max_seq_length, stride):
     questions = pieces_of([question for question, _ in lengths], 1000)

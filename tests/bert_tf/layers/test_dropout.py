@@ -32,7 +32,7 @@ def five_deviations(probability, number=SIZE):
 
 
 @given(key=KEYS, rate=st.floats(0.01, 0.99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_share_kept_is_the_rounded_rate(key, rate):
     expected = keep_level(rate) / LEVELS
     assert abs(expected - (1 - rate)) <= 0.5 / LEVELS
@@ -40,7 +40,7 @@ def test_the_share_kept_is_the_rounded_rate(key, rate):
 
 
 @given(key=KEYS, other=KEYS, streams=st.tuples(st.integers(0, 100), st.integers(0, 100)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_masks_agree_by_chance_only_where_key_or_stream_differ(key, other, streams):
     one, two = draw(key, stream=streams[0]), draw(other, stream=streams[1])
     if key == other and streams[0] == streams[1]:
@@ -106,7 +106,7 @@ def test_low_precision_does_not_move_the_expected_output(policy):
 
 
 @given(rate=st.floats(0.05, 0.6), key=KEYS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_expected_output_is_the_input(rate, key):
     outputs = StatelessDropout(rate, stream=0)(tf.ones([SIZE]), dropout_key=tf.constant(key))
     keep = keep_level(rate) / LEVELS

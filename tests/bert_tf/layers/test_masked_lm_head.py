@@ -14,7 +14,7 @@ from bert_tf.layers.masked_lm_head import MaskedLMHead, gather_positions
     predictions=st.integers(1, 5),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_gathering_equals_numpy(batch, length, predictions, seed):
     generator = np.random.default_rng(seed)
     hidden = generator.normal(size=(batch, length, 3)).astype(np.float32)

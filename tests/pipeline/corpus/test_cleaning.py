@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.corpus.characters import BLANK, COMPOSE, NUM_CODE_POINTS, cleaning_table
@@ -27,7 +27,6 @@ def clean_in_python(text):
     return " ".join(blank.replace("\ufeff", "").split())
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8")) | st.text("a \t\x00\u3000\ufeff\u0301é")))
 def test_text_is_cleaned_as_the_rules_say(lines):
     texts, faults = clean([line.encode() for line in lines])
@@ -35,7 +34,6 @@ def test_text_is_cleaned_as_the_rules_say(lines):
     assert faults == [-1] * len(lines)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=12) | st.binary(max_size=3).map(lambda b: b"\xf0\x9f" + b)))
 def test_bytes_are_valid_where_python_says_so(lines):
     texts, faults = clean(lines)
@@ -47,7 +45,6 @@ def test_bytes_are_valid_where_python_says_so(lines):
             assert (text, fault) == ("", error.start)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("aen\u0301\u0303\u0323각각한é\u0344 ")))
 def test_compose_gives_nfc(texts):
     expected = [unicodedata.normalize("NFC", text) for text in texts]

@@ -8,7 +8,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.errors import ConfigError
@@ -74,7 +74,6 @@ def test_unknown_steps_are_refused_with_the_nearest():
         rules_for(cleaning=["whitespaces"])
 
 
-@settings(deadline=None)
 @given(
     st.text(st.sampled_from("ab \t\u3000\x00\x1f\ufeffe\u0301\u00a0")),
     st.sets(st.sampled_from(["nfc", "controls", "whitespace"])),
@@ -205,7 +204,6 @@ def test_prose_stays(line):
     assert clean_line(line, "boilerplate", "whitespace") == [line.strip()]
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("aé1 .,字\u0301")))
 def test_documents_are_measured_as_python_does(text):
     clean = " ".join(text.split())
@@ -241,7 +239,6 @@ ROWS = st.one_of(
 STEPS = st.sets(st.sampled_from(["html", "controls", "whitespace", "nfc", "boilerplate"]))
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=15), STEPS, st.sampled_from(["none", "rules"]))
 def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
     block = block_of_rows(
@@ -258,7 +255,6 @@ def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
     assert (np.diff(block.document_offsets) > 0).all() and (np.diff(block.line_offsets) > 0).all()
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS.filter(lambda row: b"\n" not in row), max_size=15), STEPS)
 def test_lines_in_are_sentences_dropped_and_rejected(rows, steps):
     data = b"".join(row + b"\n" for row in rows)

@@ -8,7 +8,7 @@ import random
 import apache_beam as beam
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.console import Console
@@ -234,7 +234,6 @@ def test_lines_of_dropped_documents_are_not_the_first(drop):
     assert counts == {"exact copy": 2, "repeated line": 1}
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["a", "A", "a.", "b", "B c", "b|c", "!", "?"]), max_size=12),
     st.randoms(use_true_random=False),
@@ -267,7 +266,6 @@ def test_choosing_among_equals_is_brute_force_in_any_order(block_of, texts, sour
     assert len(set(places)) == len(places)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from("abcAB"), min_size=1, max_size=4), max_size=8),
     st.randoms(use_true_random=False),
@@ -295,7 +293,6 @@ def test_choosing_among_equal_lines_is_brute_force_in_any_order(block_of, docume
     assert repeated == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40))
 def test_candidates_are_all_pairs_with_an_equal_band(rows):
     pairs = pair_candidates(np.array(rows, BAND))

@@ -1,7 +1,7 @@
 """What counts as the same words."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.corpus.folding import fold_block
@@ -56,7 +56,6 @@ def fold_in_python(text):
     return tuple(filter(None, [*words, word]))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("aBcÉé1字 .,-\t"), min_size=1, max_size=6))
 def test_keys_of_documents_and_lines_are_equal_where_their_words_are(block_of, texts):
     folded = fold_block(block_of(*([[text]] for text in texts)))

@@ -283,7 +283,7 @@ def test_files_that_cannot_have_documents_are_refused(name, data, error, message
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(FIELD, FIELD), max_size=8), st.integers(1, 40), st.booleans())
 def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, cut, always_quote):
     """What Python's `csv` writes, our reader reads."""
@@ -303,7 +303,6 @@ def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, c
     assert not rejects_of(blocks)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text('a",\n\r', max_size=40), st.integers(1, 40))
 @example('1,"x\n2,b\n3,"y"\n4,d\n', 13)
 def test_cuts_do_not_change_what_is_made_of_broken_rows(tmp_path_factory, rows, cut):
@@ -322,7 +321,7 @@ def squeeze(text):
     return unicodedata.normalize("NFD", "".join("".join(kept).split()))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(["a", "bb. C", "", " ", "\xff"]), max_size=12), st.integers(1, 30))
 def test_cuts_do_not_change_the_documents(tmp_path_factory, lines, cut):
     path = tmp_path_factory.mktemp("text") / "lines.txt"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.corpus.sentences import split_sentences
@@ -71,7 +71,6 @@ def test_sentences_end_where_the_bars_are(marked):
     assert split(text) == [part for part in marked.split("|") if part]
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("aB1.!?…。\"')(“”[] -I,é"), max_size=40))
 def test_nothing_but_spaces_is_lost(text):
     clean = " ".join(text.split())

@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 import sentencex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.errors import UsageError
@@ -42,7 +42,6 @@ PARAGRAPHS = st.text(st.sampled_from("aB1.!?。\"') (é-"), min_size=1).map(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(PARAGRAPHS.filter(bool), max_size=20))
 def test_sentences_are_the_librarys_paragraph_by_paragraph(paragraphs):
     found = split(make_splitter("sentencex", "en"), paragraphs)

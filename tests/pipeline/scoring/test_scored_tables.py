@@ -120,9 +120,7 @@ def test_compressed_outputs_are_equal_for_equal_rows(tmp_path, make_plan, score)
     assert b'x,"1, ' in gzip.decompress(first)
 
 
-@settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(CELLS, st.one_of(st.just(" "), CELLS)), min_size=1, max_size=15),
     block_rows=st.integers(1, 6),

@@ -64,7 +64,6 @@ def test_it_merges_what_huggingface_merges(vocab_size):
 WORDS = st.dictionaries(st.text("abcé", min_size=1, max_size=9), st.integers(1, 50), min_size=1)
 
 
-@settings(deadline=None)
 @given(WORDS, st.randoms(use_true_random=False), st.integers(13, 40), st.sampled_from([0, 0.5]))
 def test_order_does_not_matter(word_counts, random, vocab_size, extra_pieces):
     options = {"vocab_size": vocab_size, "extra_pieces": extra_pieces}
@@ -73,7 +72,6 @@ def test_order_does_not_matter(word_counts, random, vocab_size, extra_pieces):
     assert learn(word_counts, **options) == learn(dict(shuffled), **options)
 
 
-@settings(deadline=None)
 @given(
     WORDS,
     st.integers(10, 60),
@@ -129,7 +127,6 @@ def best_pair_again_and_again(word_counts, merges):
     return pieces
 
 
-@settings(deadline=None)
 @given(WORDS, st.integers(0, 30))
 def test_counts_kept_up_to_date_equal_counts_made_anew(word_counts, merges):
     expected = best_pair_again_and_again(word_counts, merges)
@@ -211,7 +208,6 @@ def test_of_very_many_words_the_most_frequent_are_learned_from(monkeypatch):
     assert learned.alphabet == "a"  # of the two seen five times, none rather than one
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.text("abé", min_size=1, max_size=4).map(lambda p: p), max_size=12, unique=True),
     st.lists(st.text("abé", min_size=1, max_size=4), max_size=12, unique=True),
@@ -239,7 +235,7 @@ def test_fit_is_weighed_by_counts():
     assert measure_fit(["a"], pa.array([], pa.string()), np.zeros(0, np.int64)) is None
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.dictionaries(st.text("abcdé,", min_size=1, max_size=8), st.integers(1, 50), min_size=1),
     st.integers(1, 40),

@@ -46,7 +46,6 @@ ALIKE = st.text(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(ALIKE, max_size=5), st.booleans())
 def test_words_are_huggingfaces(texts, lowercase):
     expected = [
@@ -98,7 +97,7 @@ def test_long_words_are_left_out_and_counted():
     assert counter.too_long == 3
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.text("abcdefgh ,é", max_size=30), max_size=60), st.integers(1, 5))
 def test_counts_equal_a_plain_count(texts, parts):
     """Also when counted in parts that are added up."""
