@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.errors import InputError
 from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.record_damage import find_damage
 from bert_tf.data.record_order import row_order
 from bert_tf.data.record_parsing import parse_records
 from bert_tf.data.tfrecord_index import RecordBlock, read_records
@@ -63,15 +63,9 @@ class ShuffledRecords:
         """Refuses data that are not what their manifest says.
 
         Raises:
-            InputError: the first record cannot be parsed.
+            InputError: a record of the first block cannot be parsed.
         """
-        shard = self._blocks[0].shard
         try:
             parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
         except tf.errors.InvalidArgumentError as error:
-            raise InputError(
-                f"{shard}: its records are not as the manifest says "
-                f"(max_seq_length {self.records.max_seq_length}, max_predictions_per_seq "
-                f"{self.records.max_predictions_per_seq}, {self.records.feature_names} names): "
-                f"{error.message}; make the data again"
-            ) from None
+            raise find_damage([self._blocks[0].shard], self.records) or error from None

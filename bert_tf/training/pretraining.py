@@ -16,6 +16,7 @@ from bert_tf.config.errors import InputError
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.record_damage import find_damage
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
@@ -131,7 +132,7 @@ def pretrain(
         result = loop.run()
     except tf.errors.OpError as error:
         failures = [opened.failure for opened in inputs if opened.failure]
-        raise next(iter(failures), None) or _record_error(error) or error from None
+        raise next(iter(failures), None) or _damaged_record(error, phases) or error from None
     return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
 
 
@@ -213,10 +214,13 @@ def _phase_results(
     return results
 
 
-def _record_error(error: tf.errors.OpError) -> InputError | None:
-    """What TensorFlow says about damaged records, as an error for the user."""
-    if isinstance(error, tf.errors.DataLossError):
-        return InputError(
-            f"an eval shard is damaged ({error.message.splitlines()[0]}); make the data again"
-        )
-    return None
+def _damaged_record(error: tf.errors.OpError, phases: list[PretrainingPhase]) -> InputError | None:
+    """The training record behind what TensorFlow says, None if the records are sound.
+
+    Unmasked records and evaluations find theirs where they are read.
+    """
+    if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
+        return None
+    masked = [phase.data for phase in phases if not phase.data.is_dynamic]
+    found = (find_damage(data.paths("train"), data) for data in masked)
+    return next(filter(None, found), None)

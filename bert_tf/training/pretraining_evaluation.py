@@ -14,6 +14,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.dataset import evaluation_batches
+from bert_tf.data.record_damage import find_damage
 from bert_tf.training.course import phase_ends, phase_of
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.pretraining_loss import PretrainingLoss
@@ -119,7 +120,7 @@ class RecordsEvaluation:
         """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
         number = phase_of(self._ends, step - 1)
         data = self._phases[number].data
-        metrics = self._evaluations[number].run() if data.eval_shards else {}
+        metrics = self._evaluate(number) if data.eval_shards else {}
         if metrics:
             # e ** 700 is the largest power that a float holds.
             metrics["perplexity"] = math.exp(min(metrics["mlm_loss"], 700.0))
@@ -130,6 +131,13 @@ class RecordsEvaluation:
         found = {"step": step} | ({"phase": number + 1} if len(self._phases) > 1 else {})
         self._best.keep_if_best(found, metrics, notes)
         return metrics
+
+    def _evaluate(self, phase: int) -> dict[str, float]:
+        try:
+            return self._evaluations[phase].run()
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+            data = self._phases[phase].data
+            raise find_damage(data.paths("eval"), data) or error from None
 
     def _refuse_or_warn(self, config: TrainConfig, phase: PretrainingPhase) -> None:
         cure = "preprocess with --eval-fraction above 0 to have some"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import StoppedEarly, UsageError
+from bert_tf.config.errors import InputError, StoppedEarly, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records import encode_records
@@ -328,3 +328,23 @@ def test_a_run_without_progress_stops_early(data, model_config, tmp_path):
     empty = write_data(tmp_path / "empty", eval_records=0)
     with pytest.raises(UsageError, match=r"early_stop_evals: .* has no eval shards; set it to 0"):
         train(empty, tmp_path / "other", model_config=model_config, **keys)
+
+
+def damage(path, records, *, is_flipped):
+    """Flips a bit of the last record, or puts records of another length behind all others."""
+    content = bytearray(path.read_bytes())
+    content[-20] ^= is_flipped
+    path.write_bytes(bytes(content) + (b"" if is_flipped else encoded(records, LENGTH + 1)))
+
+
+@pytest.mark.parametrize("is_flipped", [True, False])
+@pytest.mark.parametrize("shard", ["eval-0", "train-0"])
+def test_the_shard_and_record_that_cannot_be_read_are_named(
+    shard, is_flipped, model_config, tmp_path
+):
+    data = write_data(tmp_path / "data")
+    damage(data / shard, RECORDS, is_flipped=is_flipped)
+    expected = f"{RECORDS - 1} is damaged" if is_flipped else f"{RECORDS} is not as the manifest"
+    keys = {"model_config": model_config, "batch_size": 1, "packing": "off", "steps": 24}
+    with pytest.raises(InputError, match=f"{shard}: record {expected}"):
+        train(data, tmp_path / "run", **keys)
