@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from bert_tf.config.console import Console
+from bert_tf.config.wording import shown_size
 
 _VARIABLE = "BERT_PIPELINE_PROGRESS_FILE"
 _RECORD = struct.Struct("<q")
@@ -48,17 +49,27 @@ class ProgressWatch:
         self._thread.start()
         return self
 
-    def __exit__(self, *failure: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *details: object) -> None:
         self._ended.set()
         self._thread.join()
         os.environ.pop(_VARIABLE, None)
+        line = self._line()
+        if line is not None and failure is None:
+            self._console.end_progress(line)
         Path(self._path).unlink(missing_ok=True)
 
     def _watch(self) -> None:
         while not self._ended.wait(_SECONDS):
-            data = Path(self._path).read_bytes()
-            whole = len(data) - len(data) % _RECORD.size
-            text_bytes = sum(amount for (amount,) in _RECORD.iter_unpack(data[:whole]))
-            seconds = time.monotonic() - self._start
-            if text_bytes:
-                self._console.progress(f"read {text_bytes / 1e6:,.1f} MB of text, {seconds:,.0f} s")
+            line = self._line()
+            if line is not None:
+                self._console.progress(line)
+
+    def _line(self) -> str | None:
+        """What to show, None before the first text."""
+        data = Path(self._path).read_bytes()
+        whole = len(data) - len(data) % _RECORD.size
+        text_bytes = sum(amount for (amount,) in _RECORD.iter_unpack(data[:whole]))
+        if not text_bytes:
+            return None
+        seconds = time.monotonic() - self._start
+        return f"read {shown_size(text_bytes)} of text, {seconds:,.0f} s"

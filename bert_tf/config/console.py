@@ -11,7 +11,7 @@ class Console:
     """Says lines and shows one live progress line.
 
     On a terminal the progress line is rewritten in place; in a log it is printed at most every
-    `log_seconds`.
+    `log_seconds`, and once more at the end.
     """
 
     def __init__(self, stream: TextIO | None = None, log_seconds: float = 15.0):
@@ -20,6 +20,7 @@ class Console:
         self._is_terminal = self._stream.isatty()
         self._live_width = 0
         self._last_progress = -float("inf")
+        self._last_line: str | None = None
 
     def say(self, line: str) -> None:
         """Prints a line that stays."""
@@ -44,6 +45,17 @@ class Console:
         else:
             print(line, file=self._stream, flush=True)
         self._last_progress = now
+        self._last_line = line
+
+    def end_progress(self, line: str) -> None:
+        """Prints how far the work came in the end, if less was shown last.
+
+        Args:
+            line: what `progress` would show now.
+        """
+        if self._last_line not in (None, line):
+            self.say(line)
+        self._last_line = None
 
     def _clear_live_line(self) -> None:
         if self._live_width:

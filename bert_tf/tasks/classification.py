@@ -15,6 +15,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.config.sections.scoring import refuse_unread_columns
+from bert_tf.config.wording import quantity
 from bert_tf.data.encoded_rows import encode_texts
 from bert_tf.data.rejects import Reject
 from bert_tf.data.tables import Table, read_table
@@ -71,8 +72,8 @@ class ClassificationTask:
             )
         if len(labels) > min(_MANY_LABELS, len(table) // 2):
             console.warn(
-                f"{config.train}: column {config.label_column!r} holds {len(labels)} labels in "
-                f"{len(table)} rows; is it the right column?"
+                f"{config.train}: column {config.label_column!r} holds {len(labels):,} labels in "
+                f"{quantity(len(table), 'row')}; is it the right column?"
             )
         return dataclasses.replace(undecided, labels=labels), table
 

@@ -13,6 +13,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_work import ModelWork
@@ -233,10 +234,10 @@ def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
     for name, data in (("training", train), ("evaluation", evaluation)):
         if data is not None:
             rejects = data.source.rejects
-            rejected = f", {len(rejects)} rejected" if rejects else ""
+            rejected = f", {len(rejects):,} rejected" if rejects else ""
             console.say(
-                f"{name}: {len(data.source)} rows{rejected}, {len(data.rows)} sequences, "
-                f"{len(data.rows.ids)} pieces"
+                f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
+                f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'piece')}"
             )
 
 

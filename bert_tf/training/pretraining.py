@@ -14,6 +14,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.config.wording import quantity
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.record_damage import find_damage
@@ -185,13 +186,15 @@ def _make_loop(
 
 def _say_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
     console.say(
-        f"{phase.name}{inputs.record_count:,} training records; {phase.steps:,} steps of "
-        f"{phase.batch_size} are {phase.steps * phase.batch_size / inputs.record_count:.2f} epochs"
+        f"{phase.name}{quantity(inputs.record_count, 'training record')}; "
+        f"{quantity(phase.steps, 'step')} of {phase.batch_size:,} make "
+        f"{phase.steps * phase.batch_size / inputs.record_count:.2f} epochs"
     )
     if inputs.packing is not None:
         console.say(
-            f"{phase.name}packing: {inputs.packing.sequences_a_row:.2f} sequences a row, "
-            f"{inputs.packing.filled_share:.1%} of the places filled, {inputs.rows} rows an update"
+            f"{phase.name}packing: {inputs.packing.sequences_a_row:.2f} sequences per row, "
+            f"{inputs.packing.filled_share:.1%} of the places filled, "
+            f"{quantity(inputs.rows, 'row')} per step"
         )
 
 

@@ -14,6 +14,7 @@ from bert_tf.config.errors import ConfigError, StoppedEarly
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, field_type
 from bert_tf.config.sections import SECTIONS
+from bert_tf.config.wording import quantity
 from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.cli.termination import Terminated
 from pipeline.jobs.job import RunOptions
@@ -141,8 +142,8 @@ def _exit_code(manifest: dict[str, Any], options: RunOptions) -> int:
     if options.max_rejects is None or rejected <= options.max_rejects:
         return 0
     options.console.say(
-        f"error: {rejected} rows were rejected, more than --max-rejects {options.max_rejects}; "
-        "the reasons are in the rejects file"
+        f"error: {quantity(rejected, 'row')} rejected, more than --max-rejects "
+        f"{options.max_rejects}; the reasons are in the rejects file"
     )
     return 3
 

@@ -15,6 +15,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
+from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import replacing_file
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import read_shared_files, write_shared_file
@@ -149,8 +150,8 @@ def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
             yield f"{what}: {list_reasons(reasons)}"
     if report.copies and duplicates == "keep":
         yield (
-            f"{report.copies:,} of {report.documents:,} documents are exact copies of others "
-            "(--duplicates exact keeps one of each)"
+            f"{report.copies:,} of {quantity(report.documents, 'document')} are exact copies of "
+            "others (--duplicates exact keeps one of each)"
         )
 
 

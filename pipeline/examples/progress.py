@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bert_tf.config.console import Console
+from bert_tf.config.wording import quantity
 
 
 class ExamplesConsole(Console):
@@ -23,6 +24,7 @@ class ExamplesConsole(Console):
         self._output = output
         self._work = work
         self._shards = shards
+        self._all_shards = quantity(shards, "shard")
 
     def say(self, line: str) -> None:
         """Prints a line that stays."""
@@ -33,7 +35,11 @@ class ExamplesConsole(Console):
         megabytes = sum(_size(path) for path in self._work.iterdir()) / 1e6
         finished = sum(1 for _ in self._output.glob("*-of-*.tfrecord*"))
         spilled = f"{megabytes:,.0f} MB of pieces and records, " if megabytes >= 1 else ""
-        self._console.progress(f"{line}; {spilled}{finished} of {self._shards} shards finished")
+        self._console.progress(f"{line}; {spilled}{finished} of {self._all_shards} finished")
+
+    def end_progress(self, line: str) -> None:
+        """Prints how far the work came: all shards are there once the pipeline has run."""
+        self._console.end_progress(f"{line}; {self._shards} of {self._all_shards} finished")
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.rejects import count_reasons, write_rejects
 from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
@@ -50,7 +51,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
             (str(output / "predictions.jsonl"), "label and prediction of every row"),
         ]
         if source.rejects:
-            meaning = f"{len(source.rejects)} rejected rows"
+            meaning = quantity(len(source.rejects), "rejected row")
             record.made.append((str(rejects_path(output)), meaning))
 
     return run_job(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.wording import quantity
 from bert_tf.data.rejects import count_reasons, write_rejects
 from bert_tf.tasks.finetuning import finetune
 from bert_tf.training.strategy import is_chief_process
@@ -75,7 +76,8 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),
         ]
         if rejects:
-            record.made.append((str(rejects_path(config.output)), f"{len(rejects)} rejected rows"))
+            meaning = quantity(len(rejects), "rejected row")
+            record.made.append((str(rejects_path(config.output)), meaning))
         record.next_command = [
             "bert-pipeline",
             "export",

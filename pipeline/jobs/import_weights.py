@@ -7,6 +7,7 @@ from typing import Any
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.sections import FinetuneConfig, ImportWeightsConfig
+from bert_tf.config.wording import quantity
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.weights.import_weights import (
     architecture,
@@ -72,7 +73,7 @@ def _say_growth(before: BertConfig, after: BertConfig, console: Console) -> None
             f"{after.max_position_embeddings}; train on long sequences before relying on them"
         )
     if after.vocab_size > before.vocab_size:
-        console.say(f"vocabulary: {after.vocab_size - before.vocab_size} new pieces")
+        console.say(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new piece')}")
 
 
 def default_task(directory: ModelDirectory) -> dict[str, Any] | None:

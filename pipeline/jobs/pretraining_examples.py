@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
 from bert_tf.data.vocab_file import read_vocab_for_masking, vocab_fingerprint
@@ -104,8 +106,9 @@ def _tell_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     }
     if any(found.values()):
         console.say(
-            f"found finished: {found['blocks']} blocks of text, {found['pools']} of at most "
-            f"{job.plan.pools} pools, {found['shards']} of {len(shards)} shards"
+            f"found finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} of "
+            f"at most {quantity(job.plan.pools, 'pool')}, {found['shards']:,} of "
+            f"{quantity(len(shards), 'shard')}"
         )
     return found
 
@@ -180,7 +183,8 @@ def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:
         )
     if not counts["examples"]["train"]:
         raise InputError(
-            f"{inputs}: no training example could be made of {counts['documents']} document(s); "
+            f"{inputs}: no training example could be made of "
+            f"{quantity(counts['documents'], 'document')}; "
             "examples need a document of two sentences or more, or two different documents"
         )
 
@@ -231,29 +235,29 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)
     console.say(
-        f"{counts['documents']:,} documents, {counts['tokens']:,} tokens -> "
-        f"{examples['train']:,} training and {examples['eval']:,} evaluation examples "
+        f"{quantity(counts['documents'], 'document')}, {quantity(counts['tokens'], 'token')} -> "
+        f"{examples['train']:,} training and {quantity(examples['eval'], 'evaluation example')} "
         f"in {seconds:.1f} s"
     )
     record.made = [
-        (str(output / shards["train"][0]), f"and {len(shards['train']) - 1} more training shards"),
-        (str(output / "vocab.txt"), "the vocabulary the records were made with"),
+        (_shown_shards(output, names), f"{kind} records")
+        for names, kind in ((shards["train"], "training"), (shards["eval"], "evaluation"))
+        if names
     ]
-    if shards["eval"]:
-        record.made.insert(
-            1,
-            (
-                str(output / shards["eval"][0]),
-                f"and {len(shards['eval']) - 1} more evaluation shards",
-            ),
-        )
+    record.made.append((str(output / "vocab.txt"), "the vocabulary the records were made with"))
     if (output / PIECE_COUNTS_FILE).exists():
         record.made.append((str(output / PIECE_COUNTS_FILE), "how often the corpus has each piece"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
     if counts["rejected"]:
         rejected = sum(counts["rejected"].values())
-        record.made.append((str(rejects_path(output)), f"{rejected} rejected lines, with reasons"))
+        meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
+        record.made.append((str(rejects_path(output)), meaning))
     record.next_command = [
         "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
     ]  # fmt: skip
+
+
+def _shown_shards(output: Path, names: list[str]) -> str:
+    """The path of the only shard, or a glob for all, as Beam and tf.data take it."""
+    return str(output / (names[0] if len(names) == 1 else re.sub(r"-\d+-", "-*-", names[0])))

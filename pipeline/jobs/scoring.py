@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.config.wording import quantity
 from bert_tf.export.exported_model import check_is_exported, read_task
 from pipeline.artifacts import fingerprint, rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
@@ -68,8 +69,8 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         record.extra = {"columns": {**plan.columns.sources, "added": plan.columns.predictions}}
         record.made = [(table.output, f"{table.source} with predictions") for table in tables]
         if counts.rejected:
-            rejects = rejects_path(config.output)
-            record.made.append((str(rejects), f"{sum(counts.rejected.values())} rejected rows"))
+            meaning = quantity(sum(counts.rejected.values()), "rejected row")
+            record.made.append((str(rejects_path(config.output)), meaning))
 
     return run_job(
         "score",

@@ -12,6 +12,7 @@ import apache_beam as beam
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.config.wording import quantity, shown_size
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.vocab_file import read_vocab
 from pipeline.artifacts import duplicates_path, rejects_path
@@ -65,8 +66,8 @@ def _read_base(config: VocabConfig) -> list[str]:
     base = read_vocab(config.extend)
     if len(base) >= config.vocab_size:
         raise UsageError(
-            f"{config.extend} has {len(base):,} entries already; give --vocab-size, entries of "
-            f"the extended vocabulary in all, a larger number than {config.vocab_size:,}"
+            f"{config.extend} has {quantity(len(base), 'entry')} already; give --vocab-size, "
+            f"entries of the extended vocabulary in all, a larger number than {config.vocab_size:,}"
         )
     return base
 
@@ -89,9 +90,8 @@ def _make_vocabulary(
         duplicates_file = duplicates_path(output)
         duplicates_file.unlink(missing_ok=True)
         if number := write_duplicates(str(folder), duplicates_file):
-            record.made.append(
-                (str(duplicates_file), f"{number:,} documents left out as duplicates")
-            )
+            meaning = quantity(number, "duplicate document") + " left out"
+            record.made.append((str(duplicates_file), meaning))
         rejects_file = rejects_path(output)
         rejects_file.unlink(missing_ok=True)
         if write_rejects(str(folder), rejects_file):
@@ -125,7 +125,7 @@ def _make_vocabulary(
     if config.extend is not None:
         record.counts["entries_kept"] = len(base)
     record.counts["alphabet"] = len(learned.alphabet)
-    record.made.insert(0, (str(output), f"{len(learned.pieces):,} pieces, one a line"))
+    record.made.insert(0, (str(output), f"{quantity(len(learned.pieces), 'piece')}, one per line"))
     record.next_command = _next_command(config)
 
 
@@ -137,7 +137,7 @@ def _count_words(
     record: JobRecord,
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
-    record.console.say(f"reading {input_bytes / 1e6:,.1f} MB (files: {len(files):,})")
+    record.console.say(f"reading {quantity(len(files), 'file')}, {shown_size(input_bytes)}")
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
@@ -167,7 +167,7 @@ def _tell_counts(
         distinct_words=len(counted.words),
     )
     record.console.say(
-        f"counted {words + held_out:,} words of {report.documents:,} documents "
+        f"counted {quantity(words + held_out, 'word')} of {quantity(report.documents, 'document')} "
         f"({len(counted.words):,} distinct)"
     )
     for line in tell_report(report, config.duplicates):
@@ -177,15 +177,16 @@ def _tell_counts(
 def _tell_shortcomings(config: VocabConfig, learned: LearnedVocabulary, record: JobRecord) -> None:
     if learned.alphabet_left_out:
         record.console.say(
-            f"{learned.alphabet_left_out:,} rare characters are not in the alphabet of "
-            f"{len(learned.alphabet):,}; words with them become [UNK] "
+            f"{quantity(learned.alphabet_left_out, 'rare character')} left out of the alphabet of "
+            f"{len(learned.alphabet):,}; words with such a character become [UNK] "
             f"(vocab.limit_alphabet={config.limit_alphabet}, --vocab-size {config.vocab_size})"
         )
     if len(learned.pieces) < config.vocab_size:
         record.console.warn(
-            f"the vocabulary has {len(learned.pieces):,} entries, not {config.vocab_size:,}: no "
-            f"pair of pieces is left that was seen {config.min_frequency} times; give more text, a "
-            "smaller --vocab-size or a smaller --min-frequency"
+            f"the vocabulary has {quantity(len(learned.pieces), 'entry')}, not "
+            f"{config.vocab_size:,}: no pair of pieces is left that was seen "
+            f"{quantity(config.min_frequency, 'time')}; give more text, a smaller --vocab-size or "
+            "a smaller --min-frequency"
         )
 
 
@@ -203,8 +204,9 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
             record.metrics[f"{name}_{key}"] = round(value, 6)
         if name == "held_out":
             record.console.say(
-                f"on {fit.words:,} words of held-out documents: {fit.pieces_per_word:.3f} pieces a "
-                f"word, {fit.unknown_share:.2%} [UNK], {fit.whole_word_share:.1%} whole words"
+                f"on {quantity(fit.words, 'word')} of held-out documents: "
+                f"{fit.pieces_per_word:.3f} pieces per word, "
+                f"{fit.unknown_share:.2%} [UNK], {fit.whole_word_share:.1%} whole words"
             )
 
 

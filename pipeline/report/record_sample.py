@@ -29,9 +29,9 @@ class RecordSample:
     features: dict[str, np.ndarray]
 
     @property
-    def megabytes_a_shard(self) -> float:
+    def bytes_a_shard(self) -> float:
         """Mean size of the files."""
-        return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards) / 1e6
+        return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
 
 
 def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:

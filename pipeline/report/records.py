@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.config.wording import quantity, shown_size
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.vocab_file import read_vocab
 from pipeline.artifacts import read_manifest
@@ -107,7 +108,7 @@ def _summarise(
     split: str, sample: RecordSample, data: PretrainingData, vocab: list[str], samples: int
 ) -> SplitSummary:
     features = sample.features
-    facts = [f"{len(sample.shards)} shards of about {sample.megabytes_a_shard:.1f} MB"]
+    facts = [_shown_shards(sample)]
     count = len(features["input_mask"])
     if count == 0:
         return SplitSummary(split, facts)
@@ -125,7 +126,7 @@ def _summarise(
     if data.pair_task in _LABEL_WORDS:
         share = features["next_sentence_labels"].mean()
         found.append(f"{share:.1%} with {_LABEL_WORDS[data.pair_task]}")
-    facts.append(f"of the first {count:,} records: {', '.join(found)}")
+    facts.append(f"of the first {quantity(count, 'record')}: {', '.join(found)}")
     histograms = [make_histogram("pieces a record", lengths, longest)]
     if most_targets:
         histograms.append(make_histogram("targets a record", targets, most_targets))
@@ -136,6 +137,12 @@ def _summarise(
         _frequent_pieces(features, vocab),
         [_show_example(row, features, vocab, data) for row in range(min(samples, count))],
     )
+
+
+def _shown_shards(sample: RecordSample) -> str:
+    number = len(sample.shards)
+    size = shown_size(round(sample.bytes_a_shard))
+    return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
 
 
 def make_histogram(title: str, values: np.ndarray, highest: int) -> Histogram:
@@ -174,7 +181,7 @@ def _show_example(
     positions = features["masked_lm_positions"][row][weights]
     for position, target in zip(positions, features["masked_lm_ids"][row][weights], strict=True):
         pieces[position] = ShownPiece(pieces[position].text, vocab[target])
-    title = f"example {row + 1}: {length} pieces, {len(positions)} targets"
+    title = f"example {row + 1}: {quantity(length, 'piece')}, {quantity(len(positions), 'target')}"
     if data.pair_task == "none":
         return ShownExample(title, [("text", pieces[1 : length - 1])])
     label = int(features["next_sentence_labels"][row])

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bert_tf.config.console import Console
+from bert_tf.config.wording import quantity
 from pipeline.scoring.plan import ScoringPlan
 
 _SECONDS = 1.0
@@ -19,9 +20,9 @@ _SECONDS = 1.0
 def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
     """Shows rows done, rows in all and rows a second while the block runs."""
     stop = threading.Event()
+    watcher = ProgressWatcher(plan)
 
     def watch() -> None:
-        watcher = ProgressWatcher(plan)
         while not stop.wait(_SECONDS):
             line = watcher.line(time.monotonic())
             if line:
@@ -34,6 +35,9 @@ def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+    line = watcher.line(time.monotonic())
+    if line:
+        console.end_progress(line)
 
 
 class ProgressWatcher:
@@ -66,13 +70,11 @@ class ProgressWatcher:
         if self._start is None:
             self._start = (now, done)
         seconds, rows = now - self._start[0], done - self._start[1]
-        total = (
-            f" of {sum(self._tables.values()):,}"
-            if len(self._tables) == len(self._plan.tables)
-            else ""
-        )
+        all_known = len(self._tables) == len(self._plan.tables)
+        total = sum(self._tables.values())
+        rows_done = f"{done:,} of {quantity(total, 'row')}" if all_known else quantity(done, "row")
         speed = f", {rows / seconds:,.1f} rows/s" if rows else ""
-        return f"scoring: {done:,}{total} rows{speed}"
+        return f"scoring: {rows_done}{speed}"
 
 
 def _finished_rows(path: Path) -> int:

@@ -193,7 +193,7 @@ def test_short_sequences_share_rows_and_are_learnt_as_well(padded_data, model_co
     keys = {"steps": 250, "learning_rate": 1e-2, "log_every": 10, "eval_every": 125}
     run = tmp_path / "run"
     manifest, said = train(padded_data, run, model_config=model_config, **keys)
-    assert "packing: 2.00 sequences a row, 83.3% of the places filled, 2 rows an update" in said
+    assert "packing: 2.00 sequences per row, 83.3% of the places filled, 2 rows per step" in said
     assert manifest["packing"] == {
         "sequences_a_row": 2.0, "filled_share": 0.8333, "rows_an_update": 2,
     }  # fmt: skip
@@ -283,7 +283,7 @@ def test_phases_go_on_with_one_schedule_on_longer_rows(whole):
     assert rates[1:] == pytest.approx([1e-4 * (12 - step) / 11 for step in range(1, 12)])
     assert [line["step"] for line in lines if line["split"] == "eval"] == [8, 12]
     assert (manifest["metrics"]["best"]["phase"], manifest["metrics"]["best"]["step"]) == (2, 12)
-    assert "phase 2: 8 training records; 4 steps of 2 are 1.00 epochs" in said
+    assert "phase 2: 8 training records; 4 steps of 2 make 1.00 epochs" in said
     assert "phase 2 of 2 from step 8" in said
 
 

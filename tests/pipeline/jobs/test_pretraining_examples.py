@@ -226,7 +226,7 @@ def test_bad_lines_are_rejected_and_counted(folder):
     assert sum(manifest["counts"]["rejected"].values()) == 1
     (reject,) = (folder / "data" / "rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["source"] == str(folder / "corpus.txt")
-    assert "rejected lines" in said
+    assert "1 rejected line, with reasons" in said
 
 
 @pytest.mark.parametrize(

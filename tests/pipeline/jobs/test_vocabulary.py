@@ -139,7 +139,7 @@ def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
     assert counts["copies"] == 0
     (row,) = (tmp_path / "vocab.txt.duplicates.jsonl").read_text().splitlines()
     assert {json.loads(row)["line"], json.loads(row)["kept_line"]} == {1, 3}
-    assert "1 documents left out as duplicates" in said
+    assert "1 duplicate document left out" in said
     assert (
         "--set 'preprocess.cleaning=[html, whitespace, boilerplate]' "
         "--set preprocess.min_letter_share=0.3 --duplicates exact --vocab"

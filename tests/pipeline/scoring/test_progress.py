@@ -1,8 +1,12 @@
 """The progress line counts finished and running blocks by their files."""
 
+import io
 import json
+import time
 
-from pipeline.scoring.progress import ProgressWatcher
+from bert_tf.config.console import Console
+from pipeline.scoring import progress
+from pipeline.scoring.progress import ProgressWatcher, showing_progress
 
 
 def test_rows_done_total_and_speed(tmp_path, make_plan):
@@ -15,3 +19,21 @@ def test_rows_done_total_and_speed(tmp_path, make_plan):
     plan.done_file(0, 0).write_text(json.dumps({"rows_out": 1000, "rejected": {"empty": 24}}))
     plan.table_file(0).write_text(json.dumps({"rows_in": 5000}))
     assert watcher.line(12.0) == "scoring: 1,280 of 5,000 rows, 512.0 rows/s"
+
+
+def test_the_last_line_has_all_rows(tmp_path, make_plan, monkeypatch):
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
+    (tmp_path / "in.csv").write_text("text\nx\n")
+    plan = make_plan("in.csv", output="out.csv")
+    log = io.StringIO()
+    with showing_progress(plan, Console(log, log_seconds=1e9)):
+        plan.progress_file(0, 0).write_text("1")
+        limit = time.monotonic() + 10
+        while not log.getvalue() and time.monotonic() < limit:
+            time.sleep(0.01)
+        plan.progress_file(0, 0).unlink()
+        plan.done_file(0, 0).write_text(json.dumps({"rows_out": 1, "rejected": {"empty": 1}}))
+        plan.table_file(0).write_text(json.dumps({"rows_in": 2}))
+    first, last = log.getvalue().splitlines()
+    assert first == "scoring: 1 row"
+    assert last.startswith("scoring: 2 of 2 rows, ")

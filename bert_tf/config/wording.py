@@ -1,0 +1,54 @@
+"""Numbers as people write them: counts with their nouns, and values without false zeros."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def quantity(number: int, noun: str, plural: str | None = None) -> str:
+    """A count and its noun: `1 row`, `1,200 rows`, `0 entries`.
+
+    Args:
+        number: how many there are.
+        noun: what one of them is called, adjectives before it.
+        plural: for nouns whose plural does not follow the rules of spelling.
+    """
+    return f"{number:,} {noun if number == 1 else plural or _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return noun.removesuffix("y") + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def shown_size(number: int) -> str:
+    """A number of bytes: `1 byte`, `812 bytes`, `21.4 kB`, `1,204.0 MB`."""
+    if number < 1000:
+        return quantity(number, "byte")
+    return f"{number / 1e3:,.1f} kB" if number < 1e6 else f"{number / 1e6:,.1f} MB"
+
+
+def shown_setting(value: Any) -> str:
+    """A value of a config as it is written in YAML and after `--set key=`: `5e-05`, `10000`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown_setting, value))}]"
+    return str(value)
+
+
+def shown_number(value: Any) -> str:
+    """A count or a measured number to read: `12,345`, `6.4312`, `0.0001235`, `1e-12`.
+
+    Beyond whole numbers it is rounded to four decimals, below 1 to four significant digits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if 0 < abs(value) < 1:
+        return repr(float(f"{value:.4g}"))
+    whole, _, fraction = f"{value:,.4f}".partition(".")
+    return f"{whole}.{fraction.rstrip('0') or '0'}"
