@@ -34,8 +34,14 @@ class ExamplesPlan:
 
     @property
     def buckets(self) -> int:
-        """Groups that documents are dealt to first; as many as pools unless those are too many."""
-        return self.pools if self.pools <= MAX_BUCKETS else math.ceil(self.pools / MAX_BUCKETS)
+        """Groups that documents are dealt to first; as many as pools unless those are too many.
+
+        Then as many as a bucket has pools, or twice that: both levels are dealt to few groups and
+        worked on by many workers.
+        """
+        if self.pools <= MAX_BUCKETS:
+            return self.pools
+        return _power_of_two_not_below(math.sqrt(self.pools))
 
     def buckets_of_pools(self, pools: np.ndarray) -> np.ndarray:
         """The bucket that holds each of some pools, int64 as they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from pathlib import Path
@@ -54,16 +55,18 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
 
     def body(record: JobRecord) -> None:
         output = Path(config.output).absolute()  # workers may run in another folder
+        plan = plan_examples(config, files)
         identity = {
             **record.identity,
             "block_megabytes": config.block_megabytes,
+            "plan": {**dataclasses.asdict(plan), "buckets": plan.buckets},
             "versions": package_versions(),
         }
         work = open_work_folder(output, identity, options.console)
         job = ExamplesJob(
             config,
             vocab,
-            plan_examples(config, files),
+            plan,
             store_for(runner.runner, str(work)),
             output=str(output),
             work=str(work),

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
@@ -38,10 +40,27 @@ def test_asked_for_shards_and_no_evaluation():
     assert (plan.shards("train"), plan.shards("eval")) == (7, 0)
 
 
-@pytest.mark.parametrize("pools", [1, 3, 256, 257, 1024, 65_536])
-def test_every_pool_lies_in_one_bucket_and_buckets_are_few(pools):
+@given(st.integers(1, 256**2))
+@example(256)
+@example(512)
+@example(4096)
+@example(256**2)
+def test_both_levels_are_dealt_to_as_many_groups(pools):
     plan = ExamplesPlan(pools=pools, train_shards=1, eval_shards=1)
     buckets = plan.buckets_of_pools(np.arange(pools))
     assert (np.diff(buckets) >= 0).all() and buckets[0] == 0
-    assert buckets[-1] < plan.buckets <= 256
-    assert np.bincount(buckets).max() <= 256
+    pools_in_bucket = np.bincount(buckets, minlength=plan.buckets)
+    assert len(pools_in_bucket) == plan.buckets <= 256
+    if pools <= 256:
+        assert (pools_in_bucket == 1).all()
+    else:
+        assert plan.buckets / 4 < pools_in_bucket.max() <= plan.buckets
+        assert pools_in_bucket[: buckets[-1]].min() == pools_in_bucket.max()
+
+
+@pytest.mark.parametrize("pools", [512, 4096, 16_384])
+def test_powers_of_two_fill_all_buckets_alike(pools):
+    plan = ExamplesPlan(pools=pools, train_shards=1, eval_shards=1)
+    sizes = np.bincount(plan.buckets_of_pools(np.arange(pools)), minlength=plan.buckets)
+    assert set(sizes) == {pools // plan.buckets}
+    assert plan.buckets >= sizes[0]

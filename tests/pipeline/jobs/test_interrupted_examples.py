@@ -274,7 +274,7 @@ def test_parts_of_other_inputs_are_never_used(corpus, workers, tmp_path):
     assert files_in(tmp_path / "data") == files_in(tmp_path / "fresh")
 
 
-@pytest.mark.parametrize("change", ["cut", "version"])
+@pytest.mark.parametrize("change", ["cut", "levels", "version"])
 def test_parts_that_were_cut_or_made_otherwise_are_not_used(
     corpus, whole, workers, tmp_path, monkeypatch, change
 ):
@@ -282,6 +282,9 @@ def test_parts_that_were_cut_or_made_otherwise_are_not_used(
     interrupt(workers, values, "shards", 2)
     if change == "cut":
         values["block_megabytes"] = 0.02
+    elif change == "levels":
+        monkeypatch.setattr("pipeline.examples.plan.MAX_BUCKETS", 2)
+        monkeypatch.setattr(transforms, "MAX_BUCKETS", 2)
     else:
         monkeypatch.setattr(pretraining_examples, "package_versions", lambda: {"numpy": "0"})
     resumed, said = run(values)
