@@ -55,8 +55,11 @@ def resolve(
                 problem = getattr(error, "problem", None) or "characters that YAML does not allow"
                 faults.append(f"--set {assignment}: not valid YAML: {problem}")
     for name, value in (flags or {}).items():
-        if value is not None and value != ():
-            values[name], sources[name] = value, "--" + name.replace("_", "-")
+        flag = "--" + name.replace("_", "-")
+        if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
+            faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
+        elif value is not None and value != ():
+            values[name], sources[name] = value, flag
     try:
         built = build_section(section, values, sources)
     except ConfigError as error:

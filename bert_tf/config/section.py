@@ -25,6 +25,8 @@ def option(
     default: Any = dataclasses.MISSING,
     minimum: float | None = None,
     maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
     choices: tuple[str, ...] | None = None,
     flag: str | None = None,
     alternative: str | None = None,
@@ -37,6 +39,7 @@ def option(
         default: the value when nobody sets the key; without it the key is required.
         minimum: smallest allowed number (inclusive).
         maximum: largest allowed number (inclusive).
+        above, below: bounds that are not allowed themselves.
         choices: allowed strings.
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that makes a required one needless.
@@ -46,6 +49,8 @@ def option(
         "doc": doc,
         "minimum": minimum,
         "maximum": maximum,
+        "above": above,
+        "below": below,
         "choices": choices,
         "flag": flag,
         "alternative": alternative,
@@ -183,14 +188,13 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
             raise ValueError(f"expected true or false, got {raw!r}")
     elif kind in (int, float):
         value = _convert_number(kind, raw)
-        low, high = field.metadata["minimum"], field.metadata["maximum"]
-        if (low is not None and value < low) or (high is not None and value > high):
-            allowed = f"at least {low}" if high is None else f"from {low} to {high}"
-            raise ValueError(f"expected a number {allowed}, got {raw!r}")
+        _check_bounds(field, value, raw)
     else:
         if not isinstance(raw, str | int | float):
             raise ValueError(f"expected text, got {raw!r}")
         value = str(raw) if choices else as_text(raw)
+        if not value:
+            raise ValueError("expected text, got nothing")
     if isinstance(raw, bool) and choices and "on" in choices:  # YAML reads `on` as true
         value = "on" if raw else "off"
     if choices and value not in choices:
@@ -198,6 +202,23 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"expected one of {', '.join(choices)}, got {raw!r}{hint}")
     return value
+
+
+def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> None:
+    names = ("minimum", "above", "maximum", "below")
+    minimum, above, maximum, below = (field.metadata[name] for name in names)
+    bounds = [
+        (minimum is None or value >= minimum, f"at least {minimum}", minimum),
+        (above is None or value > above, f"above {above}", above),
+        (maximum is None or value <= maximum, f"at most {maximum}", maximum),
+        (below is None or value < below, f"below {below}", below),
+    ]
+    if all(is_kept for is_kept, _, _ in bounds):
+        return
+    allowed = " and ".join(words for _, words, bound in bounds if bound is not None)
+    if minimum is not None and maximum is not None:
+        allowed = f"from {minimum} to {maximum}"
+    raise ValueError(f"expected a number {allowed}, got {raw!r}")
 
 
 def _convert_number(kind: type, raw: Any) -> int | float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bert_tf.data.seeds import unsigned_seed
+
 BATCHES_A_WINDOW = 50
 
 
@@ -24,7 +26,7 @@ def epoch_batches(
     Returns:
         int64 row numbers of each batch; every row stands in one of them.
     """
-    random = np.random.default_rng([seed % 2**64, epoch])
+    random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
     window = np.arange(len(order)) // (BATCHES_A_WINDOW * batch_size)
     order = order[np.lexsort((lengths[order], window))]

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from bert_tf.data.seeds import unsigned_seed
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -20,7 +22,7 @@ def seed_key(seed: int, purpose: str) -> np.uint64:
     """The key of one purpose ("segments", "masks", …) under a user's seed, any whole number."""
     name = int.from_bytes(purpose.encode("ascii"), "little")
     parts = np.array([(name >> shift) % 2**64 for shift in range(0, name.bit_length() + 1, 64)])
-    key = np.array([seed % 2**64], np.uint64)
+    key = np.array([unsigned_seed(seed, 64)], np.uint64)
     for part in parts.astype(np.uint64):
         key = combine_keys(key, part)
     return key[0]

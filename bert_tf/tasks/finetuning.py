@@ -9,12 +9,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.seeds import unsigned_seed
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_work import ModelWork
 from bert_tf.tasks.losses import FinetuningLoss
@@ -80,9 +80,9 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
     _say_rows(console, train, evaluation)
 
     numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)
-    keras.utils.set_random_seed(config.seed % 2**32)
+    keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
-        model = task.build_model(_with_dropout(init.config, config), policy=numerics.policy)
+        model = task.build_model(config.with_dropout(init.config), policy=numerics.policy)
         model.build_weights()
         fresh = load_weights(model, init)
     if fresh:
@@ -239,15 +239,6 @@ def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
                 f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
                 f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'piece')}"
             )
-
-
-def _with_dropout(model: BertConfig, config: FinetuneConfig) -> BertConfig:
-    given = {
-        name: getattr(config, name)
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        if getattr(config, name) is not None
-    }
-    return dataclasses.replace(model, **given)
 
 
 def _length_multiple(numerics: Numerics, max_seq_length: int) -> int:

@@ -18,6 +18,7 @@ from bert_tf.config.wording import quantity
 from bert_tf.data.dataset import PretrainingInputs
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.record_damage import find_damage
+from bert_tf.data.seeds import unsigned_seed
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
@@ -104,7 +105,7 @@ def pretrain(
     inputs = [phase.open_inputs(config, strategy) for phase in phases]
     for phase, opened in zip(phases, inputs, strict=True):
         _say_input(phase, opened, console)
-    keras.utils.set_random_seed(config.seed)
+    keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=numerics.policy)
         model.build_weights()

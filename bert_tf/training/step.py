@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.seeds import int32_seed
 from bert_tf.training.averaging import WeightAverages
 from bert_tf.training.protocols import Batch, LossParts, TaskLoss
 from bert_tf.training.step_optimizer import StepOptimizer
@@ -36,7 +37,7 @@ class TrainingStep:
         optimizer: built on the model's trainable variables.
         strategy: what the updates are spread over.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
-        seed: first half of the dropout key.
+        seed: any whole number; first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
             and the scale halved; after 2,000 good steps it is doubled.
@@ -191,7 +192,7 @@ class TrainingStep:
         replica: tf.Tensor,
         parts: int,
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
-        key = tf.stack([tf.constant(self._seed, tf.int32), step])
+        key = tf.stack([tf.constant(int32_seed(self._seed), tf.int32), step])
         if parts == 1:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")

@@ -10,7 +10,13 @@ from pipeline.cli.quiet_start import import_tensorflow_quietly
 
 @click.command("inspect", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("path")
-@click.option("--samples", default=3, show_default=True, help="examples or rows to show")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="examples or rows to show",
+)
 @click.option("--html", metavar="FILE", help="write a page with plots instead")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest instead")
 def command(path: str, samples: int, html: str | None, as_json: bool) -> None:

@@ -133,7 +133,7 @@ def _model_config(
         source = f"--size {config.size}"
     for records in data:
         records.check_model(bert_config, source)
-    return bert_config
+    return config.with_dropout(bert_config)
 
 
 def _report(

@@ -106,7 +106,9 @@ class VocabConfig(CorpusSection):
     section_name: ClassVar[str] = "vocab"
 
     output: str = option("vocabulary file to write")
-    vocab_size: int = option("entries of the vocabulary", default=30_000, minimum=10)
+    vocab_size: int = option(
+        "entries of the vocabulary", default=30_000, minimum=10, maximum=10_000_000
+    )
     extend: str | None = option(
         "vocabulary whose pieces keep their ids; new ones are appended up to vocab_size",
         default=None,
@@ -159,14 +161,17 @@ class PreprocessConfig(CorpusSection):
         flag="--lowercase/--cased",
     )
     max_seq_length: int = option(
-        "pieces in a sequence, with [CLS] and [SEP]", default=128, minimum=8
+        "pieces in a sequence, with [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
     )
     max_predictions_per_seq: int = option("masked pieces in a sequence", default=20, minimum=1)
     masked_lm_prob: float = option(
-        "share of pieces that are masked", default=0.15, minimum=0.0, maximum=1.0
+        "share of pieces that are masked", default=0.15, above=0.0, maximum=1.0
     )
     dupe_factor: int = option(
-        "passes over the corpus with other masks (one with masking=dynamic)", default=10, minimum=1
+        "passes over the corpus with other masks (one with masking=dynamic)",
+        default=10,
+        minimum=1,
+        maximum=1000,
     )
     short_seq_prob: float = option(
         "share of sequences made shorter than the maximum", default=0.1, minimum=0.0, maximum=1.0
@@ -184,7 +189,11 @@ class PreprocessConfig(CorpusSection):
         advanced=True,
     )
     max_ngram_size: int = option(
-        "words of the longest n-gram of masking=ngram", default=3, minimum=1, advanced=True
+        "words of the longest n-gram of masking=ngram",
+        default=3,
+        minimum=1,
+        maximum=100,
+        advanced=True,
     )
     random_tokens: str = option(
         "how pieces that replace masked ones are drawn: all alike, or as often as the corpus has "
@@ -208,7 +217,7 @@ class PreprocessConfig(CorpusSection):
         maximum=1.0,
         advanced=True,
     )
-    seed: int = option("seed of all random choices", default=12345)
+    seed: int = option("seed of all random choices; any whole number", default=12345)
     eval_fraction: float = option(
         "share of documents whose examples go to the eval shards",
         default=0.01,
@@ -216,7 +225,10 @@ class PreprocessConfig(CorpusSection):
         maximum=0.9,
     )
     num_shards: int = option(
-        "training shards (0: by the size of the input, about 64 MB each)", default=0, minimum=0
+        "training shards (0: by the size of the input, about 64 MB each)",
+        default=0,
+        minimum=0,
+        maximum=100_000,
     )
     compression: str = option(
         "compression of the shards", default="none", choices=("none", "gzip"), advanced=True

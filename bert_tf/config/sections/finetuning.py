@@ -39,37 +39,33 @@ class FinetuneConfig(LoopSection):
         default=0,
         minimum=0,
     )
-    doc_stride: int = option("pieces between windows of a long context", default=128, minimum=1)
+    doc_stride: int = option(
+        "pieces between windows of a long context, at most those that a window has room for",
+        default=128,
+        minimum=1,
+    )
     max_query_length: int = option("pieces kept of a question", default=64, minimum=1)
     max_answer_length: int = option("pieces in an answer", default=30, minimum=1)
     n_best_size: int = option(
-        "candidate spans kept a question", default=20, minimum=1, advanced=True
+        "candidate spans kept a question", default=20, minimum=1, maximum=1000, advanced=True
     )
     null_score_diff_threshold: float = option(
         "answer nothing where the null score exceeds the best span's by more than this",
         default=0.0,
         advanced=True,
     )
-    epochs: float = option("passes over the training rows", default=3.0, minimum=0.0)
-    batch_size: int = option("rows an update, over all replicas", default=32, minimum=1)
-    eval_batch_size: int = option("rows a batch in evaluation", default=64, minimum=1)
-    learning_rate: float = option("peak learning rate", default=5e-5, minimum=0.0)
+    epochs: float = option(
+        "passes over the training rows", default=3.0, above=0.0, maximum=1_000_000.0
+    )
+    batch_size: int = option(
+        "rows an update, over all replicas", default=32, minimum=1, maximum=1_000_000
+    )
+    eval_batch_size: int = option(
+        "rows a batch in evaluation", default=64, minimum=1, maximum=1_000_000
+    )
+    learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
     warmup_proportion: float = option(
         "share of the steps spent on warm-up", default=0.1, minimum=0.0, maximum=1.0
-    )
-    hidden_dropout_prob: float | None = option(
-        "dropout of the hidden states (default: the model's)",
-        default=None,
-        minimum=0.0,
-        maximum=1.0,
-        advanced=True,
-    )
-    attention_probs_dropout_prob: float | None = option(
-        "dropout of the attention probabilities (default: the model's)",
-        default=None,
-        minimum=0.0,
-        maximum=1.0,
-        advanced=True,
     )
 
     def faults(self) -> list[str]:
@@ -77,6 +73,11 @@ class FinetuneConfig(LoopSection):
         faults = []
         if self.early_stop_evals and self.eval is None:
             faults.append("early_stop_evals: needs rows to evaluate on; give --eval or set it to 0")
+        if self.gradient_accumulation_steps > self.batch_size:
+            faults.append(
+                f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
+                f"the {self.batch_size} rows of a batch; use at most {self.batch_size}"
+            )
         least = 3 if self.text_pair_column is None else 5
         if self.task == "classification" and self.sequence_length < least:
             faults.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import Section, option
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
@@ -32,7 +33,7 @@ class LoopSection(Section):
         choices=("auto", "on", "off"),
         advanced=True,
     )
-    seed: int = option("seed of initial weights, order and dropout", default=1)
+    seed: int = option("seed of initial weights, order and dropout; any whole number", default=1)
     optimizer: str = option(
         "lamb suits batches of thousands of sequences",
         default="adamw",
@@ -46,17 +47,31 @@ class LoopSection(Section):
         advanced=True,
     )
     adam_beta_1: float = option(
-        "beta 1 of AdamW and LAMB", default=0.9, minimum=0.0, maximum=1.0, advanced=True
+        "beta 1 of AdamW and LAMB", default=0.9, minimum=0.0, below=1.0, advanced=True
     )
     adam_beta_2: float = option(
-        "beta 2 of AdamW and LAMB", default=0.999, minimum=0.0, maximum=1.0, advanced=True
+        "beta 2 of AdamW and LAMB", default=0.999, minimum=0.0, below=1.0, advanced=True
     )
     adam_epsilon: float = option(
-        "epsilon of AdamW and LAMB", default=1e-6, minimum=0.0, advanced=True
+        "epsilon of AdamW and LAMB", default=1e-6, minimum=1e-30, advanced=True
     )
     adam_bias_correction: bool = option(
         "bias correction of AdamW and LAMB, which the original BERT left out",
         default=True,
+        advanced=True,
+    )
+    hidden_dropout_prob: float | None = option(
+        "dropout of the hidden states (default: the model's)",
+        default=None,
+        minimum=0.0,
+        below=1.0,
+        advanced=True,
+    )
+    attention_probs_dropout_prob: float | None = option(
+        "dropout of the attention probabilities (default: the model's)",
+        default=None,
+        minimum=0.0,
+        below=1.0,
         advanced=True,
     )
     layer_decay: float = option(
@@ -122,3 +137,9 @@ class LoopSection(Section):
         advanced=True,
     )
     keep_checkpoints: int = option("newest checkpoints kept", default=3, minimum=2, advanced=True)
+
+    def with_dropout(self, model: BertConfig) -> BertConfig:
+        """The model's config with the dropout that the section sets, if any."""
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return model.replace(**given)

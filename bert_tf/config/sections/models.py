@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from bert_tf.config.section import Section, option
 
+MAX_POSITIONS = 65_536
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportConfig(Section):
@@ -37,6 +39,7 @@ class ImportWeightsConfig(Section):
         "longest sequence of the new model, its positions interpolated (default: the source's)",
         default=None,
         minimum=1,
+        maximum=MAX_POSITIONS,
     )
     vocab: str | None = option(
         "vocabulary that adds pieces after the source's own (default: the source's)", default=None

@@ -10,6 +10,9 @@ from bert_tf.config.section import Section, option
 from bert_tf.config.sections.data import MASKINGS, RANDOM_TOKENS
 from bert_tf.config.sections.loop import LoopSection
 
+DEFAULT_STEPS = 10_000
+MAX_STEPS = 1_000_000_000
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingPhase(Section):
@@ -18,11 +21,13 @@ class TrainingPhase(Section):
     section_name: ClassVar[str] = "phases"
 
     data: str | None = option("directory of TFRecords made by preprocess", default=None)
-    steps: int = option("updates of the phase", default=0, minimum=0)
+    steps: int = option("updates of the phase", default=0, minimum=0, maximum=MAX_STEPS)
     share: float = option(
         "share of train.steps instead of steps", default=0.0, minimum=0.0, maximum=1.0
     )
-    batch_size: int | None = option("default: train.batch_size", default=None, minimum=1)
+    batch_size: int | None = option(
+        "default: train.batch_size", default=None, minimum=1, maximum=1_000_000
+    )
     gradient_accumulation_steps: int | None = option(
         "default: train.gradient_accumulation_steps", default=None, minimum=1
     )
@@ -30,7 +35,8 @@ class TrainingPhase(Section):
         "peak rate of a warm-up and decay that start anew with the phase "
         "(default: the schedule goes on)",
         default=None,
-        minimum=0.0,
+        above=0.0,
+        maximum=1.0,
     )
     warmup_proportion: float = option(
         "share of the steps that a learning_rate of the phase's own is warmed up for",
@@ -65,14 +71,21 @@ class TrainConfig(LoopSection):
         "config.json of HuggingFace or Google instead of a size", default=None
     )
     init: str | None = option("model directory to continue from", default=None)
-    steps: int = option("updates in all", default=10_000, minimum=1)
+    steps: int = option(
+        f"updates in all (default: {DEFAULT_STEPS:,}, or those of the phases)",
+        default=None,
+        minimum=1,
+        maximum=MAX_STEPS,
+    )
     max_minutes: float = option(
         "stop after this much training time, learning-rate decay included (0: no limit)",
         default=0.0,
         minimum=0.0,
         advanced=True,
     )
-    batch_size: int = option("sequences an update, over all replicas", default=32, minimum=1)
+    batch_size: int = option(
+        "sequences an update, over all replicas", default=32, minimum=1, maximum=1_000_000
+    )
     masking: str = option(
         "what is masked together in unmasked records (preprocess.masking=dynamic): pieces (words "
         "with whole_word_mask), n-grams or spans of words",
@@ -83,7 +96,7 @@ class TrainConfig(LoopSection):
     masked_lm_prob: float = option(
         "share of pieces that are masked in unmasked records",
         default=0.15,
-        minimum=0.0,
+        above=0.0,
         maximum=1.0,
         advanced=True,
     )
@@ -91,7 +104,11 @@ class TrainConfig(LoopSection):
         "mask all pieces of a word together in unmasked records", default=False, advanced=True
     )
     max_ngram_size: int = option(
-        "words of the longest n-gram of masking=ngram", default=3, minimum=1, advanced=True
+        "words of the longest n-gram of masking=ngram",
+        default=3,
+        minimum=1,
+        maximum=100,
+        advanced=True,
     )
     random_tokens: str = option(
         "how pieces that replace masked ones of unmasked records are drawn: all alike, or as often "
@@ -107,7 +124,7 @@ class TrainConfig(LoopSection):
         choices=("auto", "on", "off"),
         advanced=True,
     )
-    learning_rate: float = option("peak learning rate", default=1e-4, minimum=0.0)
+    learning_rate: float = option("peak learning rate", default=1e-4, above=0.0, maximum=1.0)
     warmup_steps: int = option("steps of linear warm-up", default=0, minimum=0)
     warmup_proportion: float = option(
         "share of the steps spent on warm-up when warmup_steps is 0",
@@ -126,8 +143,14 @@ class TrainConfig(LoopSection):
         "steps run inside one call of the compiled function (0: chosen by the loop)",
         default=0,
         minimum=0,
+        maximum=10_000,
         advanced=True,
     )
+
+    def __post_init__(self) -> None:
+        if self.steps is None:
+            by_steps = sum(phase.steps for phase in self.phases)
+            object.__setattr__(self, "steps", by_steps or DEFAULT_STEPS)
 
     def faults(self) -> list[str]:
         """Refuses a run whose model or data are named twice or not at all."""
@@ -136,7 +159,8 @@ class TrainConfig(LoopSection):
         if len(named) != 1:
             got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
             faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
-        return faults + (_phase_faults(self) if self.phases else [])
+        faults += _phase_faults(self) if self.phases else []
+        return faults or _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
         """Updates of every phase; of a run without phases one number."""
@@ -170,9 +194,23 @@ def _phase_faults(config: TrainConfig) -> list[str]:
         faults.append(f"phases: the shares add up to {total:g}; they must add up to 1")
     elif min(config.phase_steps()) < 1:
         faults.append(f"phases: one of them has no step; the steps are {config.phase_steps()}")
-    elif config.steps not in (config.total_steps, TrainConfig.steps):
+    elif config.steps != config.total_steps:
         faults.append(
             f"steps: is {config.steps}, but the steps of the phases add up to "
             f"{config.total_steps}; leave it out"
         )
     return faults
+
+
+def _warmup_faults(config: TrainConfig) -> list[str]:
+    """A warm-up that the schedule it belongs to, that of the first phases, has no room for."""
+    if config.phases and config.phases[0].learning_rate is not None:
+        return []
+    heads = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]
+    steps = sum(config.phase_steps()[: heads[0] if heads else None])
+    if config.warmup_steps <= steps:
+        return []
+    return [
+        f"warmup_steps: is {config.warmup_steps}, but the learning rate has {steps} steps in all "
+        "to rise and decay in; lower it, or raise steps"
+    ]

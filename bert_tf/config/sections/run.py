@@ -7,6 +7,8 @@ from typing import ClassVar
 
 from bert_tf.config.section import Section, option
 
+MAX_LOCAL_WORKERS = 512
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunnerConfig(Section):
@@ -24,9 +26,19 @@ class RunnerConfig(Section):
         "one); parallelism on flink, workers on dataflow",
         default=0,
         minimum=0,
+        maximum=10_000,
     )
     options: tuple[str, ...] = option(
         "Beam pipeline options as on Beam's own command line (--flink_master=host:8081)",
         default=(),
         advanced=True,
     )
+
+    def faults(self) -> list[str]:
+        """Refuses more processes on one machine than any has use for."""
+        if self.runner not in ("local", "prism") or self.workers <= MAX_LOCAL_WORKERS:
+            return []
+        return [
+            f"workers: is {self.workers}, all of them processes of this machine; use at most "
+            f"{MAX_LOCAL_WORKERS}, or 0 for as many as pay off"
+        ]

@@ -19,7 +19,11 @@ class ColumnsSection(Section):
     question_column: str | None = option("column of the question", default=None)
     context_column: str | None = option("column of the context", default=None)
     batch_tokens: int = option(
-        "pieces a batch, padding included", default=2048, minimum=1, advanced=True
+        "pieces a batch, padding included",
+        default=2048,
+        minimum=1,
+        maximum=100_000_000,
+        advanced=True,
     )
 
 

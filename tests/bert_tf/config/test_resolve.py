@@ -53,6 +53,12 @@ def test_a_wrong_file_is_refused(tmp_path, text, message):
         resolve(TrainConfig, config_file=str(path), flags=FLAGS)
 
 
+def test_a_flag_without_a_value_is_refused():
+    """As an unset variable of the shell leaves it."""
+    with pytest.raises(ConfigError, match="--tpu-address: expected a value, got an empty text"):
+        resolve(TrainConfig, flags={**FLAGS, "tpu_address": ""})
+
+
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         resolve(TrainConfig, config_file=str(tmp_path / "none.yaml"), flags=FLAGS)

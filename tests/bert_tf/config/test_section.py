@@ -18,6 +18,9 @@ class Sample(Section):
     path: str = option("where it is")
     steps: int = option("updates", default=10, minimum=1)
     rate: float = option("a share", default=0.5, minimum=0.0, maximum=1.0)
+    scale: float = option("a factor", default=1.0, above=0.0)
+    decay: float = option("of a mean", default=0.9, minimum=0.0, below=1.0)
+    length: int = option("of a row", default=8, maximum=16)
     mode: str = option("how", default="fast", choices=("fast", "small"))
     strict: bool = option("refuse doubt", default=False)
     names: tuple[str, ...] = option("several", default=())
@@ -32,6 +35,9 @@ class Sample(Section):
         ("steps", 9007199254740993, 9007199254740993),
         ("rate", "5e-1", 0.5),
         ("rate", 1, 1.0),
+        ("scale", 1e-300, 1e-300),
+        ("decay", 0, 0.0),
+        ("length", -3, -3),
         ("strict", "true", True),
         ("strict", False, False),
         ("names", "one", ("one",)),
@@ -55,12 +61,23 @@ def test_values_are_converted(key, raw, value):
         ("steps", None, "sample.steps: needs a value, got nothing"),
         ("rate", 1.5, "sample.rate: expected a number from 0.0 to 1.0, got 1.5"),
         ("rate", "nan", "sample.rate: expected a number, got 'nan'"),
+        ("scale", 0, "sample.scale: expected a number above 0.0, got 0"),
+        ("scale", "inf", "sample.scale: expected a number, got 'inf'"),
+        ("decay", "1", "sample.decay: expected a number at least 0.0 and below 1.0, got '1'"),
+        ("decay", -1, "sample.decay: expected a number at least 0.0 and below 1.0, got -1"),
+        ("length", 1e9, "sample.length: expected a number at most 16, got 1000000000.0"),
+        ("path", "", "sample.path: expected text, got nothing"),
+        ("names", ["a", ""], "sample.names: expected text, got nothing"),
         ("mode", "smal", "expected one of fast, small, got 'smal'; did you mean 'small'?"),
         ("strict", "maybe", "sample.strict: expected true or false, got 'maybe'"),
         ("names", [{}], "sample.names: expected text, got {}"),
         ("stesp", 3, "unknown key 'sample.stesp'; did you mean 'sample.steps'?"),
         ("stri", 3, "unknown key 'sample.stri'; did you mean 'sample.strict'?"),
-        ("qqq", 3, "known keys: path, steps, rate, mode, strict, names, limit"),
+        (
+            "qqq",
+            3,
+            "known keys: path, steps, rate, scale, decay, length, mode, strict, names, limit",
+        ),
         ("path", None, "sample.path is missing: where it is (give --path or set sample.path)"),
     ],
 )
@@ -88,7 +105,7 @@ def test_all_faults_are_reported_at_once_with_their_sources():
             "rate": st.floats(0, 1),
             "mode": st.sampled_from(["fast", "small"]),
             "strict": st.booleans(),
-            "names": st.lists(st.text()),
+            "names": st.lists(st.text(min_size=1)),
             "limit": st.none() | st.integers(),
         }
     )

@@ -1,5 +1,6 @@
 import pytest
 
+from bert_tf.config.bert import sized_config
 from bert_tf.config.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig, TrainConfig
@@ -29,9 +30,11 @@ def test_phases_with_steps_need_no_total():
     phases = [{"data": "a", "steps": 30}, {"data": "b", "steps": 10, "learning_rate": 1e-3}]
     assert train(phases=phases).total_steps == 40
     assert train(phases=phases, steps=40).phase_steps() == (30, 10)
-    assert "steps: is 50, but the steps of the phases add up to 40" in fault(
-        phases=phases, steps=50
-    )
+    for steps in (50, 10_000):
+        assert f"steps: is {steps}, but the steps of the phases add up to 40" in fault(
+            phases=phases, steps=steps
+        )
+    assert train(phases=[SHORT, LONG]).phase_steps() == (9000, 1000)
 
 
 def test_phases_survive_as_plain_values():
@@ -58,6 +61,10 @@ def test_phases_survive_as_plain_values():
         ({"phases": ["short"]}, "item 1: expected key: value pairs, got 'short'"),
         ({"phases": [SHORT, LONG], "steps": 3}, "one of them has no step; the steps are (3, 0)"),
         ({"phases": [SHORT, LONG], "max_minutes": 5}, "max_minutes: a run with phases ends by"),
+        (
+            {"phases": [SHORT, {**LONG, "learning_rate": 1e-4}], "steps": 100, "warmup_steps": 95},
+            "warmup_steps: is 95, but the learning rate has 90 steps in all",
+        ),
         ({"phases": [SHORT, LONG], "early_stop_evals": 5}, "early_stop_evals: a run with phases"),
     ],
 )
@@ -70,3 +77,26 @@ def test_stopping_early_needs_rows_to_evaluate_on():
     with pytest.raises(ConfigError, match="early_stop_evals: needs rows to evaluate on"):
         build_section(FinetuneConfig, keys)
     assert build_section(FinetuneConfig, {**keys, "eval": "e"}).early_stop_evals == 2
+
+
+def test_a_warm_up_fits_its_schedule():
+    assert "warmup_steps: is 11, but the learning rate has 10 steps" in fault(
+        data="d", steps=10, warmup_steps=11
+    )
+    assert train(data="d", steps=10, warmup_steps=10).warmup_steps == 10
+    own = [{"data": "a", "steps": 3, "learning_rate": 1e-3}, {"data": "b", "steps": 3}]
+    assert train(phases=own, warmup_steps=5).warmup_steps == 5, "no schedule uses it"
+
+
+def test_a_batch_of_finetuning_has_a_row_for_each_part():
+    keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "batch_size": 4}
+    with pytest.raises(
+        ConfigError, match="gradient_accumulation_steps: is 8, more than the 4 rows"
+    ):
+        build_section(FinetuneConfig, {**keys, "gradient_accumulation_steps": 8})
+
+
+def test_dropout_is_the_models_unless_it_is_set():
+    model = sized_config("tiny", 100, hidden_dropout_prob=0.3)
+    changed = train(data="d", attention_probs_dropout_prob=0.0).with_dropout(model)
+    assert changed == model.replace(attention_probs_dropout_prob=0.0)

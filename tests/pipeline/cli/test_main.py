@@ -98,6 +98,12 @@ def test_keys_of_other_commands_are_refused(run):
     assert "--set finetune.xla=on: train reads train alone" in err
 
 
+def test_a_negative_number_of_samples_is_refused(run):
+    code, _, err, _ = run(["inspect", "nothing", "--samples", "-1"])
+    assert code == 2
+    assert "Invalid value for '--samples': -1 is not in the range x>=0" in err
+
+
 def test_flags_reach_the_job(run):
     code, _, _, job = run([*TRAIN, "--steps", "7", "--set", "train.precision=bfloat16"])
     config, options = job.calls[0]

@@ -172,7 +172,7 @@ def test_the_run_directory_is_whole(learnt):
 
 def test_training_goes_on_from_the_model_of_a_run(learnt, data, tmp_path):
     run, before, _ = learnt
-    manifest, _ = train(data, tmp_path / "more", init=str(run), steps=1, learning_rate=0.0)
+    manifest, _ = train(data, tmp_path / "more", init=str(run), steps=1, learning_rate=1e-30)
     for name in ("mlm_loss", "nsp_loss"):
         best = before["metrics"]["best"]["step"]
         [line] = [
@@ -225,6 +225,20 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
     assert "resumed from" in said
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
     assert manifest["counts"]["steps"] == 12
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 2**70])
+def test_any_whole_number_is_a_seed(seed, data, model_config, tmp_path):
+    keys = {
+        "model_config": model_config,
+        "steps": 1,
+        "seed": seed,
+        "attention_probs_dropout_prob": 0.5,
+    }
+    manifest, _ = train(data, tmp_path / "run", **keys)
+    assert manifest["config"]["seed"] == seed
+    config = read_model_directory(tmp_path / "run").config
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.5)
 
 
 def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path):
@@ -320,7 +334,7 @@ def test_phases_that_do_not_fit_are_refused(phases, model_config, tmp_path):
 
 
 def test_a_run_without_progress_stops_early(data, model_config, tmp_path):
-    keys = {"learning_rate": 0.0, "eval_every": 2, "early_stop_evals": 2}
+    keys = {"learning_rate": 1e-30, "eval_every": 2, "early_stop_evals": 2}
     manifest, said = train(data, tmp_path / "run", model_config=model_config, **keys)
     assert manifest["counts"]["steps"] == 6
     assert manifest["stopped_early"] == "no better evaluation in 2 since step 2"
