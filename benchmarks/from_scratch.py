@@ -41,7 +41,7 @@ def export_examples(data: PretrainingData, path: Path, *, batches: int, batch_si
         data.paths("eval"), data, batch_size=_EVAL_EXAMPLES, limit=_EVAL_EXAMPLES
     )
     splits: dict[str, Any] = {"train": islice(inputs.batches(0), batches), "eval": evals}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for split, dataset in splits.items():
         found = [{name: tensor.numpy() for name, tensor in batch.items()} for batch in dataset]
         for name in found[0]:

@@ -61,7 +61,7 @@ class Examples(Dataset):
     def __len__(self) -> int:
         return len(self._columns["labels"])
 
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+    def __getitem__(self, index: int | slice) -> dict[str, torch.Tensor]:
         return {name: column[index] for name, column in self._columns.items()}
 
 

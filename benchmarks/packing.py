@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -42,7 +43,7 @@ def main() -> None:
         "packed": open_inputs(config, data, packing="on"),
     }
     sides = {
-        name: RecordSteps(config, data, lambda opened=opened: opened.batches(0))
+        name: RecordSteps(config, data, partial(opened.batches, 0))
         for name, opened in inputs.items()
     }
     speeds: dict[str, list[float]] = {name: [] for name in sides}

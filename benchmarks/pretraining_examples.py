@@ -42,7 +42,8 @@ def first_documents(path: Path, size: float) -> str:
     """
     originals = [d.strip("\n") for d in path.read_text(encoding="utf-8").split("\n\n")]
     generator = np.random.default_rng(0)
-    documents, total = [], 0
+    documents: list[str] = []
+    total = 0
     while total < size:
         for document in originals:
             if documents and len(documents) >= len(originals):

@@ -33,7 +33,8 @@ from bert_tf.data.batching import budgeted_batches
 from bert_tf.data.encoded_rows import encode_texts
 from bert_tf.export.exported_model import ExportedModel
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.saved_model import write_huggingface_folder, write_saved_model
+from bert_tf.export.other_libraries import write_huggingface_folder
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.export.text_module import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.classification import ClassificationTask
 from bert_tf.weights.model_directory import (
@@ -45,7 +46,9 @@ from pipeline.demo.files import find_weights
 
 MAX_LENGTH = 128
 LABELS = ("world", "sports", "business", "science")
-Side = Callable[[], tuple[float, float, list[int]]]
+Turn = tuple[float, float, list[int]]
+"""Seconds, seconds of processors, the number of the label of each row."""
+Side = Callable[[], Turn]
 
 
 def read_texts(path: Path, rows: int) -> list[str]:
@@ -85,7 +88,7 @@ def make_model(weights: Path, folder: Path) -> ExportedModel:
     return write_saved_model(trained, folder / "model")
 
 
-def timed(score: Callable[[], list[int]]) -> tuple[float, float, list[int]]:
+def timed(score: Callable[[], list[int]]) -> Turn:
     wall, processor_time = time.perf_counter(), time.process_time()
     labels = score()
     return time.perf_counter() - wall, time.process_time() - processor_time, labels
@@ -146,7 +149,7 @@ def pytorch_side(python: str, folder: Path, texts_file: Path) -> Side:
     if answers.readline().strip() != "ready":
         raise SystemExit("the PyTorch side did not start")
 
-    def ask() -> tuple[float, float, list[int]]:
+    def ask() -> Turn:
         print("score", file=requests, flush=True)
         answer = json.loads(answers.readline())
         return answer["seconds"], answer["processor_seconds"], answer["labels"]
@@ -179,14 +182,14 @@ def main() -> None:
             sides["PyTorch"] = pytorch_side(
                 given.torch_python, folder / "model", folder / "texts.json"
             )
-        results = {name: [] for name in sides}
+        results: dict[str, list[Turn]] = {name: [] for name in sides}
         for _ in range(given.rounds):
             for name, side in sides.items():
                 results[name].append(side())
     report(results, len(texts))
 
 
-def report(results: dict[str, list[tuple[float, float, list[int]]]], rows: int) -> None:
+def report(results: dict[str, list[Turn]], rows: int) -> None:
     ours = next(iter(results))
     print(describe_processor())
     print(f"{rows} rows, best of {len(results[ours])} rounds; ratio: ours ({ours}) to it")

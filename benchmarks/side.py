@@ -24,13 +24,15 @@ class Side:
     def __init__(self, name: str, command: list[str], environment: dict[str, str] | None = None):
         self.name = name
         self.answers: dict[str, list[dict[str, float]]] = defaultdict(list)
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
         )
+        assert process.stdin is not None and process.stdout is not None
+        self._process, self._requests, self._lines = process, process.stdin, process.stdout
 
     def wait_until_ready(self) -> None:
         if self._read() != "ready":
@@ -38,19 +40,19 @@ class Side:
 
     def take_turn(self, request: str = "") -> None:
         """Lets the process work and keeps its answer under the request."""
-        self._process.stdin.write(f"{request}\n")
-        self._process.stdin.flush()
+        self._requests.write(f"{request}\n")
+        self._requests.flush()
         self.answers[request].append(json.loads(self._read()))
 
     def close(self) -> None:
-        self._process.stdin.close()
+        self._requests.close()
         self._process.wait()
 
     def median(self, key: str, request: str = "") -> float:
         return median(answer[key] for answer in self.answers[request])
 
     def _read(self) -> str:
-        while line := self._process.stdout.readline():
+        while line := self._lines.readline():
             if line == "ready\n" or line.startswith("{"):
                 return line.strip()
         raise SystemExit(f"{self.name}: ended early; its message is above")
