@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ from typing import Any
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.data.rejects import Reject
-from bert_tf.data.text_files import has_surrogates, open_text
+from bert_tf.data.table_dialect import TableDialect, numbered_columns
+from bert_tf.data.text_files import has_byte_order_mark, has_surrogates, open_text
 
 MAX_CELL_CHARACTERS = 1 << 24
 DELIMITERS = (",", ";", "\t")
+_SAMPLED_LINES = 20  # that the delimiter of a file without a header is found in
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs"}
 
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
@@ -36,53 +39,79 @@ class TableHeader:
     """How a delimited file names and separates its columns.
 
     Attributes:
-        columns: the names in file order.
-        raw: the header as it stands in the file, without byte-order mark and line end.
+        columns: the names in file order; numbers from 1 where there is no header.
+        raw: the header as it stands in the file, without byte-order mark and line end; None where
+            there is no header.
         delimiter: what separates two cells.
+        has_mark: whether the file begins with a byte-order mark.
     """
 
     columns: tuple[str, ...]
-    raw: str
+    raw: str | None
     delimiter: str
+    has_mark: bool
 
 
 def read_csv_rows(
-    path: str | Path, *, console: Console | None
+    path: str | Path, dialect: TableDialect, *, console: Console | None
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yields the header of a CSV file, then its rows.
 
-    The delimiter is the one of comma, semicolon and tab that gives the header most columns; another
+    The delimiter is the one of comma, semicolon and tab that gives the header most columns; without
+    a header, the one that gives most of the first lines as many cells as the first of them. Another
     one than the comma is said aloud.
 
     Raises:
-        InputError: no header, two columns of one name, a header that is not UTF-8.
+        InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
     csv.field_size_limit(MAX_CELL_CHARACTERS)  # the default of 131,072 is one for the process
-    with open_text(path, newline="") as stream:
+    with open_text(path, newline="", encoding=dialect.encoding) as stream:
         lines = _ReplayedLines(stream)
-        header_text, header_line = _first_line(path, lines)
-        delimiter = _choose_delimiter(header_text)
+        first_line, number = _first_line(path, lines, dialect)
+        if dialect.has_header:
+            sample = [first_line]
+            delimiter = _choose_delimiter(first_line)
+        else:
+            sample = [first_line, *itertools.islice(lines, _SAMPLED_LINES - 1)]
+            delimiter = _most_regular_delimiter(sample)
         if delimiter != "," and console is not None:
             console.say(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
-        lines.push_back([header_text])
+        lines.push_back(sample)
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         lines.taken.clear()
         try:
             columns = next(reader)
         except csv.Error as error:
+            what = "header" if dialect.has_header else "first row"
             raise InputError(
-                f"{path}:{header_line}: the header is not a CSV row ({error}); correct its quotes"
+                f"{path}:{number}: the {what} is not a CSV row ({error}); correct its quotes"
             ) from None
-        check_header(path, header_line, columns)
-        raw = _without_line_end("".join(lines.taken))
-        header = TableHeader(columns=tuple(columns), raw=raw, delimiter=delimiter)
+        raw = None
+        if dialect.has_header:
+            check_header(path, number, columns, dialect)
+            raw = _without_line_end("".join(lines.taken))
+            number += len(lines.taken)
+        else:
+            columns = list(numbered_columns(len(columns)))
+            lines.push_back(lines.taken)
+        header = TableHeader(
+            columns=tuple(columns),
+            raw=raw,
+            delimiter=delimiter,
+            has_mark=has_byte_order_mark(path),
+        )
         yield header
-        yield from _csv_rows_below(path, header_line + len(lines.taken), header, reader, lines)
+        yield from _csv_rows_below(path, number, header, reader, lines, dialect)
 
 
 def _csv_rows_below(
-    path: str | Path, number: int, header: TableHeader, reader: Any, lines: _ReplayedLines
+    path: str | Path,
+    number: int,
+    header: TableHeader,
+    reader: Any,
+    lines: _ReplayedLines,
+    dialect: TableDialect,
 ) -> Iterator[ParsedRow]:
     while True:
         lines.taken.clear()
@@ -98,7 +127,7 @@ def _csv_rows_below(
             continue
         raw = _without_line_end("".join(lines.taken))
         if not _is_blank(raw, header.delimiter):
-            yield number, raw, _row_or_reject(path, number, header.columns, cells, raw)
+            yield number, raw, _row_or_reject(path, number, header.columns, cells, raw, dialect)
         number += len(lines.taken)
 
 
@@ -111,48 +140,62 @@ def _fault(error: csv.Error, rest: list[str]) -> str:
     return "text after a closing quote"
 
 
-def read_tsv_rows(path: str | Path) -> Iterator[TableHeader | ParsedRow]:
+def read_tsv_rows(path: str | Path, dialect: TableDialect) -> Iterator[TableHeader | ParsedRow]:
     """Yields the header of a TSV file, then its rows; quotes mean nothing.
 
     Raises:
-        InputError: no header, two columns of one name, a header that is not UTF-8.
+        InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    with open_text(path, newline="\n") as stream:
-        columns: list[str] | None = None
+    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+        columns: tuple[str, ...] | None = None
         for number, line in enumerate(stream, start=1):
             raw = _without_line_end(line)
             if _is_blank(raw, "\t"):
                 continue
             cells = raw.split("\t")
             if columns is None:
-                columns = cells
-                check_header(path, number, columns)
-                yield TableHeader(columns=tuple(columns), raw=raw, delimiter="\t")
-            else:
-                yield number, raw, _row_or_reject(path, number, columns, cells, raw)
+                if dialect.has_header:
+                    check_header(path, number, cells, dialect)
+                columns = tuple(cells) if dialect.has_header else numbered_columns(len(cells))
+                yield TableHeader(
+                    columns=columns,
+                    raw=raw if dialect.has_header else None,
+                    delimiter="\t",
+                    has_mark=has_byte_order_mark(path),
+                )
+                if dialect.has_header:
+                    continue
+            yield number, raw, _row_or_reject(path, number, columns, cells, raw, dialect)
         if columns is None:
-            raise InputError(f"{path}: is empty; expected a line with the names of the columns")
+            raise _empty(path, dialect)
 
 
-def check_header(path: str | Path, line: int, columns: list[str]) -> None:
+def check_header(
+    path: str | Path, line: int, columns: Sequence[str], dialect: TableDialect
+) -> None:
     """Refuses a header that cannot name its columns.
 
     Raises:
-        InputError: a name stands there twice, or the header is not UTF-8 text.
+        InputError: a name stands there twice, or the header is not text.
     """
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(
-            f"{path}:{line}: the header is not UTF-8 text; convert the file first, for example "
-            "with iconv -f LATIN1 -t UTF-8"
+            f"{path}:{line}: the header is {dialect.not_text}; give the file's encoding, "
+            "for example --encoding latin-1"
         )
     twice = [name for name, count in collections.Counter(columns).items() if count > 1]
     if twice:
         raise InputError(
-            f"{path}:{line}: column {twice[0]!r} stands there twice; "
-            "rename or remove one of the two"
+            f"{path}:{line}: column {twice[0]!r} stands there twice; rename or remove one of the "
+            "two, or give --no-header if this line is a row"
         )
+
+
+def _empty(path: str | Path, dialect: TableDialect) -> InputError:
+    expected = "a line with the names of the columns" if dialect.has_header else "rows"
+    return InputError(f"{path}: is empty; expected {expected}")
 
 
 class _ReplayedLines:
@@ -175,11 +218,11 @@ class _ReplayedLines:
         self._pending.extendleft(reversed(lines))
 
 
-def _first_line(path: str | Path, lines: _ReplayedLines) -> tuple[str, int]:
+def _first_line(path: str | Path, lines: _ReplayedLines, dialect: TableDialect) -> tuple[str, int]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             return line, number
-    raise InputError(f"{path}: is empty; expected a line with the names of the columns")
+    raise _empty(path, dialect)
 
 
 def _choose_delimiter(header: str) -> str:
@@ -187,6 +230,19 @@ def _choose_delimiter(header: str) -> str:
         return len(next(csv.reader([header], delimiter=delimiter)))
 
     return max(DELIMITERS, key=column_count)
+
+
+def _most_regular_delimiter(sample: list[str]) -> str:
+    """The delimiter that gives most lines as many cells as the first, which has two or more."""
+
+    def agreement(delimiter: str) -> int:
+        try:
+            widths = [len(cells) for cells in csv.reader(sample, delimiter=delimiter) if cells]
+        except csv.Error:
+            return 0
+        return sum(width == widths[0] > 1 for width in widths)
+
+    return max(DELIMITERS, key=agreement)
 
 
 def _without_line_end(line: str) -> str:
@@ -201,12 +257,18 @@ def _is_blank(raw: str, delimiter: str) -> bool:
 
 
 def _row_or_reject(
-    path: str | Path, line: int, columns: Sequence[str], cells: list[str], raw: str
+    path: str | Path,
+    line: int,
+    columns: Sequence[str],
+    cells: list[str],
+    raw: str,
+    dialect: TableDialect,
 ) -> dict[str, Any] | Reject:
     if len(cells) != len(columns):
         few_or_many = "few" if len(cells) < len(columns) else "many"
-        detail = f"{len(cells)} where the header has {len(columns)}"
+        first = "header" if dialect.has_header else "first row"
+        detail = f"{len(cells)} where the {first} has {len(columns)}"
         return Reject(str(path), line, f"too {few_or_many} cells", detail)
     if has_surrogates(raw):
-        return Reject(str(path), line, "not UTF-8 text")
+        return Reject(str(path), line, dialect.not_text)
     return dict(zip(columns, cells, strict=True))

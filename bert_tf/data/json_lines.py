@@ -11,19 +11,20 @@ from typing import Any
 from bert_tf.config.errors import InputError
 from bert_tf.data.delimited import ParsedRow
 from bert_tf.data.rejects import Reject
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.text_files import has_surrogates, open_text
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_json_rows(path: str | Path) -> Iterator[ParsedRow]:
+def read_json_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRow]:
     """Yields the objects of a JSON lines file; blank lines are no rows.
 
     Raises:
         InputError: the file is one JSON array or one object over many lines.
         UsageError: the file cannot be read.
     """
-    with open_text(path, newline="\n") as stream:
+    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
         seen = False
         for number, line in enumerate(stream, start=1):
             raw = line.strip()
@@ -35,15 +36,17 @@ def read_json_rows(path: str | Path) -> Iterator[ParsedRow]:
                     "expected an object a line (jq -c '.[]' makes them from an array)"
                 )
             seen = True
-            yield number, raw, _object_or_reject(path, number, raw)
+            yield number, raw, _object_or_reject(path, number, raw, dialect)
         if not seen:
             raise InputError(f"{path}: is empty; expected a JSON object a line")
 
 
-def _object_or_reject(path: str | Path, line: int, raw: str) -> dict[str, Any] | Reject:
+def _object_or_reject(
+    path: str | Path, line: int, raw: str, dialect: TableDialect
+) -> dict[str, Any] | Reject:
     source = str(path)
     if has_surrogates(raw):
-        return Reject(source, line, "not UTF-8 text")
+        return Reject(source, line, dialect.not_text)
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
     except _DuplicateKeyError as error:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import InputError
 from bert_tf.data.rejects import Reject
-from bert_tf.data.tables import cell_text, nearest_column, read_table_blocks
+from bert_tf.data.table_dialect import PLAIN, TableDialect
+from bert_tf.data.tables import cell_text, read_table_blocks, refuse_missing_columns
 from bert_tf.data.text_files import has_surrogates, open_text
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
@@ -72,6 +73,7 @@ def read_questions(
     columns: QuestionColumns,
     *,
     check_offsets: bool,
+    dialect: TableDialect = PLAIN,
     max_rows: int = 0,
     console: Console | None = None,
 ) -> Questions:
@@ -85,6 +87,7 @@ def read_questions(
         columns: the columns of a table; SQuAD JSON has its own names.
         check_offsets: reject questions whose answer does not stand where it is said to, as training
             must; measuring needs only the text.
+        dialect: encoding of the file, and whether a table has a header.
         max_rows: read only the first questions, rejected ones included (0: all).
         console: told of a CSV delimiter other than the comma.
 
@@ -95,7 +98,9 @@ def read_questions(
     if is_squad_json(path):
         found = _squad_questions(str(path))
     else:
-        found = _table_questions(path, columns, check_offsets=check_offsets, console=console)
+        found = _table_questions(
+            path, columns, check_offsets=check_offsets, dialect=dialect, console=console
+        )
     builder = _Builder(str(path), check_offsets=check_offsets)
     for count, question in enumerate(found, start=1):
         builder.add(question)
@@ -249,18 +254,20 @@ def _table_questions(
     columns: QuestionColumns,
     *,
     check_offsets: bool,
+    dialect: TableDialect,
     console: Console | None,
 ) -> Iterator[_Question]:
     blocks = read_table_blocks(
-        path, text_columns=(columns.question, columns.context), console=console
+        path,
+        dialect=dialect,
+        text_columns=(columns.question, columns.context),
+        console=console,
     )
-    needed = [columns.answer, columns.answer_start if check_offsets else None]
+    answers = (columns.answer, columns.answer_start if check_offsets else None)
+    needed = [name for name in answers if name is not None]
     for block in blocks:
-        for name in needed:
-            if block.columns and name is not None and name not in block.columns:
-                raise UsageError(
-                    f"{path}: no column {name!r}; {nearest_column(name, block.columns)}"
-                )
+        if block.columns:
+            refuse_missing_columns(path, block.header, block.columns, needed)
         found = [
             _table_question(row, line, columns)
             for row, line in zip(block.rows, block.lines, strict=True)

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.json_lines import read_json_rows
 from bert_tf.data.rejects import Reject
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
@@ -94,25 +95,30 @@ def table_format(path: str | Path) -> str:
 def read_table_blocks(
     path: str | Path,
     *,
+    dialect: TableDialect = PLAIN,
     block_rows: int = 8192,
     text_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
     allow_empty: bool = False,
+    max_rows: int = 0,
     console: Console | None = None,
 ) -> Iterator[TableBlock]:
     """Reads a table in blocks of rows, so that memory does not grow with the file.
 
     Args:
         path: the file.
+        dialect: its encoding, and whether its first line is a header.
         block_rows: rows read at once, rejected ones included.
         text_columns: columns that must hold text in every row.
         value_columns: columns that must hold a text, a number or a truth value in every row.
         allow_empty: keep rows in which a needed column is there but empty (or null).
+        max_rows: read only the first rows, rejected ones included (0: all).
         console: told of a delimiter other than the comma.
 
     Raises:
         InputError: the file is empty, its header is unusable, or no row can be used.
-        UsageError: the file is missing, of an unknown format, or lacks a needed column.
+        UsageError: the file is missing, of an unknown format, or lacks a needed column; or it is
+            JSON lines, which have keys, and was said to have no header.
     """
     needed = dict.fromkeys(text_columns, True) | dict.fromkeys(value_columns, False)
     header: TableHeader | None = None
@@ -120,22 +126,26 @@ def read_table_blocks(
     parsed: Iterator[TableHeader | ParsedRow]
     match table_format(path):
         case "csv":
-            parsed = read_csv_rows(path, console=console)
+            parsed = read_csv_rows(path, dialect, console=console)
         case "tsv":
-            parsed = read_tsv_rows(path)
+            parsed = read_tsv_rows(path, dialect)
         case _:
-            objects = read_json_rows(path)
+            if not dialect.has_header:
+                raise UsageError(
+                    f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys"
+                )
+            objects = read_json_rows(path, dialect)
             first = list(itertools.islice(objects, _ROWS_WITH_KEYS))
             columns = _object_keys(first)
             if columns:
-                _refuse_missing_columns(path, columns, needed)
+                refuse_missing_columns(path, None, columns, needed)
             parsed = itertools.chain(first, objects)
     usable = False
     first_reject: Reject | None = None
-    for stretch in _stretches(parsed, block_rows):
+    for stretch in _stretches(parsed, block_rows, max_rows):
         if isinstance(stretch, TableHeader):
             header, columns = stretch, stretch.columns
-            _refuse_missing_columns(path, columns, needed)
+            refuse_missing_columns(path, header, columns, needed)
             continue
         block = _checked_block(
             path, header, columns, stretch, needed=needed, allow_empty=allow_empty
@@ -150,44 +160,31 @@ def read_table_blocks(
 def read_table(
     path: str | Path,
     *,
+    dialect: TableDialect = PLAIN,
     text_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
     allow_empty: bool = False,
     max_rows: int = 0,
     console: Console | None = None,
 ) -> Table:
-    """Reads the needed columns of a whole file; see `read_table_blocks`.
-
-    Args:
-        max_rows: read only the first rows, rejected ones included (0: all).
-
-    Raises:
-        InputError: as `read_table_blocks`, or no row can be used.
-        UsageError: as `read_table_blocks`.
-    """
+    """Reads the needed columns of a whole file; see `read_table_blocks`."""
     names = (*text_columns, *value_columns)
     columns: dict[str, list[str]] = {name: [] for name in names}
     lines: list[int] = []
     rejects: list[Reject] = []
     for block in read_table_blocks(
         path,
-        block_rows=min(max_rows, 8192) or 8192,
+        dialect=dialect,
         text_columns=text_columns,
         value_columns=value_columns,
         allow_empty=allow_empty,
+        max_rows=max_rows,
         console=console,
     ):
-        room = max_rows - len(lines) - len(rejects) if max_rows else block.rows_in
-        if room < block.rows_in:
-            block = _first_rows(block, room)
         for name in names:
             columns[name].extend(block.texts(name))
         lines.extend(block.lines)
         rejects.extend(block.rejects)
-        if max_rows and len(lines) + len(rejects) >= max_rows:
-            break
-    if not lines:
-        raise _nothing_usable(path, rejects[0])
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
 
 
@@ -202,13 +199,44 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def nearest_column(wanted: str, columns: Sequence[str]) -> str:
-    """The end of a message on a missing column: what there is, and the likeliest of it."""
-    available = ", ".join(repr(name) for name in columns) or "none"
+def refuse_missing_columns(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: Sequence[str],
+    needed: Iterable[str],
+) -> None:
+    """Refuses a table that lacks a column, saying what there is and what was likely meant.
+
+    Args:
+        path: the table.
+        header: None of JSON lines.
+        columns: what the table has.
+        needed: what it must have.
+
+    Raises:
+        UsageError: a column is missing.
+    """
+    for name in needed:
+        if name not in columns:
+            raise UsageError(
+                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
+            )
+
+
+def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
+    if header is not None and header.raw is None:
+        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
+    available = ", ".join(_shortened(name) for name in columns) or "none"
     folded = {name.lower(): name for name in columns}
     near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
-    return f"it has {available}{hint}"
+    if near:
+        return f"it has {available}; did you mean {folded[near[0]]!r}?"
+    if header is None:
+        return f"it has {available}"
+    return (
+        f"it has {available}; name one of these, or give --no-header and the columns by number if "
+        "that is the first row"
+    )
 
 
 def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
@@ -218,14 +246,18 @@ def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError
 
 
 def _stretches(
-    parsed: Iterator[TableHeader | ParsedRow], block_rows: int
+    parsed: Iterator[TableHeader | ParsedRow], block_rows: int, max_rows: int
 ) -> Iterator[TableHeader | list[ParsedRow]]:
     stretch: list[ParsedRow] = []
+    rows = 0
     for row in parsed:
         if isinstance(row, TableHeader):
             yield row
             continue
         stretch.append(row)
+        rows += 1
+        if rows == max_rows:
+            break
         if len(stretch) == block_rows:
             yield stretch
             stretch = []
@@ -239,14 +271,6 @@ def _object_keys(stretch: list[ParsedRow]) -> tuple[str, ...]:
         if isinstance(row, dict):
             names.update(dict.fromkeys(row))
     return tuple(names)
-
-
-def _refuse_missing_columns(
-    path: str | Path, columns: tuple[str, ...], needed: dict[str, bool]
-) -> None:
-    for name in needed:
-        if name not in columns:
-            raise UsageError(f"{path}: no column {name!r}; {nearest_column(name, columns)}")
 
 
 def _checked_block(
@@ -304,15 +328,3 @@ def _cell_fault(
 def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _first_rows(block: TableBlock, count: int) -> TableBlock:
-    order = sorted([*block.lines, *(reject.line for reject in block.rejects)])[:count]
-    kept = sum(line <= order[-1] for line in block.lines)
-    return dataclasses.replace(
-        block,
-        rows=block.rows[:kept],
-        raw_rows=block.raw_rows[:kept],
-        lines=block.lines[:kept],
-        rejects=[reject for reject in block.rejects if reject.line <= order[-1]],
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
@@ -14,52 +15,87 @@ from typing import TextIO, cast
 from bert_tf.config.errors import InputError, UsageError
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_WIDE_ENCODING_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
 
 
 @contextmanager
-def open_text(path: str | Path, *, newline: str) -> Iterator[TextIO]:
-    """Opens a UTF-8 file, `.gz` or plain, without its byte-order mark.
+def open_text(path: str | Path, *, newline: str, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """Opens a text file, `.gz` or plain, without its byte-order mark.
 
-    Bytes that are not UTF-8 arrive as lone surrogates, see `has_surrogates`, so that one bad line
-    does not end the reading of a file.
+    Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
+    bad line does not end the reading of a file.
 
     Args:
         path: file; a name ending in .gz is decompressed.
         newline: as in `open`: "" splits lines at LF, CR and CRLF, "\\n" at LF only; line ends are
             kept.
+        encoding: as Python names it.
 
     Raises:
         UsageError: the file is missing, or a folder.
-        InputError: the file is UTF-16, or its compression is damaged (also while reading).
+        InputError: the file is of another encoding by its byte-order mark, cannot be read as text
+            of this one at all, or its compression is damaged (the last two also while reading).
     """
+    with _open_bytes(path) as buffered:
+        decoder = _decoder_of(path, buffered.peek(4), encoding)
+        try:
+            with io.TextIOWrapper(
+                cast(io.BufferedReader, buffered),
+                encoding=decoder,
+                errors="surrogateescape",
+                newline=newline,
+            ) as stream:
+                yield stream
+        except UnicodeError as error:
+            raise InputError(
+                f"{path}: cannot be read as {encoding} ({error}); give another --encoding"
+            ) from None
+
+
+def has_byte_order_mark(path: str | Path) -> bool:
+    """Whether a file begins with the byte-order mark of UTF-8 or UTF-16.
+
+    Raises:
+        UsageError, InputError: as `open_text`.
+    """
+    with _open_bytes(path) as buffered:
+        return buffered.peek(4).startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
+
+
+@contextmanager
+def _open_bytes(path: str | Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     path = Path(path)
     try:
         binary = path.open("rb")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     with binary:
-        buffered: io.BufferedReader | gzip.GzipFile = binary
-        if path.name.endswith(".gz"):
-            buffered = gzip.GzipFile(fileobj=binary)
         try:
-            if buffered.peek(2)[:2] in _WIDE_ENCODING_MARKS:
-                raise InputError(
-                    f"{path}: is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {path.name}"
-                )
-            with io.TextIOWrapper(
-                cast(io.BufferedReader, buffered),
-                encoding="utf-8-sig",
-                errors="surrogateescape",
-                newline=newline,
-            ) as stream:
-                yield stream
+            yield gzip.GzipFile(fileobj=binary) if path.name.endswith(".gz") else binary
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"{path}: compression is damaged ({error}); copy or compress the file again"
             ) from None
 
 
+def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
+    """The encoding to open a file with, so that its byte-order mark is not part of the text."""
+    name = codecs.lookup(encoding).name
+    is_wide = name.startswith(("utf-16", "utf-32"))
+    if first_bytes.startswith(_WIDE_ENCODING_MARKS):
+        if not is_wide:
+            raise InputError(
+                f"{path}: is UTF-16; give --encoding utf-16, or convert it: "
+                f"iconv -f UTF-16 -t UTF-8 {Path(path).name}"
+            )
+        return name[:6]
+    if first_bytes.startswith(codecs.BOM_UTF8) and name not in ("utf-8", "utf-8-sig"):
+        raise InputError(
+            f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
+        )
+    return "utf-8-sig" if name == "utf-8" else name
+
+
 def has_surrogates(text: str) -> bool:
-    """Whether a text holds bytes that were not UTF-8, or halves of a surrogate pair."""
+    """Whether a text holds bytes that are not of its encoding, or halves of a surrogate pair."""
     return not text.isascii() and _SURROGATE.search(text) is not None

@@ -18,6 +18,7 @@ from bert_tf.config.sections.scoring import refuse_unread_columns
 from bert_tf.config.wording import quantity
 from bert_tf.data.encoded_rows import encode_texts
 from bert_tf.data.rejects import Reject
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.tables import Table, read_table
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
@@ -63,7 +64,12 @@ class ClassificationTask:
             label_column=config.label_column,
             max_seq_length=config.sequence_length,
         )
-        table = undecided.read(config.train, console, max_rows=config.max_train_rows)
+        table = undecided.read(
+            config.train,
+            console,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+        )
         labels = sorted_labels(set(table.columns[config.label_column]))
         if len(labels) < 2:
             raise InputError(
@@ -113,7 +119,9 @@ class ClassificationTask:
             label_column=config.label_column or self.label_column,
         )
 
-    def read(self, path: str, console: Console, *, max_rows: int = 0) -> Table:
+    def read(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
+    ) -> Table:
         """Reads texts and labels; rows with a label that the model does not know are rejected.
 
         Raises:
@@ -122,6 +130,7 @@ class ClassificationTask:
         pair = () if self.text_pair_column is None else (self.text_pair_column,)
         table = read_table(
             path,
+            dialect=dialect,
             text_columns=(self.text_column, *pair),
             value_columns=(self.label_column,),
             max_rows=max_rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_from_settings
@@ -24,7 +25,7 @@ def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, Ta
     """
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
-    source = task.read(config.data, console)
+    source = task.read(config.data, console, dialect=TableDialect.of(config))
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()

@@ -15,6 +15,7 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.seeds import unsigned_seed
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_work import ModelWork
 from bert_tf.tasks.losses import FinetuningLoss
@@ -76,7 +77,8 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
     if config.eval is not None:
-        evaluation = task.encode(task.read(config.eval, console), tokenizer, training=False)
+        rows = task.read(config.eval, console, dialect=TableDialect.of(config))
+        evaluation = task.encode(rows, tokenizer, training=False)
     _say_rows(console, train, evaluation)
 
     numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)

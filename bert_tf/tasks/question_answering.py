@@ -23,6 +23,7 @@ from bert_tf.data.answer_spans import (
 from bert_tf.data.question_rows import QuestionRows, check_question_lengths, encode_questions
 from bert_tf.data.rejects import Reject
 from bert_tf.data.squad import QuestionColumns, Questions, read_questions
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.windows import answer_pieces, window_targets
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
@@ -74,6 +75,7 @@ class QuestionAnsweringTask:
             config.train,
             columns,
             check_offsets=True,
+            dialect=TableDialect.of(config),
             max_rows=config.max_train_rows,
             console=console,
         )
@@ -110,9 +112,11 @@ class QuestionAnsweringTask:
         )
         return dataclasses.replace(self, columns=columns)
 
-    def read(self, path: str, console: Console) -> Questions:
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
         """Reads questions with their gold answers; where these stand does not matter."""
-        return read_questions(path, self.columns, check_offsets=False, console=console)
+        return read_questions(
+            path, self.columns, check_offsets=False, dialect=dialect, console=console
+        )
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
         """`question` and `context`."""

@@ -16,6 +16,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.data.encoded_rows import EncodedRows
 from bert_tf.data.rejects import Reject
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.training.protocols import Batch, LossParts
 
@@ -122,7 +123,7 @@ class Task(Protocol):
         """
         ...
 
-    def read(self, path: str, console: Console) -> Any:
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Reads labelled rows to measure a model on."""
         ...
 

@@ -11,6 +11,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.registry import task_from_settings
@@ -75,7 +76,7 @@ def evaluate_exported(config: EvaluateConfig, console: Console) -> tuple[Labelle
     """
     exported = ExportedModel(config.model)
     task = task_from_settings(exported.task, config.model).with_columns(config)
-    source = task.read(config.data, console)
+    source = task.read(config.data, console, dialect=TableDialect.of(config))
     rows_done = 0
 
     def show(rows: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.config.wording import quantity
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.export.exported_model import check_is_exported, read_task
 from pipeline.artifacts import fingerprint, rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
@@ -105,6 +106,7 @@ def _make_plan(config: ScoreConfig, tables: list[ScoredTable]) -> ScoringPlan:
         block_rows=config.block_rows,
         limit=config.limit,
         batch_tokens=config.batch_tokens,
+        dialect=TableDialect.of(config),
     )
 
 

@@ -80,6 +80,7 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
     """
     blocks = read_table_blocks(
         table.source,
+        dialect=plan.dialect,
         block_rows=plan.block_rows,
         text_columns=tuple(plan.columns.sources.values()),
         console=console,
@@ -104,11 +105,11 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     number = rows_in = 0
     for block in read_table_blocks(
         table.source,
+        dialect=plan.dialect,
         block_rows=plan.block_rows,
         text_columns=tuple(plan.columns.sources.values()),
+        max_rows=plan.limit,
     ):
-        if plan.limit:
-            block = first_rows(block, plan.limit - rows_in)
         block = _without_reserved_keys(table, block, set(plan.columns.predictions))
         for row in block.rows:
             keys.update(dict.fromkeys(row))
@@ -117,8 +118,6 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         header = block.header
         rows_in += block.rows_in
         number += 1
-        if rows_in == plan.limit:
-            break
     summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)
     write_text_atomically(
         plan.table_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
@@ -145,22 +144,6 @@ def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
     content = json.loads(path.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
     return RowBlock(reference=reference, rejects=rejects, **content)
-
-
-def first_rows(block: TableBlock, count: int) -> TableBlock:
-    """The first rows of a block, usable and rejected ones together."""
-    if block.rows_in <= count:
-        return block
-    lines = sorted([*block.lines, *(reject.line for reject in block.rejects)])
-    last = lines[count - 1]
-    kept = sum(line <= last for line in block.lines)
-    return dataclasses.replace(
-        block,
-        rows=block.rows[:kept],
-        raw_rows=block.raw_rows[:kept],
-        lines=block.lines[:kept],
-        rejects=[reject for reject in block.rejects if reject.line <= last],
-    )
 
 
 def _refuse_names_beyond_tsv(table: ScoredTable, keys: Iterable[str]) -> None:

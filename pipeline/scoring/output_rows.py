@@ -68,7 +68,7 @@ def header_line(
     source_format: str,
     output_format: str,
 ) -> str | None:
-    """The first line of an output: None for JSON lines.
+    """The first line of an output: None for JSON lines, and of a table without a header.
 
     Args:
         header: of a delimited source.
@@ -76,9 +76,9 @@ def header_line(
         predictions: the columns added.
         source_format, output_format: `csv`, `tsv` or `jsonl`.
     """
-    if output_format == "jsonl":
+    if output_format == "jsonl" or (header is not None and header.raw is None):
         return None
-    if header is not None and source_format == output_format:
+    if header is not None and header.raw is not None and source_format == output_format:
         return extended_line(
             header.raw, predictions, delimiter=header.delimiter, is_tsv=output_format == "tsv"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import collections
 import contextlib
 import dataclasses
@@ -136,6 +137,12 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
     needs_cells = table.source_format == "jsonl" != table.output_format
     keys = [*summary.keys, *plan.columns.predictions]
     with replacing_file(table.output) as aside, _open_output(aside, table.output) as stream:
+        if (
+            summary.header is not None
+            and summary.header.has_mark
+            and table.output_format != "jsonl"
+        ):
+            stream.write(codecs.BOM_UTF8)  # without it, Excel reads UTF-8 as the system's code page
         if header is not None:
             stream.write(f"{header}\n".encode())
         for block in range(summary.blocks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.tables import ScoredTable
 
@@ -17,6 +18,7 @@ class ScoringPlan:
         model: exported model.
         columns: what it reads and adds.
         tables: the inputs and outputs.
+        dialect: how the inputs are written.
         parts: folder for blocks and parts, on a disk that all workers share.
         identity: hash of all that decides a part's content but its block.
         block_rows: rows of a block.
@@ -32,6 +34,7 @@ class ScoringPlan:
     block_rows: int
     limit: int
     batch_tokens: int
+    dialect: TableDialect = PLAIN
 
     def table_file(self, table: int) -> Path:
         """What was found in a table: written when it has been cut."""

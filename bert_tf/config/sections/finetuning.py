@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.loop import LoopSection
+from bert_tf.config.sections.tables import TableSection
 
 TASKS = ("classification", "qa")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuneConfig(LoopSection):
+class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labelled rows."""
 
     section_name: ClassVar[str] = "finetune"
@@ -70,7 +71,7 @@ class FinetuneConfig(LoopSection):
 
     def faults(self) -> list[str]:
         """Refuses to stop by evaluations that there are none of, and rows too short for texts."""
-        faults = []
+        faults = super().faults()
         if self.early_stop_evals and self.eval is None:
             faults.append("early_stop_evals: needs rows to evaluate on; give --eval or set it to 0")
         if self.gradient_accumulation_steps > self.batch_size:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bert_tf.config.errors import UsageError
-from bert_tf.config.section import Section, option
+from bert_tf.config.section import option
+from bert_tf.config.sections.tables import TableSection
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ColumnsSection(Section):
+class ColumnsSection(TableSection):
     """Columns of the rows to read; what is not given is taken from the model."""
 
     text_column: str | None = option("column of the text", default=None)

@@ -15,6 +15,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data import delimited
 from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.tables import cell_text, read_table, read_table_blocks, table_format
 
 
@@ -127,8 +128,10 @@ FAULTS = [
     ("only bad rows", "a.csv", b"id,text\n1\n", InputError, "a.csv:2: too few cells"),
     ("no object at all", "a.jsonl", b"x\n", InputError, "a.jsonl:1: not JSON"),
     ("column twice", "a.csv", b"id,text,text\n1,a,b\n", InputError, "'text' stands there twice"),
-    ("header not UTF-8", "a.csv", b"id,text,\xe9\n1,a,b\n", InputError, "iconv"),
-    ("UTF-16", "a.csv", "id,text\n1,a\n".encode("utf-16"), InputError, "UTF-16"),
+    ("header not UTF-8", "a.csv", b"id,text,\xe9\n1,a,b\n", InputError, "--encoding latin-1"),
+    ("UTF-16", "a.csv", "id,text\n1,a\n".encode("utf-16"), InputError, "--encoding utf-16"),
+    ("no header, equal cells", "a.csv", b"1,1,x\n0,1,y\n", InputError, "--no-header"),
+    ("no header", "a.tsv", b"1\tgood film\n0\tbad\n", UsageError, "--no-header"),
     ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "over many lines"),
     ("damaged compression", "a.csv.gz", b"\x1f\x8b\x08\x00broken", InputError, "damaged"),
     ("not compressed", "a.csv.gz", b"id,text\n1,x\n", InputError, "damaged"),
@@ -151,6 +154,71 @@ def test_unusable_files_are_refused_in_one_line(tmp_path, name, content, error, 
     assert message in str(raised.value)
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("marked", [False, True])
+def test_rows_of_any_encoding(tmp_path, name, encoding, marked):
+    text = {
+        "a.tsv": "id\ttext\n1\tcafé\n",
+        "a.jsonl": '{"id": "1", "text": "café"}\n',
+    }.get(name, "id,text\n1,café\n")
+    mark = "\ufeff" if marked and encoding in ("utf-8", "utf-16-be") else ""
+    content = (mark + text).encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    block = next(read_table_blocks(tmp_path / name, dialect=TableDialect(encoding=encoding)))
+    assert block.rows == [{"id": "1", "text": "café"}]
+
+
+def test_bytes_that_an_encoding_lacks_are_rejected_by_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text\nfine\n\x81\n")
+    table = read_table(path, dialect=TableDialect(encoding="cp1252"), text_columns=["text"])
+    assert [reject.reason for reject in table.rejects] == ["not cp1252 text"]
+
+
+def test_a_mark_of_another_encoding_is_believed(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbftext\nfine\n")
+    with pytest.raises(InputError, match="byte-order mark of UTF-8; leave --encoding latin-1 out"):
+        read_table(path, dialect=TableDialect(encoding="latin-1"), text_columns=["text"])
+
+
+def test_a_file_that_is_not_of_its_encoding_at_all(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"text\nplain\n")
+    with pytest.raises(InputError, match="cannot be read as utf-16"):
+        read_table(path, dialect=TableDialect(encoding="utf-16"), text_columns=["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "delimiter"),
+    [
+        ("a.csv", b'1,"a; b; c"\n0,plain\n1,"x\ny"\n', ","),
+        ("a.csv", b"1;a, b, c\n0;plain\n1;x\n", ";"),
+        ("a.csv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
+        ("a.tsv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
+    ],
+)
+def test_rows_without_a_header_have_numbers_for_names(tmp_path, name, content, delimiter):
+    (tmp_path / name).write_bytes(content)
+    dialect = TableDialect(has_header=False)
+    block = next(read_table_blocks(tmp_path / name, dialect=dialect, text_columns=["2"]))
+    assert (block.columns, block.header.raw, block.header.delimiter) == (
+        *(("1", "2"), None, delimiter),
+    )
+    assert block.texts("1") == ["1", "0", "1"]
+    first = 1 + content.startswith(b"\n")
+    assert block.lines == [first, first + 1, first + 2]
+    with pytest.raises(UsageError, match="no column 'text'.*have numbers, here 1 to 2"):
+        read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
+
+
+def test_json_lines_have_no_header_to_leave_out(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
+    with pytest.raises(UsageError, match="rows of JSON lines have keys"):
+        read_table(tmp_path / "a.jsonl", dialect=TableDialect(has_header=False))
 
 
 def test_missing_file(tmp_path):

@@ -34,10 +34,15 @@ def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
         )
         parts = tmp_path / "parts"
         parts.mkdir(exist_ok=True)
-        defaults = {"block_rows": 3, "limit": 0, "batch_tokens": 64, "identity": "model a"}
+        defaults = {
+            "columns": COLUMNS,
+            "block_rows": 3,
+            "limit": 0,
+            "batch_tokens": 64,
+            "identity": "model a",
+        }
         return ScoringPlan(
             model="model",
-            columns=COLUMNS,
             tables=tuple(tables),
             parts=parts,
             **{**defaults, **values},

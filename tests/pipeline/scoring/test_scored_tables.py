@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.table_dialect import TableDialect
 from pipeline.scoring.blocks import check_table
+from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.tables import list_tables
 
 CELLS = st.text(
@@ -52,7 +54,7 @@ def test_messy_csv_rows_keep_their_bytes(tmp_path, make_plan, score):
     (tmp_path / "in.csv").write_bytes(MESSY_CSV)
     counts = score(make_plan("in.csv", output="out.csv"))
     assert (tmp_path / "out.csv").read_bytes().decode() == (
-        "id,text,note,predicted_label,predicted_score\n"
+        "\ufeffid,text,note,predicted_label,predicted_score\n"
         '1,"two\r\nlines, ""one"" cell",=1+2,"22, ""t""",0.25\n'
         '04,plain,"quoted, not needed","5, ""p""",0.25\n'
         '7,last, spaces ,"4, ""l""",0.25\n'
@@ -60,6 +62,63 @@ def test_messy_csv_rows_keep_their_bytes(tmp_path, make_plan, score):
     assert (counts.rows_in, counts.rows_out) == (7, 3)
     assert sum(counts.rejected.values()) == 4
     assert [line for line, _ in rejects_of(tmp_path)] == [4, 5, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [("in.csv", "out.csv"), ("in.csv", "out.tsv"), ("in.tsv", "out.csv"), ("in.csv", "out.jsonl")],
+)
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_byte_order_mark_stays_where_spreadsheets_look_for_it(
+    tmp_path, make_plan, score, source, output, marked
+):
+    (tmp_path / source).write_bytes("text\ncafé\n".encode("utf-8-sig" if marked else "utf-8"))
+    score(make_plan(source, output=output))
+    written = (tmp_path / output).read_bytes()
+    assert written.startswith(b"\xef\xbb\xbf") == (marked and output != "out.jsonl")
+    assert "\ufeff" not in written.decode("utf-8-sig")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_rows_of_another_encoding_are_written_as_utf8(tmp_path, make_plan, score, encoding):
+    (tmp_path / "in.csv").write_bytes("text,naïve\ncafé,x\n".encode(encoding))
+    score(make_plan("in.csv", output="out.csv", dialect=TableDialect(encoding=encoding)))
+    assert (tmp_path / "out.csv").read_text("utf-8-sig") == (
+        'text,naïve,predicted_label,predicted_score\ncafé,x,"4, ""c""",0.25\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "content"),
+    [
+        ("out.csv", '7,"a, b","4, ""a""",0.25\n8,c,"1, ""c""",0.25\n'),
+        ("out.tsv", '7\ta, b\t4, "a"\t0.25\n8\tc\t1, "c"\t0.25\n'),
+        (
+            "out.jsonl",
+            '{"1": "7", "2": "a, b", "predicted_label": "4, \\"a\\"", "predicted_score": 0.25}\n'
+            '{"1": "8", "2": "c", "predicted_label": "1, \\"c\\"", "predicted_score": 0.25}\n',
+        ),
+    ],
+)
+def test_tables_without_a_header_get_none(tmp_path, make_plan, score, output, content):
+    (tmp_path / "in.csv").write_text('7,"a, b"\n8,c\n')
+    columns = ScoringColumns(
+        sources={"text": "2"}, predictions=("predicted_label", "predicted_score")
+    )
+    plan = make_plan(
+        "in.csv", output=output, columns=columns, dialect=TableDialect(has_header=False)
+    )
+    counts = score(plan)
+    assert (tmp_path / output).read_text() == content
+    assert (counts.rows_in, counts.rows_out) == (2, 2)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 9])
+def test_only_the_first_rows(tmp_path, make_plan, score, limit):
+    (tmp_path / "in.csv").write_text("text\na\nb,c\nd\ne\n")
+    counts = score(make_plan("in.csv", output="out.csv", limit=limit, block_rows=2))
+    assert counts.rows_in == min(limit, 4)
+    assert counts.rows_out == counts.rows_in - (limit > 1)
 
 
 def test_messy_objects_keep_their_text(tmp_path, make_plan, score):

@@ -1,0 +1,36 @@
+"""The keys of every section whose job reads tables of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+
+from bert_tf.config.section import Section, option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableSection(Section):
+    """How tables are written, where the end of a file's name does not say it."""
+
+    encoding: str = option(
+        "encoding of the files with rows, as Python names it: latin-1, cp1252, utf-16, …",
+        default="utf-8",
+    )
+    header: bool = option(
+        "the first line of CSV and TSV names the columns; without such a line, columns are given "
+        "by number (--text-column 2), counted from 1",
+        default=True,
+        flag="--header/--no-header",
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses an encoding that Python does not know."""
+        faults = super().faults()
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding=self.encoding)
+        except LookupError:
+            faults.append(
+                f"encoding: {self.encoding!r} is not known; the usual ones are utf-8, latin-1, "
+                "cp1252, utf-16, gb18030, shift_jis"
+            )
+        return faults

@@ -1,0 +1,41 @@
+"""How a table is written, where the end of its file's name does not say it."""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+
+from bert_tf.config.sections.tables import TableSection
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableDialect:
+    """What has to be known to read a table.
+
+    Attributes:
+        encoding: of the file, as Python names it.
+        has_header: whether the first line of CSV and TSV names the columns; without it they are
+            named `1`, `2`, ….
+    """
+
+    encoding: str = "utf-8"
+    has_header: bool = True
+
+    @classmethod
+    def of(cls, config: TableSection) -> TableDialect:
+        """The dialect that a config names."""
+        return cls(encoding=config.encoding, has_header=config.header)
+
+    @property
+    def not_text(self) -> str:
+        """The reason for which rows with bytes of another encoding are rejected."""
+        is_utf8 = codecs.lookup(self.encoding).name == "utf-8"
+        return f"not {'UTF-8' if is_utf8 else self.encoding} text"
+
+
+PLAIN = TableDialect()
+
+
+def numbered_columns(count: int) -> tuple[str, ...]:
+    """The names of the columns of a table without a header."""
+    return tuple(str(number) for number in range(1, count + 1))
