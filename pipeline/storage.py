@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileSystem
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bert_tf.config.errors import UsageError
+from pipeline.globs import GLOB_MARK, glob_pattern
 
 
 class _Extra(NamedTuple):
@@ -30,7 +31,6 @@ _EXTRAS = {
     "hdfs": _Extra("hadoop", "hdfs"),
     "s3": _Extra("aws", "boto3"),
 }
-_GLOB_MARK = re.compile(r"[*?[]")
 
 
 def use_storage_options(options: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ def list_stored(pattern: str) -> dict[str, int]:
 
     A path that is there is taken as it is, whatever brackets or asterisks its name has, and so are
     the folders that a glob begins with; on other storage only what matches nothing as a glob is.
-    `*` stands for any characters of a name, `**` for folders too.
+    What globs stand for is told by `glob_pattern`.
 
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
@@ -59,12 +59,24 @@ def list_stored(pattern: str) -> dict[str, int]:
         if FileSystems.get_scheme(pattern) is None:
             return _list_local(pattern)
         (match,) = FileSystems.match([pattern])
-        found = match.metadata_list
-        if not found and _GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
+        found = _without_hidden(match.metadata_list, pattern)
+        if not found and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
             found = [FileSystems.get_filesystem(pattern).metadata(pattern)]
     except Exception as error:  # Beam's file systems raise their own and their clients' types
         raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
     return {item.path: item.size_in_bytes for item in found}
+
+
+def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
+    """What a glob matches here too, of what Beam's file systems match: wildcards stand for dots at
+    the beginning of a name there, and for the ends of folders.
+
+    Paths that the file system spells in another way than the glob stay.
+    """
+    glob = pattern + "*" if pattern.endswith("/") else pattern
+    matches_there = re.compile(FileSystem.translate_pattern(glob)).match
+    matches_here = glob_pattern(glob).fullmatch
+    return [item for item in found if matches_here(item.path) or not matches_there(item.path)]
 
 
 def _list_local(pattern: str) -> dict[str, int]:
@@ -79,10 +91,10 @@ def _list_local(pattern: str) -> dict[str, int]:
     literal = 0
     while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
         literal += 1
-    if not _GLOB_MARK.search(parts[literal]):
+    if not GLOB_MARK.search(parts[literal]):
         return {}
     prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
-    is_match = re.compile(FileSystem.translate_pattern(glob)).match
+    is_match = glob_pattern(glob).fullmatch
     deepest = math.inf if "**" in glob else glob.count("/")
     top = prefix or "./"
     found = {}

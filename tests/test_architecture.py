@@ -14,20 +14,21 @@ BERT_TF_ORDER = [
     "config", "data", "layers", "models", "weights", "training", "tasks", "export",
 ]  # fmt: skip
 PIPELINE_LEVELS = {
+    "globs": 0,
     "progress": 0,
-    "storage": 0,
+    "storage": 1,
     "worker_errors": 0,
-    "artifacts": 1,
-    "runner": 1,
-    "worker_process": 1,
-    "corpus": 2,
-    "demo": 2,
-    "vocabulary": 3,
-    "examples": 3,
-    "scoring": 3,
-    "report": 4,
-    "jobs": 5,
-    "cli": 6,
+    "artifacts": 2,
+    "runner": 2,
+    "worker_process": 2,
+    "corpus": 3,
+    "demo": 3,
+    "vocabulary": 4,
+    "examples": 4,
+    "scoring": 4,
+    "report": 5,
+    "jobs": 6,
+    "cli": 7,
 }
 
 

@@ -6,7 +6,7 @@ import codecs
 import dataclasses
 import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
@@ -14,9 +14,21 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf.config.errors import InputError, UsageError
+from pipeline.corpus.folder_hint import instead_of_folder
 from pipeline.storage import innermost_message, list_stored, open_stored
 
 _UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
+FORMAT_OF_ENDING = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
+}
 COMPRESSIONS = {
     ".gz": "gzip",
     ".bz2": "bz2",
@@ -32,10 +44,16 @@ class FileInfo:
     bytes: int
 
 
-def match_files(patterns: Iterable[str]) -> list[FileInfo]:
+def match_files(
+    patterns: Iterable[str], *, endings: Collection[str] = FORMAT_OF_ENDING
+) -> list[FileInfo]:
     """Expands paths and globs (local or of any file system Beam knows) to files, sorted by path.
 
     A file that several patterns name is listed once.
+
+    Args:
+        patterns: paths and globs.
+        endings: those of files that can be read, for a hint to who names a folder.
 
     Raises:
         UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
@@ -48,7 +66,8 @@ def match_files(patterns: Iterable[str]) -> list[FileInfo]:
             raise UsageError(f"{pattern}: no file matches; check the path and quote the glob")
         folders = [path for path in files if Path(path).is_dir()]
         if folders:
-            raise UsageError(f"{folders[0]}: is a folder; name its files, e.g. '{folders[0]}/*'")
+            hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
+            raise UsageError(f"{folders[0]}: is a folder; {hint}")
         found.update(files)
     for path in sorted(found):
         _refuse_name_that_is_not_utf8(path)

@@ -10,7 +10,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import RawBlock
 from pipeline.corpus.delimited import DelimitedReader
-from pipeline.corpus.files import name_without_compression
+from pipeline.corpus.files import FORMAT_OF_ENDING, name_without_compression
 from pipeline.corpus.jsonl import JsonlReader
 from pipeline.corpus.mediawiki.dump import MediaWikiReader
 from pipeline.corpus.parquet import ParquetReader
@@ -42,17 +42,6 @@ _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
     "parquet": ParquetReader.for_file,
     "mediawiki": MediaWikiReader.for_file,
 }
-_FORMAT_OF_SUFFIX = {
-    ".txt": "text",
-    ".text": "text",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".xml": "mediawiki",
-}
 _PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
 
 
@@ -63,17 +52,19 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
         UsageError: the format is not known, or the file cannot have the documents asked for (for
             instance, it lacks the text column).
     """
-    name = config.format if config.format != "auto" else _format_by_name(path)
-    return _READERS[name](path, config)
+    if config.format != "auto":
+        return _READERS[config.format](path, config)
+    return _READERS[_format_by_name(path, config.section_name)](path, config)
 
 
-def _format_by_name(path: str) -> str:
+def _format_by_name(path: str, section: str) -> str:
     name = _PART_OF_DUMP.sub("", name_without_compression(path))
-    for suffix, format_name in _FORMAT_OF_SUFFIX.items():
+    for suffix, format_name in FORMAT_OF_ENDING.items():
         if name.endswith(suffix):
             return format_name
     raise UsageError(
         f"{path}: the file name does not tell the format; known endings are "
-        f"{', '.join(_FORMAT_OF_SUFFIX)}, all but .parquet also with .gz, .bz2 or .zst "
-        f"(or name the format: --set SECTION.format={'|'.join(_READERS)})"
+        f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with .gz, .bz2 or .zst; "
+        f"leave it out by a glob such as '*.txt', or say what all files are: "
+        f"--set {section}.format={'|'.join(_READERS)}"
     )

@@ -43,7 +43,7 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             would replace its input, or the manifest or rejects of the job would replace an output
             or an input.
     """
-    sources = [file.path for file in match_files(patterns)]
+    sources = [file.path for file in match_files(patterns, endings=FORMATS)]
     is_folder = Path(output).is_dir() or not _is_table_name(output)
     if len(sources) > 1 and not is_folder:
         raise UsageError(

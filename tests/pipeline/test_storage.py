@@ -115,6 +115,10 @@ def test_globs_find_files(files):
     ]
     with pytest.raises(UsageError, match=r"memory://b/z\*: no file matches"):
         match_files(["memory://b/z*"])
+    files.update({"memory://b/x/.hidden.txt": b"", "memory://b/x/.git/4.txt": b""})
+    assert len(list_stored("memory://b/x/*")) == len(list_stored("memory://b/**x/")) == 2
+    assert list(list_stored("memory://b/x/.*")) == ["memory://b/x/.hidden.txt"]
+    assert list(list_stored("memory://b/x/.hidden.txt")) == ["memory://b/x/.hidden.txt"]
     files["memory://b/z[1].txt"] = b"zzz"
     assert match_files(["memory://b/z[1].txt"])[0].bytes == 3
 

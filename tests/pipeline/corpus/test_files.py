@@ -15,6 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.corpus.block import DocumentBlock
 from pipeline.corpus.files import match_files, read_shared_files, write_shared_file
+from pipeline.corpus.formats import make_reader
 from pipeline.corpus.identity import document_hashes
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import ReportCorpus, facts_of_block, read_report, write_rejects
@@ -33,7 +34,7 @@ def test_globs_are_expanded_once_and_sorted(tmp_path):
 def test_a_glob_without_files_and_a_folder_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"x\*: no file matches; check the path and quote the"):
         match_files([f"{tmp_path}/x*"])
-    with pytest.raises(UsageError, match="is a folder; name its files"):
+    with pytest.raises(UsageError, match=r"is a folder; no file in it ends in \.txt, "):
         match_files([str(tmp_path)])
     with pytest.raises(UsageError, match="no file system for nowhere://"):
         match_files(["nowhere://x/y"])
@@ -55,6 +56,8 @@ def test_a_glob_without_files_and_a_folder_are_refused(tmp_path):
         ("**/?.txt", ["x[1]/a.txt", "x[1]/b.txt", "x[1]/y/c.txt"]),
         ("**a.txt", ["a.txt", "x[1]/a.txt"]),
         ("x[1]/**/c.txt", ["x[1]/y/c.txt"]),
+        (".*.txt", [".hidden.txt"]),
+        (".git/*", [".git/d.txt"]),
     ],
 )
 def test_globs_and_literal_names_find_their_files(tmp_path, monkeypatch, pattern, expected):
@@ -63,12 +66,47 @@ def test_globs_and_literal_names_find_their_files(tmp_path, monkeypatch, pattern
         (tmp_path / name).touch()
     (tmp_path / "x[1]/y/c.txt").write_text("c")
     (tmp_path / "broken.txt").symlink_to("nothing")
+    (tmp_path / ".git").mkdir()
+    for name in (".hidden.txt", ".git/d.txt", "x[1]/.a.txt"):
+        (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     assert [file.path for file in match_files([pattern])] == expected
     absolute = f"{tmp_path}/{pattern}"
     assert [file.path for file in match_files([absolute])] == [
         f"{tmp_path}/{name}" for name in expected
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "hint"),
+    [
+        (["README", "a.txt", "b.txt", "c.csv"], "my corpus/*.txt"),
+        (["README.md", ".a.txt", ".git/b.txt", "c.jsonl.gz", "d.jsonl.gz"], "my corpus/*.jsonl.gz"),
+        (["README", "x/a.TXT", "x/y/b.TXT", "x/y/c.csv"], "my corpus/**.TXT"),
+        (["a.csv", "x/b.txt", "x/c.txt"], "my corpus/*.csv"),
+    ],
+)
+def test_the_glob_to_give_instead_of_a_folder_works(tmp_path, monkeypatch, names, hint):
+    for name in names:
+        (tmp_path / "my corpus" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "my corpus" / name).write_text("text\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is a folder") as refused:
+        match_files(["my corpus"])
+    assert str(refused.value) == f"my corpus: is a folder; name its files, e.g. '{hint}'"
+    ending = hint.rpartition("*")[2]
+    visible = [f"my corpus/{name}" for name in names if not name.startswith(".")]
+    found = [file.path for file in match_files([hint])]
+    assert found
+    assert found == [path for path in visible if path.endswith(ending)]
+    config = build_section(VocabConfig, {"input": (hint,), "output": "y"})
+    assert all(make_reader(path, config) for path in found if not path.endswith((".csv", "gz")))
+
+
+def test_a_file_of_no_known_format_is_told_with_what_to_do(tmp_path):
+    config = build_section(VocabConfig, {"input": ("x",), "output": "y"})
+    with pytest.raises(UsageError, match=r"README: the file name .*--set vocab\.format=text\|"):
+        make_reader(f"{tmp_path}/README", config)
 
 
 @pytest.mark.parametrize("pattern", ["", "none.txt", "none/*.txt", "a.txt/*", "[", "x/"])
