@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.config.bert import SIZES, read_bert_config, sized_config
+from bert_tf.config.bert import SIZES, sized_config
+from bert_tf.config.bert_file import read_bert_config
 from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import SECTIONS

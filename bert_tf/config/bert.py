@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
+import math
 from typing import Any
 
 from bert_tf.config.errors import UsageError
 
+# Weights in float32: four times those of the largest BERT published (Shoeybi et al. 2019).
+LARGEST_MODEL_BYTES = 64 << 30
+MOST_LAYERS = 1000  # whatever their width: Keras builds a dozen objects for each
 HIDDEN_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
 
@@ -47,7 +49,7 @@ class BertConfig:
             "type_vocab_size",
         ):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if type(value) is not int or value < 1:
                 raise UsageError(f"model config: {name} must be a positive number, got {value!r}")
         if self.hidden_size % self.num_attention_heads:
             raise UsageError(
@@ -60,15 +62,40 @@ class BertConfig:
                 f"expected one of {', '.join(HIDDEN_ACTIVATIONS)}"
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UsageError(
-                    f"model config: {name} must be from 0 to below 1, got {getattr(self, name)!r}"
-                )
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < 1:
+                raise UsageError(f"model config: {name} must be from 0 to below 1, got {value!r}")
+        for name in ("initializer_range", "layer_norm_eps"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value <= 1:
+                raise UsageError(f"model config: {name} must be from 0 to 1, got {value!r}")
+        if self.num_hidden_layers > MOST_LAYERS:
+            raise UsageError(
+                f"model config: num_hidden_layers is {self.num_hidden_layers:,}, at most "
+                f"{MOST_LAYERS:,} are built; correct the config"
+            )
+        size = 4 * self.encoder_parameters
+        if size > LARGEST_MODEL_BYTES:
+            raise UsageError(
+                f"model config: {self.num_hidden_layers:,} layers of width {self.hidden_size:,} "
+                f"and {self.vocab_size:,} pieces would take {size >> 30:,} GiB of weights, at most "
+                f"{LARGEST_MODEL_BYTES >> 30} are built; correct the config"
+            )
 
     @property
     def head_size(self) -> int:
         """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
+
+    @property
+    def encoder_parameters(self) -> int:
+        """Numbers that the encoder's weights consist of, the pooler aside."""
+        width, inner = self.hidden_size, self.intermediate_size
+        tables = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        attention = 4 * (width * width + width)
+        feed_forward = 2 * width * inner + inner + width
+        layer = attention + feed_forward + 2 * 2 * width
+        return tables * width + 2 * width + self.num_hidden_layers * layer
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as a HuggingFace `config.json` names them."""
@@ -81,6 +108,10 @@ class BertConfig:
     def replace(self, **changes: Any) -> BertConfig:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 SIZES: dict[str, dict[str, int]] = {
@@ -108,31 +139,3 @@ def sized_config(size: str, vocab_size: int, **changes: Any) -> BertConfig:
     """
     fields: dict[str, Any] = {"hidden_act": "gelu_new", **SIZES[size], **changes}
     return BertConfig(vocab_size=vocab_size, **fields)
-
-
-def read_bert_config(path: str | Path) -> BertConfig:
-    """Reads a HuggingFace or Google `config.json` (keys that do not shape the model are ignored).
-
-    Raises:
-        UsageError: the file is missing, is not JSON, is of another architecture or lacks
-            `vocab_size`.
-    """
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not valid JSON ({error})") from None
-    if not isinstance(document, dict) or "vocab_size" not in document:
-        raise UsageError(f"{path}: expected a BERT config with the key 'vocab_size'")
-    model_type = document.get("model_type", "bert")
-    if model_type != "bert":
-        raise UsageError(f"{path}: model_type is {model_type!r}; only 'bert' can be read")
-    if document.get("position_embedding_type", "absolute") != "absolute":
-        raise UsageError(f"{path}: only absolute position embeddings can be read")
-    known = {field.name for field in dataclasses.fields(BertConfig)}
-    fields = {key: value for key, value in document.items() if key in known}
-    is_google = "model_type" not in document
-    if is_google and fields.get("hidden_act", "gelu") == "gelu":
-        fields["hidden_act"] = "gelu_new"  # what modeling.py computes under that name
-    return BertConfig(**fields)

@@ -71,6 +71,8 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
+    for note in init.notes:
+        console.say(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, source = TASKS[config.task].from_training(config, console)
     _check_length(task, init)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.bert import BertConfig, read_bert_config
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.model_directory import ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
     huggingface_array,
@@ -50,15 +54,19 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
             disagree.
         InputError: the checkpoint is damaged.
     """
-    config = read_bert_config(folder / CONFIG)
+    document = read_bert_document(folder / CONFIG)
+    config = document.config
     vocab = read_folder_vocab(folder)
+    tensors = CheckpointTensors(_checkpoint_prefix(folder), config.num_hidden_layers)
+    refuse_too_few_numbers(folder, config, tensors.count_numbers())
     return ModelDirectory(
         path=folder,
         config=config,
         vocab=vocab,
         lowercase=read_lowercase(folder, vocab),
         task=None,
-        tensors=CheckpointTensors(_checkpoint_prefix(folder), config.num_hidden_layers),
+        tensors=tensors,
+        notes=document.notes,
     )
 
 
@@ -153,6 +161,8 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, prefix: str, num_hidden_layers: int):
+        for file in sorted(Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.*")):
+            refuse_lfs_pointer(file)
         try:
             self._reader = tf.train.load_checkpoint(prefix)
         except (tf.errors.OpError, ValueError) as error:
@@ -164,6 +174,11 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
         else:
             names = {key: huggingface_name(key) for key in keys}
             self._names = {name: key for key, name in names.items() if name is not None}
+
+    def count_numbers(self) -> int:
+        """Numbers in all tensors, which are not read for that."""
+        shapes = self._reader.get_variable_to_shape_map()
+        return sum(math.prod(shapes[key]) for key in self._names.values())
 
     def __getitem__(self, name: str) -> np.ndarray:
         original = self._names[name]

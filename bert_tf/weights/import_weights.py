@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.json_file import read_json_object
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
@@ -70,7 +70,7 @@ def architecture(directory: ModelDirectory) -> str:
     """HuggingFace's class for the weights: the one that `config.json` names, or by the heads."""
     named = _config_document(directory).get("architectures")
     if named:
-        return str(named[0])
+        return str(named[0]).removeprefix("TF").removeprefix("Flax")
     for tensor, name in _HEADS.items():
         if tensor in directory.tensors:
             scores_pieces = name == _CLASSIFIER and _POOLER not in directory.tensors
@@ -90,10 +90,10 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
     names = _config_document(directory).get("id2label")
     if not names:
         return [f"LABEL_{index}" for index in range(number)]
-    if set(names) != {str(index) for index in range(number)}:
+    if not isinstance(names, dict) or set(names) != {str(index) for index in range(number)}:
         raise InputError(
-            f"{directory.path / CONFIG}: id2label names {len(names)} labels, but the classifier "
-            f"has {number}"
+            f"{directory.path / CONFIG}: id2label does not name the classifier's {number} labels "
+            "from 0 on"
         )
     return [str(names[str(index)]) for index in range(number)]
 
@@ -110,7 +110,7 @@ def chooses_one_label(directory: ModelDirectory) -> bool:
 
 def _config_document(directory: ModelDirectory) -> dict[str, Any]:
     path = directory.path / CONFIG
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return read_json_object(path) if path.is_file() else {}
 
 
 def write_imported(

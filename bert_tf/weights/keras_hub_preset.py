@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras_hub
 import numpy as np
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.json_file import read_json_object
+from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 from bert_tf.data.vocab_file import read_vocab
-from bert_tf.weights.model_directory import CONFIG, ModelDirectory
+from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import huggingface_array
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
 _WEIGHTS = "model.weights.h5"
+# `BertConfig`'s names of the sizes that KerasHub calls otherwise.
+_CONFIG_KEYS = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
 _VOCABULARY = Path("assets") / "tokenizer" / "vocabulary.txt"
 
 
 def is_keras_hub_preset(folder: Path) -> bool:
     """Whether the folder's `config.json` describes an object of KerasHub."""
-    try:
-        document = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and "registered_name" in document
+    path = folder / CONFIG
+    return path.is_file() and "registered_name" in read_json_object(path)
 
 
 def read_keras_hub_preset(folder: Path) -> ModelDirectory:
@@ -43,29 +53,21 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
         UsageError: a preset of another model, or without weights or vocabulary.
         InputError: damaged weights.
     """
-    registered = json.loads((folder / CONFIG).read_text(encoding="utf-8"))["registered_name"]
+    document = read_json_object(folder / CONFIG)
+    registered = document["registered_name"]
     if str(registered).split(">")[-1] != "BertBackbone":
         raise UsageError(f"{folder}: a preset of {registered}; only BertBackbone can be read")
     if not (folder / _WEIGHTS).is_file():
         raise UsageError(f"{folder}: a KerasHub preset without {_WEIGHTS}")
+    config = _read_config(folder, document)
     vocab = read_vocab(folder / _VOCABULARY)
+    refuse_lfs_pointer(folder / _WEIGHTS)
+    refuse_too_few_numbers(folder, config, _count_numbers(folder / _WEIGHTS))
     try:
         backbone = keras_hub.models.BertBackbone.from_preset(str(folder))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder}: KerasHub cannot read it ({reason})") from None
-    config = BertConfig(
-        vocab_size=backbone.vocabulary_size,
-        hidden_size=backbone.hidden_dim,
-        num_hidden_layers=backbone.num_layers,
-        num_attention_heads=backbone.num_heads,
-        intermediate_size=backbone.intermediate_dim,
-        hidden_act="gelu_new",
-        hidden_dropout_prob=backbone.dropout,
-        attention_probs_dropout_prob=backbone.dropout,
-        max_position_embeddings=backbone.max_sequence_length,
-        type_vocab_size=backbone.num_segments,
-    )
     return ModelDirectory(
         path=folder,
         config=config,
@@ -79,13 +81,56 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     )
 
 
+def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
+    shape = document.get("config")
+    if not isinstance(shape, dict):
+        raise InputError(f"{folder / CONFIG}: damaged; expected the config of a BertBackbone")
+    fields = {name: shape[key] for name, key in _CONFIG_KEYS.items() if key in shape}
+    if "vocab_size" not in fields:
+        raise UsageError(f"{folder / CONFIG}: lacks vocabulary_size; expected a BertBackbone")
+    try:
+        return BertConfig(
+            **fields,
+            attention_probs_dropout_prob=fields.get("hidden_dropout_prob", 0.1),
+            hidden_act="gelu_new",
+        )
+    except UsageError as error:
+        raise UsageError(f"{folder / CONFIG}: {error}") from None
+
+
+def _count_numbers(path: Path) -> int:
+    """Numbers in the arrays of an HDF5 file, which are not read for that.
+
+    Raises:
+        InputError: it is damaged, or its arrays are larger than the file, as compressed ones are.
+    """
+    numbers = 0
+
+    def add(_: str, node: Any) -> None:
+        nonlocal numbers
+        if isinstance(node, h5py.Dataset):
+            numbers += node.size
+
+    try:
+        with h5py.File(path) as file:
+            file.visititems(add)
+    except (OSError, RuntimeError) as error:
+        raise InputError(f"{path}: damaged or not an HDF5 file ({error})") from None
+    if numbers > path.stat().st_size:  # no number takes less than a byte
+        raise InputError(
+            f"{path}: its arrays of {numbers:,} numbers are larger than the file; save the preset "
+            "again with KerasHub"
+        )
+    return numbers
+
+
 def _read_lowercase(folder: Path) -> bool:
     path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise UsageError(f"{folder}: a KerasHub preset without tokenizer.json")
     try:
-        return bool(json.loads(path.read_text(encoding="utf-8"))["config"]["lowercase"])
-    except FileNotFoundError:
-        raise UsageError(f"{folder}: a KerasHub preset without tokenizer.json") from None
-    except (ValueError, KeyError, TypeError) as error:
+        return bool(read_json_object(path)["config"]["lowercase"])
+    except (KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged tokenizer config ({error!r})") from None
 
 

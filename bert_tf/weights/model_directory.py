@@ -11,15 +11,22 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_tf.config.bert import BertConfig, read_bert_config
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.errors import UsageError
+from bert_tf.config.json_file import read_json_object
 from bert_tf.data.atomic import replacing_directory, write_text_atomically
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
-from bert_tf.weights.tensor_files import SAFETENSORS, FolderTensors, write_tensors
+from bert_tf.weights.tensor_files import (
+    SAFETENSORS,
+    FolderTensors,
+    leave_out_own_decoder,
+    write_tensors,
+)
 from bert_tf.weights.tensor_names import TensorBinding, model_bindings
 from bert_tf.weights.vocabulary_files import (
     TOKENIZER_CONFIG,
@@ -52,6 +59,7 @@ class ModelDirectory:
         lowercase: whether texts are lower-cased before tokenisation.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
+        notes: what the folder holds and the model leaves out, a sentence each.
 
     Raises:
         UsageError: vocabulary and config disagree on the number of pieces.
@@ -63,6 +71,7 @@ class ModelDirectory:
     lowercase: bool
     task: dict[str, Any] | None
     tensors: Mapping[str, np.ndarray]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self):
         if len(self.vocab) != self.config.vocab_size:
@@ -76,8 +85,8 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     """Opens a model directory, a run directory (its `best/`) or a HuggingFace BERT folder.
 
     Raises:
-        UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary
-            and config disagree.
+        UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary,
+            config and weights disagree.
         InputError: a file is damaged.
     """
     folder = model_folder(path)
@@ -85,15 +94,21 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         raise UsageError(f"{folder}: no such model directory")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
-    config = read_bert_config(folder / CONFIG)
+    document = read_bert_document(folder / CONFIG)
     vocab = read_folder_vocab(folder)
+    tensors = FolderTensors(folder)
+    refuse_too_few_numbers(folder, document.config, tensors.count_numbers())
+    notes = document.notes
+    if document.has_own_decoder:
+        notes += leave_out_own_decoder(folder, tensors)
     return ModelDirectory(
         path=folder,
-        config=config,
+        config=document.config,
         vocab=vocab,
         lowercase=read_lowercase(folder, vocab),
         task=_read_task(folder / TASK),
-        tensors=FolderTensors(folder),
+        tensors=tensors,
+        notes=notes,
     )
 
 
@@ -101,6 +116,24 @@ def model_folder(path: str | Path) -> Path:
     """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
     best = Path(path) / "best"
     return best if best.is_dir() else Path(path)
+
+
+def refuse_too_few_numbers(path: Path, config: BertConfig, numbers: int) -> None:
+    """Makes sure that a model is not built in vain, and no larger than its files can fill.
+
+    Args:
+        path: the model's.
+        config: the shape of its encoder.
+        numbers: that the files hold.
+
+    Raises:
+        UsageError: the encoder needs more than twice as many.
+    """
+    if config.encoder_parameters > 2 * numbers:
+        raise UsageError(
+            f"{path}: the config describes an encoder of {config.encoder_parameters:,} numbers, "
+            f"but the weights hold {numbers:,}; they must be of the same model"
+        )
 
 
 def _why_no_model(folder: Path) -> str:
@@ -113,15 +146,7 @@ def _why_no_model(folder: Path) -> str:
 
 
 def _read_task(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    try:
-        task = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: damaged ({error}); expected JSON") from None
-    if not isinstance(task, dict):
-        raise InputError(f"{path}: damaged; expected a JSON object")
-    return task
+    return read_json_object(path) if path.is_file() else None
 
 
 def load_weights(model: Any, directory: ModelDirectory) -> list[str]:

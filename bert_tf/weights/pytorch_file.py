@@ -110,9 +110,9 @@ class PyTorchFile:
         return state
 
     @property
-    def names(self) -> list[str]:
-        """Names of the floating-point tensors."""
-        return list(self._tensors)
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the floating-point tensors by name."""
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
 
     def read(self, name: str) -> np.ndarray:
         """The numbers of a tensor, in the type they are stored in.

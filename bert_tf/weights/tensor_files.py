@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import safetensors
 import safetensors.numpy
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.json_file import read_json_object
+from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 from bert_tf.data.atomic import replacing_file
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
@@ -19,6 +21,9 @@ from bert_tf.weights.tensor_names import canonical_name
 SAFETENSORS = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
 PYTORCH = "pytorch_model.bin"
+_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+_MASKED_LM_HEAD = "cls.predictions."
+_DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
 
 
 class FolderTensors(Mapping[str, np.ndarray]):
@@ -35,6 +40,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
 
     def __init__(self, folder: str | Path):
         self._readers: dict[str, Callable[[], np.ndarray]] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
         folder = Path(folder)
         if (folder / SAFETENSORS).is_file():
             self._add_safetensors(folder / SAFETENSORS)
@@ -57,20 +63,51 @@ class FolderTensors(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self._readers)
 
+    def count_numbers(self) -> int:
+        """Numbers in all tensors, which are not read for that."""
+        return sum(map(math.prod, self._shapes.values()))
+
+    def leave_out(self, prefix: str) -> None:
+        """Forgets the tensors whose names begin so."""
+        for name in [name for name in self._readers if name.startswith(prefix)]:
+            del self._readers[name], self._shapes[name]
+
     def _add_safetensors(self, path: Path) -> None:
+        refuse_lfs_pointer(path)
         try:
             file = safetensors.safe_open(path, framework="np")
             for name in file.keys():  # noqa: SIM118  the file is no mapping
                 # Old folders hold the buffer `position_ids`, whole numbers that are no weights.
-                if file.get_slice(name).get_dtype() in ("F64", "F32", "F16", "BF16"):
+                part = file.get_slice(name)
+                if part.get_dtype() in ("F64", "F32", "F16", "BF16"):
                     self._readers[canonical_name(name)] = _safetensors_reader(file, name)
+                    self._shapes[canonical_name(name)] = tuple(part.get_shape())
         except (safetensors.SafetensorError, OSError) as error:
             raise InputError(f"{path}: damaged or not a safetensors file ({error})") from None
 
     def _add_pytorch(self, path: Path) -> None:
+        refuse_lfs_pointer(path)
         file = PyTorchFile(path)
-        for name in file.names:
+        for name, shape in file.shapes.items():
             self._readers[canonical_name(name)] = _pytorch_reader(file, name)
+            self._shapes[canonical_name(name)] = shape
+
+
+def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ...]:
+    """Leaves out a masked-LM head that scores with other embeddings than the model's.
+
+    Returns:
+        That it is left out, as a sentence, if it is.
+    """
+    if _DECODER not in tensors or _EMBEDDINGS not in tensors:
+        return ()
+    if np.array_equal(tensors[_DECODER], tensors[_EMBEDDINGS]):
+        return ()
+    tensors.leave_out(_MASKED_LM_HEAD)
+    return (
+        f"{folder}: the masked-LM head is left out, since it has embeddings of its own "
+        "(tie_word_embeddings is false)",
+    )
 
 
 def _safetensors_reader(file: safetensors.safe_open, name: str) -> Callable[[], np.ndarray]:
@@ -82,10 +119,10 @@ def _pytorch_reader(file: PyTorchFile, name: str) -> Callable[[], np.ndarray]:
 
 
 def _shards(index: Path) -> list[Path]:
-    try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError) as error:
-        raise InputError(f"{index}: damaged index of weight files ({error!r})") from None
+    files = read_json_object(index).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise InputError(f"{index}: damaged index of weight files (it has no weight_map)")
+    names = sorted(set(files.values()))
     paths = [index.with_name(Path(name).name) for name in names]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:

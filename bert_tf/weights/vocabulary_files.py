@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import UsageError
+from bert_tf.config.json_file import read_json_object
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.vocab_file import SPECIAL_PIECES, read_vocab
 
@@ -27,7 +28,7 @@ def read_folder_vocab(folder: Path) -> list[str]:
     path = folder / TOKENIZER
     if not path.is_file():
         raise UsageError(f"{folder}: no vocabulary; looked for {VOCAB} and {TOKENIZER}")
-    model = _read_json(path).get("model", {})
+    model = read_json_object(path).get("model", {})
     if model.get("type", "WordPiece") != "WordPiece" or not isinstance(model.get("vocab"), dict):
         raise UsageError(f"{path}: expected a WordPiece tokenizer, got {model.get('type')!r}")
     ids: dict[str, int] = model["vocab"]
@@ -55,10 +56,10 @@ def read_lowercase(folder: Path, vocab: list[str]) -> bool:
     """
     answers = []
     if (folder / TOKENIZER_CONFIG).is_file():
-        settings = _read_json(folder / TOKENIZER_CONFIG)
+        settings = read_json_object(folder / TOKENIZER_CONFIG)
         answers.append((TOKENIZER_CONFIG, settings.get("do_lower_case"), settings))
     if (folder / TOKENIZER).is_file():
-        normalizer = _read_json(folder / TOKENIZER).get("normalizer") or {}
+        normalizer = read_json_object(folder / TOKENIZER).get("normalizer") or {}
         answers.append((TOKENIZER, normalizer.get("lowercase"), normalizer))
     said = [says for _, says, _ in answers if isinstance(says, bool)]
     cased = any(piece != piece.lower() for piece in vocab if not piece.startswith("["))
@@ -97,13 +98,3 @@ def write_vocabulary_files(
         **{f"{piece[1:-1].lower()}_token": piece for piece in SPECIAL_PIECES},
     }
     write_text_atomically(folder / TOKENIZER_CONFIG, json.dumps(settings, indent=2) + "\n")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: damaged ({error}); expected JSON") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}: damaged; expected a JSON object")
-    return document

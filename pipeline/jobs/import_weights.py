@@ -37,12 +37,15 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
         _say_growth(before, directory.config, record.console)
+        for note in directory.notes:
+            record.console.say(note)
         record.counts = {"tensors": len(directory.tensors), "pieces": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),
             "lowercase": directory.lowercase,
             "model": directory.config.as_dict(),
             "task": task,
+            "notes": list(directory.notes),
         }
         record.made.append((config.output, f"a {architecture(directory)}"))
         if task is None:

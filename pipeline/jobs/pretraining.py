@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.bert import BertConfig, read_bert_config, sized_config
+from bert_tf.config.bert import BertConfig, sized_config
+from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
@@ -46,7 +47,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
     data = [_read_data(folder) for folder in folders]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
-    bert_config = _model_config(config, data, initial)
+    bert_config = _model_config(config, data, initial, options.console)
 
     def train() -> PretrainingResult:
         return pretrain(
@@ -116,23 +117,30 @@ def _read_vocab(data: list[PretrainingData]) -> list[str]:
 
 
 def _model_config(
-    config: TrainConfig, data: list[PretrainingData], initial: ModelDirectory | None
+    config: TrainConfig,
+    data: list[PretrainingData],
+    initial: ModelDirectory | None,
+    console: Console,
 ) -> BertConfig:
+    notes: tuple[str, ...] = ()
     if initial is not None:
         if vocab_fingerprint(initial.vocab) != data[0].vocab_sha256:
             raise UsageError(
                 f"--init {config.init} has another vocabulary than the records in "
                 f"{data[0].directory}; preprocess with --vocab {initial.path / 'vocab.txt'}"
             )
-        bert_config, source = initial.config, f"--init {config.init}"
+        bert_config, source, notes = initial.config, f"--init {config.init}", initial.notes
     elif config.model_config is not None:
-        bert_config = read_bert_config(config.model_config)
+        document = read_bert_document(config.model_config)
+        bert_config, notes = document.config, document.notes
         source = f"--model-config {config.model_config}"
     else:
         bert_config = sized_config(str(config.size), data[0].vocab_size)
         source = f"--size {config.size}"
     for records in data:
         records.check_model(bert_config, source)
+    for note in notes:
+        console.say(note)
     return config.with_dropout(bert_config)
 
 

@@ -4,13 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
+import h5py
 import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 from object_checkpoints import make_object_checkpoint
 
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name
@@ -23,7 +24,7 @@ from bert_tf.weights.import_weights import (
 )
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.object_checkpoint import tensor_keys
-from bert_tf.weights.tensor_files import FolderTensors
+from bert_tf.weights.tensor_files import FolderTensors, write_tensors
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 # Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
@@ -93,6 +94,33 @@ def test_presets_of_other_models_are_refused(preset):
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "registered_name": "keras_hub>GPT2Backbone"}))
     with pytest.raises(UsageError, match="a preset of keras_hub>GPT2Backbone; only BertBackbone"):
+        read_source(preset)
+
+
+@KERAS_SAVES
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("num_layers", 10**9, "num_hidden_layers is 1,000,000,000, at most 1,000 are built"),
+        ("num_layers", 900, "describes an encoder of"),
+        ("hidden_dim", 10**7, "GiB of weights, at most"),
+        ("vocabulary_size", "x", "vocab_size must be a positive number"),
+    ],
+)
+def test_presets_larger_than_their_weights_are_not_built(preset, key, value, message):
+    path = preset / "config.json"
+    document = json.loads(path.read_text())
+    document["config"][key] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=message):
+        read_source(preset)
+
+
+@KERAS_SAVES
+def test_presets_whose_arrays_unpack_to_more_than_the_file_are_refused(preset):
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        file.create_dataset("bomb", (10**9,), "float32", compression="gzip")
+    with pytest.raises(InputError, match="numbers are larger than the file"):
         read_source(preset)
 
 
@@ -194,6 +222,56 @@ def test_heads_of_other_tasks_are_not_taken_for_the_next_sentence_head():
         "cls.seq_relationship.weight": head,
         "bert.pooler.dense.weight": pooler,
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001", "vocab.txt"]
+)
+def test_a_git_lfs_pointer_in_a_checkpoint_is_told_as_what_it_is(google_folder, name):
+    (google_folder / name).write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n")
+    with pytest.raises(InputError, match=f"{name}: is a Git LFS pointer, not the file itself"):
+        read_source(google_folder)
+
+
+def with_config(folder, tmp_path, **changes):
+    """A golden folder with other values in its config."""
+    shutil.copytree(GOLDEN / folder, tmp_path / "source")
+    path = tmp_path / "source" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return tmp_path / "source"
+
+
+def test_a_decoder_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="is_decoder is True"):
+        read_source(with_config("encoder", tmp_path, is_decoder=True))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"num_hidden_layers": 900}, {"intermediate_size": 10**6}, {"max_position_embeddings": 10**6}],
+)
+def test_a_model_larger_than_its_weights_is_not_built(tmp_path, changes):
+    source = with_config("encoder", tmp_path, **changes)
+    with pytest.raises(
+        UsageError, match=r"describes an encoder of [\d,]+ numbers, but the weights"
+    ):
+        read_source(source)
+
+
+def test_a_masked_lm_head_with_embeddings_of_its_own_is_left_out(tmp_path):
+    source = with_config("pretraining", tmp_path, tie_word_embeddings=False)
+    tensors = dict(FolderTensors(source))
+    tied = {"cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"]}
+    write_tensors(source / "model.safetensors", {**tensors, **tied})
+    assert read_source(source).notes == ()
+    own = {name: value + 1.0 for name, value in tied.items()}
+    write_tensors(source / "model.safetensors", {**tensors, **own})
+    directory = read_source(source)
+    assert (
+        "the masked-LM head is left out, since it has embeddings of its own" in directory.notes[0]
+    )
+    left = {name for name in tensors if not name.startswith("cls.predictions.")}
+    assert set(directory.tensors) == left
 
 
 def test_several_google_checkpoints_are_ambiguous(google_folder):

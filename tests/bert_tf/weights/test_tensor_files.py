@@ -182,7 +182,7 @@ class TestPyTorchFile:
         with zipfile.ZipFile(self.path) as archive:
             storage = next(n for n in archive.namelist() if n.endswith("data/0"))
             half = archive.read(storage)[:-4]
-        name = PyTorchFile(self.path).names[0]
+        name = next(iter(PyTorchFile(self.path).shapes))
         with pytest.raises(InputError, match="does not fit the .* numbers that are stored"):
             PyTorchFile(self.repacked(tmp_path, **{"0": half})).read(name)
         with pytest.raises(InputError, match=f"no item named .* at {name}"):
@@ -211,7 +211,7 @@ class TestPyTorchFile:
         tracemalloc.start()
         try:
             attack = b"\x80\x02}r\xff\xff\xff\x7f."  # LONG_BINPUT 2 ** 31 - 1
-            assert PyTorchFile(self.repacked(tmp_path, data_pkl=attack)).names == []
+            assert PyTorchFile(self.repacked(tmp_path, data_pkl=attack)).shapes == {}
             assert tracemalloc.get_traced_memory()[1] < 1 << 20
         finally:
             tracemalloc.stop()
@@ -272,6 +272,15 @@ class TestPyTorchFile:
             half = archive.read(described)[:-20]
         with pytest.raises(InputError, match="damaged PyTorch file"):
             PyTorchFile(self.repacked(tmp_path, data_pkl=half))
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"]
+)
+def test_a_git_lfs_pointer_is_told_as_what_it_is(tmp_path, name):
+    (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(InputError, match=f"{name}: is a Git LFS pointer, not the file itself"):
+        FolderTensors(tmp_path)
 
 
 def test_safetensors_are_preferred_to_pickles(tmp_path):

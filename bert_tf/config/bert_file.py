@@ -1,0 +1,166 @@
+"""Reads the shape of a model from HuggingFace's `config.json` or Google's `bert_config.json`.
+
+Every key of HuggingFace's `BertConfig` and `PretrainedConfig` (transformers 4.57) is read, known to
+leave the numbers of an encoder as they are, or refused where it changes them. Keys that no BERT
+config has are named, so that nobody takes a model with additions for a plain one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.errors import UsageError
+from bert_tf.config.json_file import read_json_object
+
+_READ = frozenset(field.name for field in dataclasses.fields(BertConfig))
+# Values under which a key changes nothing; any other makes a model that is not computed here.
+_ONLY: dict[str, tuple[Any, ...]] = {
+    "model_type": ("bert",),
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "is_encoder_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "pruned_heads": ({}, [], None),
+    "quantization_config": ({}, None),
+    "auto_map": ({}, None),  # classes of the model's own
+    "pooler_type": ("first_token_transform", None),
+}
+# Keys of ALBERT, ELECTRA, MobileBERT and others, whose first configs name no `model_type`.
+_OF_OTHER_MODELS = frozenset(
+    (
+        "bottleneck_size", "conv_kernel_size", "d_model", "dim", "feed_forward_type",
+        "generator_size", "inner_group_num", "intra_bottleneck_size", "n_layers",
+        "net_structure_type", "num_hidden_groups", "relative_attention", "trigram_input",
+        "true_hidden_size", "use_bottleneck",
+    )
+)  # fmt: skip
+# Training, generation, output format and bookkeeping; also a few keys that Google's later models
+# have beside a pooler that is BERT's.
+_HARMLESS = frozenset(
+    (
+        "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels",
+        "architectures", "attn_implementation", "bad_words_ids", "begin_suppress_tokens",
+        "bos_token_id", "chunk_size_feed_forward", "cross_attention_hidden_size",
+        "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample", "dtype",
+        "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
+        "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+        "forced_eos_token_id", "gradient_checkpointing", "id2label", "label2id", "length_penalty",
+        "max_length", "min_length", "name_or_path", "no_repeat_ngram_size", "num_beam_groups",
+        "num_beams", "num_labels", "num_return_sequences", "output_attentions",
+        "output_hidden_states", "output_past", "output_scores", "pad_token_id", "pooler_fc_size",
+        "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "prefix",
+        "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
+        "return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params",
+        "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tie_word_embeddings",
+        "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version",
+        "typical_p", "use_bfloat16", "use_cache",
+    )
+)  # fmt: skip
+# HuggingFace's folders of 2019 name no `model_type`, but their GELU is the exact one already.
+_HUGGINGFACE_ONLY = frozenset(
+    (
+        "architectures", "finetuning_task", "layer_norm_eps", "num_labels",
+        "output_attentions", "output_hidden_states", "pruned_heads", "torchscript",
+    )
+)  # fmt: skip
+_ARCHITECTURE = re.compile(r"(TF|Flax)?Bert(Model|LMHeadModel|For[A-Z]\w*)")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertDocument:
+    """What a config file says.
+
+    Attributes:
+        config: the shape of the encoder.
+        notes: what is left unread, a sentence each.
+        has_own_decoder: whether the masked-LM head scores with embeddings of its own.
+    """
+
+    config: BertConfig
+    notes: tuple[str, ...] = ()
+    has_own_decoder: bool = False
+
+
+def read_bert_config(path: str | Path) -> BertConfig:
+    """The shape that a HuggingFace or Google config file describes; see `read_bert_document`."""
+    return read_bert_document(path).config
+
+
+def read_bert_document(path: str | Path) -> BertDocument:
+    """Reads a HuggingFace or Google config file.
+
+    Raises:
+        UsageError: the file is missing, lacks `vocab_size`, or describes another architecture than
+            BERT's encoder or a shape that cannot be.
+        InputError: it is not a JSON object.
+    """
+    document = read_json_object(path)
+    _refuse_other_models(path, document)
+    if "vocab_size" not in document:
+        raise UsageError(f"{path}: expected a BERT config with the key 'vocab_size'")
+    fields = {key: value for key, value in document.items() if key in _READ}
+    if _is_google(path, document) and fields.get("hidden_act", "gelu") == "gelu":
+        fields["hidden_act"] = "gelu_new"  # what modeling.py computes under that name
+    try:
+        config = BertConfig(**fields)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return BertDocument(
+        config=config,
+        notes=tuple(_notes(path, document, config)),
+        has_own_decoder=document.get("tie_word_embeddings") is False,
+    )
+
+
+def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
+    if "model_type" in document:
+        return False
+    return Path(path).name == "bert_config.json" or not _HUGGINGFACE_ONLY & document.keys()
+
+
+def _refuse_other_models(path: str | Path, document: dict[str, Any]) -> None:
+    for key, expected in _ONLY.items():
+        if key in document and document[key] not in expected:
+            raise UsageError(
+                f"{path}: {key} is {_shortened(document[key])}, which another model than BERT's "
+                f"encoder has; only {expected[0]!r} can be read"
+            )
+    named = document.get("architectures")
+    if named and not (
+        isinstance(named, list)
+        and all(isinstance(name, str) and _ARCHITECTURE.fullmatch(name) for name in named)
+    ):
+        raise UsageError(
+            f"{path}: architectures is {_shortened(named)}; only classes of HuggingFace's BERT, "
+            "such as BertModel and BertForMaskedLM, can be read"
+        )
+    foreign = sorted(_OF_OTHER_MODELS & document.keys())
+    if foreign:
+        raise UsageError(
+            f"{path}: {foreign[0]} is a key of another model than BERT; only BERT can be read"
+        )
+    narrow = document.get("embedding_size")
+    if narrow is not None and narrow != document.get("hidden_size", BertConfig.hidden_size):
+        raise UsageError(
+            f"{path}: embedding_size is {_shortened(narrow)}, which another model than BERT has; "
+            "only embeddings as wide as the layers can be read"
+        )
+
+
+def _notes(path: str | Path, document: dict[str, Any], config: BertConfig) -> list[str]:
+    known = _READ | _HARMLESS | _ONLY.keys() | {"embedding_size"}
+    if document.get("classifier_dropout") in (None, config.hidden_dropout_prob):
+        known |= {"classifier_dropout"}
+    unread = sorted(document.keys() - known)
+    if not unread:
+        return []
+    return [f"{path}: not read, as plain BERT has no use for it: {', '.join(map(repr, unread))}"]
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
