@@ -32,12 +32,15 @@ def huggingface_words(text, *, lowercase):
 
 
 def is_seen_alike(character):
-    """Unassigned code points differ with the version of Unicode, and so do accents and format
-    characters of scripts younger than HuggingFace's tables, which it keeps."""
+    """Unassigned code points differ with the version of Unicode, and so do accents, format
+    characters and punctuation younger than HuggingFace's tables: docs/tokenisation.md."""
     category = unicodedata.category(character)
+    if category in ("Cn", "Cs"):
+        return False
     if category in ("Mn", "Cf") and BertNormalizer(lowercase=True).normalize_str(character):
         return False
-    return category not in ("Cn", "Cs")
+    is_cut_off = len(BertPreTokenizer().pre_tokenize_str(f"a{character}b")) == 3
+    return character.isascii() or is_cut_off == category.startswith("P")
 
 
 ALIKE = st.text(
