@@ -178,7 +178,9 @@ class TrainingLoop:
         """
         self._step, elapsed_before = self._state.restore()
         resumed_from = self._step
-        self._files.open_log(keep_until=self._step)
+        self._files.open_log(
+            keep_until={split: line["step"] for split, line in self._log.lines.items()}
+        )
         self._pace = Pace(elapsed_before, self._settings.steps_per_call)
         try:
             with on_stop_signal(self.request_stop):
@@ -257,7 +259,7 @@ class TrainingLoop:
     def _finish(self) -> None:
         if self._log.has_unwritten:
             self._log.write_training(self._step, self._pace)
-        if self._log.lines.get("eval", {}).get("step") != self._step:
+        if self._state.evaluated_step != self._step:
             self._run_evaluation()
         self._save()
 
@@ -280,6 +282,7 @@ class TrainingLoop:
             return
         with self._averages.in_place_of_weights() if self._averages else nullcontext():
             metrics = self._evaluate(self._step, self._state.notes)
+        self._state.evaluated_step = self._step
         if metrics:
             self._early_stop.count(self._step, self._state.notes)
             self._log.write_evaluation(self._step, self._pace, metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import tensorflow as tf
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.training.event_files import Scalar, keep_scalars
 
+_SPLITS = ("train", "eval")
 _NOT_PLOTTED = ("step", "split", "time")
 # `tf.summary.scalar` needs the tensorboard package; what it writes does not.
 _SCALAR = tf.compat.v1.SummaryMetadata(
@@ -28,25 +30,36 @@ class MetricsLog:
 
     Args:
         run_directory: where `metrics.jsonl` and `tensorboard/` are.
-        keep_until: lines of later steps, and a last line that was cut off by a crash, are removed;
-            the event files are written again from what is left.
+        keep_until: the newest step of each split whose lines stay; those of later steps, of splits
+            that it does not name, and a last line that was cut off by a crash are removed. So are
+            the numbers of these lines in event files, which are not touched otherwise; what a
+            killed process had no time to write there is written again.
 
     Raises:
         InputError: a line in the middle of metrics.jsonl is damaged.
     """
 
-    def __init__(self, run_directory: Path, *, keep_until: int):
+    def __init__(self, run_directory: Path, *, keep_until: Mapping[str, int]):
         self._path = run_directory / "metrics.jsonl"
         events = run_directory / "tensorboard"
-        shutil.rmtree(events, ignore_errors=True)
-        kept = [line for line in read_metrics(self._path) if line["step"] <= keep_until]
+        kept = [
+            line
+            for line in read_metrics(self._path)
+            if line["step"] <= keep_until.get(line["split"], -1)
+        ]
         write_text_atomically(self._path, "".join(json.dumps(line) + "\n" for line in kept))
+        plotted = {
+            split: keep_scalars(
+                events / split, {line["step"] for line in kept if line["split"] == split}
+            )
+            for split in _SPLITS
+        }
         self._writers = {
             split: tf.summary.create_file_writer(str(events / split), flush_millis=10_000)
-            for split in ("train", "eval")
+            for split in _SPLITS
         }
         for line in kept:
-            self._plot(line)
+            self._plot(line, besides=plotted[line["split"]])
         self._stream = self._path.open("a", encoding="utf-8")
 
     def write(self, line: dict[str, Any]) -> None:
@@ -61,10 +74,10 @@ class MetricsLog:
         for writer in self._writers.values():
             writer.close()
 
-    def _plot(self, line: dict[str, Any]) -> None:
+    def _plot(self, line: dict[str, Any], besides: Container[Scalar] = ()) -> None:
         with self._writers[line["split"]].as_default(step=line["step"]):
             for name, value in line.items():
-                if name not in _NOT_PLOTTED:
+                if name not in _NOT_PLOTTED and (line["step"], name) not in besides:
                     tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)
 
 
@@ -81,7 +94,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for number, text in enumerate(lines[:-1], start=1):  # what follows the last newline is partial
         try:
             line = json.loads(text)
-            if line["split"] not in ("train", "eval") or not isinstance(line["step"], int):
+            if line["split"] not in _SPLITS or not isinstance(line["step"], int):
                 raise ValueError("unknown split or step")
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(

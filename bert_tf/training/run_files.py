@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,8 @@ class RunFiles:
                 remove_leftovers(self.directory / folder)
         return self._store.newest() if self._store is not None else None
 
-    def open_log(self, *, keep_until: int) -> None:
-        """Opens the metrics log, without the lines of steps after `keep_until`."""
+    def open_log(self, *, keep_until: Mapping[str, int]) -> None:
+        """Opens the metrics log, without lines of later steps; see `MetricsLog`."""
         if self._writes and self.directory is not None:
             self._log = MetricsLog(self.directory, keep_until=keep_until)
 

@@ -28,6 +28,7 @@ class RunState:
 
     Attributes:
         notes: JSON values by name, kept for the caller.
+        evaluated_step: updates made before the last evaluation, None before the first.
     """
 
     def __init__(
@@ -46,19 +47,22 @@ class RunState:
         self._log = log
         self._files = files
         self._console = console
-        self._saved_step: int | None = None
+        self._saved: tuple[int | None, ...] = ()
         self.notes: dict[str, Any] = {}
+        self.evaluated_step: int | None = None
 
     def save(self, step: int, elapsed: float) -> None:
-        """Writes a checkpoint after `step` updates, unless the last one is of that step.
+        """Writes a checkpoint after `step` updates, unless the last one holds all there is.
+
+        An evaluation and a line written after the last checkpoint count as something new.
 
         Args:
             step: updates made.
             elapsed: seconds of training.
         """
-        if step == self._saved_step:
+        if self._saved == self._progress(step):
             return
-        self._saved_step = step
+        self._saved = self._progress(step)
         self._files.save(
             step=step,
             tensors=read_values(self._variables) if self._files.writes else {},
@@ -89,11 +93,16 @@ class RunState:
                 f"reach as {position}: the data have changed since; start again with --overwrite"
             )
         assign_values(self._variables, checkpoint)
-        self._saved_step = checkpoint.step
         self._log.restore(state)
         self.notes.update(state["notes"])
+        self.evaluated_step = state.get("evaluated_step")
+        self._saved = self._progress(checkpoint.step)
         self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
         return checkpoint.step, float(state["elapsed_seconds"])
+
+    def _progress(self, step: int) -> tuple[int | None, ...]:
+        """What grows whenever something happens that a checkpoint keeps."""
+        return (step, self.evaluated_step, *(line["step"] for line in self._log.lines.values()))
 
     def _state(self, step: int, elapsed: float) -> dict[str, Any]:
         return {
@@ -102,4 +111,5 @@ class RunState:
             "position": self._inputs.position(step),
             **self._log.state(),
             "notes": self.notes,
+            "evaluated_step": self.evaluated_step,
         }

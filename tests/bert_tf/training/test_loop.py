@@ -112,6 +112,42 @@ def test_notes_and_elapsed_time_survive(tmp_path):
     assert result.seconds > state["elapsed_seconds"] > 0
 
 
+@pytest.mark.parametrize("eval_every", [4, 5])
+@pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}])
+def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
+    """Whether or not it is due there, gives metrics, or a finished run is taken up again."""
+    evaluated = []
+
+    def evaluate(step, notes):
+        evaluated.append(step)
+        return metrics
+
+    for _ in range(2):
+        make_loop(run_directory=tmp_path, eval_every=eval_every, evaluate=evaluate).run()
+    assert evaluated == [*range(eval_every, 12, eval_every), 12]
+
+
+def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
+    """Where it was due before them, too, and so nothing is written twice later."""
+
+    def evaluate(step, notes):
+        notes["best"] = {"step": step}
+        return {"loss": 1.0}
+
+    keys = {"log_every": 5, "eval_every": 5, "checkpoint_every": 4, "evaluate": evaluate}
+    make_loop(run_directory=tmp_path, **keys).run()
+    state = json.loads((tmp_path / "checkpoints/step-00000012/state.json").read_text())
+    assert state["notes"]["best"] == {"step": 12}
+    assert state["pending"] == {}
+    assert {split: line["step"] for split, line in state["lines"].items()} == {
+        "train": 12,
+        "eval": 12,
+    }
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+    make_loop(run_directory=tmp_path, **keys).run()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+
+
 def test_data_that_changed_are_refused(tmp_path):
     run_until(make_loop(run_directory=tmp_path, steps_per_call=1), 2)
     with pytest.raises(UsageError, match="the data have changed since; start again"):

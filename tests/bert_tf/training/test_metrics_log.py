@@ -12,7 +12,7 @@ def line(step, split="train", loss=1.0):
     return {"step": step, "split": split, "time": 0.5 * step, "loss": loss}
 
 
-def write(path, lines, *, keep_until=0):
+def write(path, lines, **keep_until):
     log = MetricsLog(path, keep_until=keep_until)
     for item in lines:
         log.write(item)
@@ -20,19 +20,19 @@ def write(path, lines, *, keep_until=0):
 
 
 def plotted(path, split):
-    """(step, loss) of every event, read by TensorFlow's own reader."""
-    return [
+    """(step, loss) of every event by step, read by TensorFlow's own reader."""
+    return sorted(
         (event.step, float(tf.make_ndarray(value.tensor)))
-        for file in sorted((path / "tensorboard" / split).iterdir())
+        for file in (path / "tensorboard" / split).iterdir()
         for event in tf.compat.v1.train.summary_iterator(str(file))
         for value in event.summary.value
         if value.tag == "loss"
-    ]
+    )
 
 
 def test_lines_beyond_the_checkpoint_are_cut(tmp_path):
     write(tmp_path, [line(10), line(20), line(20, "eval"), line(30), line(30, "eval")])
-    write(tmp_path, [line(30, loss=2.0)], keep_until=20)
+    write(tmp_path, [line(30, loss=2.0)], train=20, eval=20)
     assert read_metrics(tmp_path / "metrics.jsonl") == [
         line(10),
         line(20),
@@ -43,11 +43,49 @@ def test_lines_beyond_the_checkpoint_are_cut(tmp_path):
     assert plotted(tmp_path, "eval") == [(20, 1.0)]
 
 
+def test_lines_that_the_checkpoint_does_not_know_are_cut(tmp_path):
+    """The evaluation at its own step came after it."""
+    write(tmp_path, [line(10), line(20), line(20, "eval")])
+    write(tmp_path, [line(20, "eval", loss=2.0)], train=20)
+    assert read_metrics(tmp_path / "metrics.jsonl") == [
+        line(10),
+        line(20),
+        line(20, "eval", loss=2.0),
+    ]
+    assert plotted(tmp_path, "eval") == [(20, 2.0)]
+
+
+def event_files(path):
+    return {
+        file: (file.read_bytes(), file.stat().st_ino)
+        for file in (path / "tensorboard").glob("*/events.*")
+    }
+
+
+def test_event_files_without_events_beyond_the_checkpoint_stay_as_they_are(tmp_path):
+    write(tmp_path, [line(10), line(10, "eval")])
+    older = event_files(tmp_path)
+    write(tmp_path, [line(20), line(30)], train=10, eval=10)
+    assert event_files(tmp_path).items() >= older.items()
+    write(tmp_path, [line(30, loss=2.0)], train=20, eval=10)
+    assert event_files(tmp_path).items() >= older.items()
+    assert plotted(tmp_path, "train") == [(10, 1.0), (20, 1.0), (30, 2.0)]
+    assert plotted(tmp_path, "eval") == [(10, 1.0)]
+
+
+def test_events_that_a_killed_process_had_not_written_are_written_again(tmp_path):
+    write(tmp_path, [line(10), line(20)])
+    [file] = (tmp_path / "tensorboard" / "train").iterdir()
+    file.write_bytes(file.read_bytes()[:-5])
+    write(tmp_path, [line(30)], train=20)
+    assert plotted(tmp_path, "train") == [(10, 1.0), (20, 1.0), (30, 1.0)]
+
+
 def test_a_half_written_last_line_is_cut(tmp_path):
     write(tmp_path, [line(10)])
     with (tmp_path / "metrics.jsonl").open("a") as stream:
         stream.write('{"step": 20, "spl')
-    write(tmp_path, [line(20)], keep_until=20)
+    write(tmp_path, [line(20)], train=10)
     assert read_metrics(tmp_path / "metrics.jsonl") == [line(10), line(20)]
 
 
