@@ -10,7 +10,13 @@ from typing import Any
 import yaml
 
 from bert_tf.config.errors import ConfigError, UsageError
-from bert_tf.config.section import Section, SectionType, build_section, field_type
+from bert_tf.config.section import (
+    Section,
+    SectionType,
+    build_section,
+    field_type,
+    flag_text,
+)
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.yaml_values import read_yaml
 
@@ -40,7 +46,8 @@ def resolve(
     if config_file is not None:
         document = read_yaml_sections(config_file)
         for name, value in document.get(section.section_name, {}).items():
-            values[name], sources[name] = value, str(config_file)
+            values[name] = value
+            sources[name] = f"{config_file}: {section.section_name}.{name}"
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section_name, dot, name = key.partition(".")
@@ -50,12 +57,12 @@ def resolve(
             faults.append(f"--set {assignment}: {_unknown_section(section_name)}")
         elif section_name == section.section_name:
             try:
-                values[name], sources[name] = _read_assigned(section, name, text), "--set"
+                values[name], sources[name] = _read_assigned(section, name, text), f"--set {key}"
             except yaml.YAMLError as error:
                 problem = getattr(error, "problem", None) or "characters that YAML does not allow"
                 faults.append(f"--set {assignment}: not valid YAML: {problem}")
     for name, value in (flags or {}).items():
-        flag = "--" + name.replace("_", "-")
+        flag = _spelling(section, name)
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
         elif value is not None and value != ():
@@ -67,6 +74,14 @@ def resolve(
     if faults:
         raise ConfigError(faults)
     return built
+
+
+def _spelling(section: type[Section], name: str) -> str:
+    """How a key is given on the command line."""
+    field = next(field for field in dataclasses.fields(section) if field.name == name)
+    if field.metadata["positional"]:
+        return f"bert-pipeline {section.section_name.replace('_', '-')} {name.upper()}"
+    return flag_text(field).partition("/")[0]
 
 
 def _read_assigned(section: type[Section], name: str, text: str) -> Any:

@@ -31,6 +31,7 @@ def option(
     flag: str | None = None,
     alternative: str | None = None,
     advanced: bool = False,
+    positional: bool = False,
 ) -> Any:
     """Declares one field of a section.
 
@@ -44,6 +45,7 @@ def option(
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that makes a required one needless.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.
+        positional: on the command line given by its place instead of by a flag.
     """
     metadata = {
         "doc": doc,
@@ -55,6 +57,7 @@ def option(
         "flag": flag,
         "alternative": alternative,
         "advanced": advanced,
+        "positional": positional,
         _REQUIRED: default is dataclasses.MISSING,
     }
     return dataclasses.field(
@@ -107,7 +110,8 @@ def build_section(
     Args:
         section: the section's class.
         values: raw value by field name; strings are converted to the field's type.
-        sources: where each value came from (`run.yaml`, `--set`, `--steps`), for messages.
+        sources: where each value came from (`run.yaml: train.steps`, `--steps`), for messages;
+            by default the key.
 
     Raises:
         ConfigError: with every unknown key, bad value, missing key and inconsistency at once.
@@ -117,24 +121,19 @@ def build_section(
     faults: list[str] = []
     clean: dict[str, Any] = {}
     for name, raw in values.items():
-        where = f"{sources[name]}: " if name in sources else ""
+        place = sources.get(name, f"{section.section_name}.{name}")
         if name not in fields:
-            faults.append(f"{where}{unknown_key(f'{section.section_name}.{name}', section)}")
+            faults.append(f"{place}: {_unknown_key(name, section)}")
             continue
         try:
             clean[name] = _convert(section, fields[name], raw)
         except ValueError as error:
-            faults.append(f"{where}{section.section_name}.{name}: {error}")
-    for name, field in fields.items():
+            faults.append(f"{place}: {error}")
+    for name, field in sorted(fields.items(), key=lambda item: not item[1].metadata["positional"]):
         alternative = field.metadata["alternative"]
         is_given = any(values.get(key) not in (None, (), []) for key in (name, alternative))
         if field.metadata[_REQUIRED] and not is_given:
-            flag = field.metadata["flag"] or "--" + name.replace("_", "-")
-            instead = f", or {section.section_name}.{alternative}" if alternative else ""
-            faults.append(
-                f"{section.section_name}.{name} is missing: {field.metadata['doc']} "
-                f"(give {flag} or set {section.section_name}.{name}{instead})"
-            )
+            faults.append(_missing(section, field))
     if faults:
         raise ConfigError(faults)
     built = section(**clean)
@@ -144,16 +143,36 @@ def build_section(
     return built
 
 
-def unknown_key(key: str, section: type[Section]) -> str:
-    """The line that refuses an unknown key and names the nearest known one."""
+def _missing(section: type[Section], field: dataclasses.Field) -> str:
+    doc, alternative = field.metadata["doc"], field.metadata["alternative"]
+    if field.metadata["positional"]:
+        command = section.section_name.replace("_", "-")
+        hint = "" if field.metadata["choices"] else f" ({doc})"
+        return f"name a {field.name}: bert-pipeline {command} {argument_text(field)}{hint}"
+    instead = f" (or set {section.section_name}.{alternative})" if alternative else ""
+    return f"{flag_text(field)} is missing: {doc}{instead}"
+
+
+def flag_text(field: dataclasses.Field) -> str:
+    """How a field is spelled as a flag."""
+    return field.metadata["flag"] or "--" + field.name.replace("_", "-")
+
+
+def argument_text(field: dataclasses.Field) -> str:
+    """How a field stands for its place on a command line: `classification|qa`, `SOURCE`."""
+    return "|".join(field.metadata["choices"] or [field.name.upper()])
+
+
+def _unknown_key(name: str, section: type[Section]) -> str:
+    """What refuses an unknown key and names the nearest known one."""
     known = [field.name for field in dataclasses.fields(section)]
-    near = difflib.get_close_matches(key.rpartition(".")[2], known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     cure = (
         f"did you mean '{section.section_name}.{near[0]}'?"
         if near
         else f"known keys: {', '.join(known)}"
     )
-    return f"unknown key {key!r}; {cure}"
+    return f"unknown key; {cure}"
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:

@@ -12,11 +12,12 @@ import click
 from bert_tf.config.console import Console
 from bert_tf.config.errors import ConfigError, StoppedEarly
 from bert_tf.config.resolve import resolve
-from bert_tf.config.section import Section, field_type
+from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.wording import quantity
 from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.cli.termination import Terminated
+from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
 from pipeline.jobs.job import RunOptions
 
 _COMMON = (
@@ -49,7 +50,6 @@ def job_command(
     job: str,
     summary: str,
     example: str,
-    arguments: tuple[str, ...] = (),
     resumes: bool = False,
     uses_tensorflow: bool = True,
 ) -> click.Command:
@@ -61,7 +61,6 @@ def job_command(
         job: module with `run(*sections, options) -> manifest`, imported when the command runs.
         summary: first paragraph of the help.
         example: a command line to copy.
-        arguments: fields of the sections given by position instead of by flag.
         resumes: whether the job has `--resume`.
         uses_tensorflow: whether the job imports it, which takes seconds.
     """
@@ -110,16 +109,16 @@ def job_command(
     parameters: list[click.Parameter] = []
     for section in sections:
         for field in dataclasses.fields(section):
-            if field.name in arguments:
+            if field.metadata["positional"]:
                 parameters.append(_argument(field))
             elif not field.metadata["advanced"]:
                 parameters.append(_flag(section, field))
-    return click.Command(
+    return PlainCommand(
         name,
         callback=invoke,
         params=[*parameters, *_COMMON, *([_RESUME] if resumes else [])],
         help=f"{summary}\n\n\b\nExample:\n{_indent(example)}\n\n\b\n{_advanced_keys(sections)}",
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings={**HELP_FLAGS, "max_content_width": 100},
     )
 
 
@@ -149,19 +148,14 @@ def _exit_code(manifest: dict[str, Any], options: RunOptions) -> int:
 
 
 def _argument(field: dataclasses.Field) -> click.Argument:
-    choices = field.metadata["choices"]
-    return click.Argument(
-        [field.name],
-        required=False,
-        type=click.Choice(choices) if choices else str,
-        metavar="|".join(choices) if choices else field.name.upper(),
-    )
+    # Not required here: a YAML file may have it, and resolving says in which words it is missing.
+    return click.Argument([field.name], required=False, metavar=argument_text(field))
 
 
 def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
     kind, many, _ = field_type(section, field.name)
     metadata = field.metadata
-    spelling = metadata["flag"] or "--" + field.name.replace("_", "-")
+    spelling = flag_text(field)
     note = "" if metadata["required"] or field.default is None else f" [{_shown(field.default)}]"
     if metadata["required"]:
         note = " (required)"
@@ -172,7 +166,7 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
     return click.Option(
         [spelling, field.name],
         multiple=many,
-        type=click.Choice(metadata["choices"]) if metadata["choices"] else str,
+        type=ConfigChoice(metadata["choices"]) if metadata["choices"] else str,
         metavar=None if metadata["choices"] else {int: "N", float: "X"}.get(kind, "TEXT"),
         help=metadata["doc"] + note,
     )

@@ -6,10 +6,11 @@ import click
 
 from bert_tf.config.console import Console
 from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 from pipeline.jobs.job import RunOptions
 
 
-@click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("demo", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.option("--output", default="demo-output", show_default=True, help="folder to work in")
 @click.option("--weights", metavar="FOLDER", help="pretrained weights to fine-tune from")
 @click.option("--json", "as_json", is_flag=True, help="print the metrics on stdout")

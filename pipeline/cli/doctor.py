@@ -5,9 +5,10 @@ import json
 import click
 
 from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
 
-@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("doctor", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 def command(as_json: bool) -> int:
     """Checks this machine and installation: packages, devices, tokeniser, Beam, speed.

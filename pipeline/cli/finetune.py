@@ -14,6 +14,5 @@ command = job_command(
         "bert-pipeline finetune qa --train train-v1.1.json --eval dev-v1.1.json --init minilm "
         "--output qa"
     ),
-    arguments=("task",),
     resumes=True,
 )

@@ -12,5 +12,4 @@ command = job_command(
         "directory."
     ),
     example="bert-pipeline import-weights all-MiniLM-L6-v2 --output minilm",
-    arguments=("source",),
 )

@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
 
-@click.command("inspect", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("inspect", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.argument("path")
 @click.option(
     "--samples",

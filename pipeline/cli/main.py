@@ -14,6 +14,7 @@ from bert_tf.config.errors import BertPipelineError
 from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
 from pipeline.cli.termination import Terminated, raising_on_signals
+from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 from pipeline.worker_errors import failure_in
 
 COMMANDS = {
@@ -54,13 +55,18 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]):
         """Names the known commands when this one is not."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(f"no command {args[0]!r}; known: {', '.join(COMMANDS)}")
+            raise click.UsageError(no_such_command(args[0], COMMANDS), ctx)
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings=HELP_FLAGS,
+)
 @click.version_option(package_name="bert-pipeline")
-def bert_pipeline() -> None:
+@click.pass_context
+def bert_pipeline(context: click.Context) -> None:
     """BERT from raw text to scored files.
 
     \b
@@ -72,6 +78,9 @@ def bert_pipeline() -> None:
     --max-rejects allows, 130 and 143 ended by Ctrl-C and SIGTERM (train and finetune save, and
     exit with 0).
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,11 +98,11 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         with raising_on_signals():
-            return bert_pipeline.main(args=arguments, standalone_mode=False) or 0
+            return bert_pipeline.main(arguments, "bert-pipeline", standalone_mode=False) or 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        click.echo(f"error: {explain_usage(error)}", err=True)
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; run the same command again to go on", err=True)

@@ -6,28 +6,29 @@ import dataclasses
 import shlex
 from typing import Any
 
-from bert_tf.config.section import Section
+from bert_tf.config.section import Section, flag_text
 
 
-def command_line(command: str, section: Section, *, arguments: tuple[str, ...] = ()) -> str:
+def command_line(command: str, section: Section) -> str:
     """`bert-pipeline COMMAND …` with every key that differs from its default.
 
     Args:
         command: the command's name.
         section: its resolved config.
-        arguments: keys that the command takes by position.
     """
     words = ["bert-pipeline", command]
     assignments: list[str] = []
+    fields = dataclasses.fields(section)
+    arguments = [field.name for field in fields if field.metadata["positional"]]
     words += [str(getattr(section, name)) for name in arguments]
-    for field in dataclasses.fields(section):
+    for field in fields:
         value = getattr(section, field.name)
         if field.name in arguments or value == field.default:
             continue
         if field.metadata["advanced"]:
             assignments += ["--set", f"{section.section_name}.{field.name}={_as_text(value)}"]
             continue
-        spelling = field.metadata["flag"] or "--" + field.name.replace("_", "-")
+        spelling = flag_text(field)
         if isinstance(value, bool):
             words.append(_switch(spelling, value))
         else:

@@ -104,7 +104,7 @@ def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]
     """Fine-tunes, measures, exports and scores; returns the measures on held-out rows."""
     console = options.console
     console.say(f"\n== {title}: fine-tuning")
-    console.say("$ " + command_line("finetune", task.finetune, arguments=("task",)))
+    console.say("$ " + command_line("finetune", task.finetune))
     finetuning.run(task.finetune, options)
     console.say(f"\n== {title}: held-out rows")
     console.say("$ " + command_line("evaluate", task.evaluate))

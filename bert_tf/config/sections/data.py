@@ -22,7 +22,7 @@ DUPLICATES = ("keep", "exact", "near")
 class CorpusSection(Section):
     """The keys that every job reading a corpus has."""
 
-    input: tuple[str, ...] = option("corpus files; quoted glob; repeatable")
+    input: tuple[str, ...] = option("corpus files: a path or quoted glob; repeatable")
     text_column: str = option("column or JSON key that holds the text", default="text")
     format: str = option(
         "format of the input files (auto: by file name)",

@@ -18,7 +18,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     section_name: ClassVar[str] = "finetune"
 
-    task: str = option("what is learnt", choices=TASKS)
+    task: str = option("what is learned", choices=TASKS, positional=True)
     train: str = option("training rows: CSV, TSV or JSONL; SQuAD JSON for qa")
     eval: str | None = option("rows to evaluate on, in the same format", default=None)
     init: str = option("model directory, run directory or HuggingFace folder to start from")

@@ -33,7 +33,9 @@ class ImportWeightsConfig(Section):
 
     section_name: ClassVar[str] = "import_weights"
 
-    source: str = option("folder of HuggingFace, KerasHub, Google or TF Model Garden weights")
+    source: str = option(
+        "folder of HuggingFace, KerasHub, Google or TF Model Garden weights", positional=True
+    )
     output: str = option("model directory to write")
     max_position_embeddings: int | None = option(
         "longest sequence of the new model, its positions interpolated (default: the source's)",

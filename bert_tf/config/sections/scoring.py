@@ -48,7 +48,7 @@ class ScoreConfig(ColumnsSection):
     section_name: ClassVar[str] = "score"
 
     model: str = option("exported SavedModel")
-    input: tuple[str, ...] = option("rows to score; quoted glob; repeatable")
+    input: tuple[str, ...] = option("rows to score: a path or quoted glob; repeatable")
     output: str = option("file to write (its name's ending decides the format) or directory")
     engine: str = option(
         "what runs the model", default="auto", choices=("auto", "tensorflow"), advanced=True

@@ -27,7 +27,7 @@ def test_later_sources_win(tmp_path):
         ("steps=1", "--set steps=1: expected section.key=value"),
         ("train.steps", "--set train.steps: expected section.key=value"),
         ("trian.steps=1", "unknown section 'trian'; did you mean 'train'?"),
-        ("train.step=1", "--set: unknown key 'train.step'; did you mean 'train.steps'?"),
+        ("train.step=1", "--set train.step: unknown key; did you mean 'train.steps'?"),
     ],
 )
 def test_a_wrong_assignment_is_refused(assignment, message):

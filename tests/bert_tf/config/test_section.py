@@ -71,14 +71,14 @@ def test_values_are_converted(key, raw, value):
         ("mode", "smal", "expected one of fast, small, got 'smal'; did you mean 'small'?"),
         ("strict", "maybe", "sample.strict: expected true or false, got 'maybe'"),
         ("names", [{}], "sample.names: expected text, got {}"),
-        ("stesp", 3, "unknown key 'sample.stesp'; did you mean 'sample.steps'?"),
-        ("stri", 3, "unknown key 'sample.stri'; did you mean 'sample.strict'?"),
+        ("stesp", 3, "sample.stesp: unknown key; did you mean 'sample.steps'?"),
+        ("stri", 3, "sample.stri: unknown key; did you mean 'sample.strict'?"),
         (
             "qqq",
             3,
             "known keys: path, steps, rate, scale, decay, length, mode, strict, names, limit",
         ),
-        ("path", None, "sample.path is missing: where it is (give --path or set sample.path)"),
+        ("path", None, "--path is missing: where it is"),
     ],
 )
 def test_a_fault_names_the_key_what_is_allowed_and_what_came(key, raw, message):
@@ -91,10 +91,13 @@ def test_a_fault_names_the_key_what_is_allowed_and_what_came(key, raw, message):
 def test_all_faults_are_reported_at_once_with_their_sources():
     with pytest.raises(ConfigError) as caught:
         build_section(
-            Sample, {"steps": 0, "rate": 2, "colour": 1}, {"steps": "run.yaml", "rate": "--rate"}
+            Sample,
+            {"steps": 0, "rate": 2, "colour": 1},
+            {"steps": "run.yaml: sample.steps", "rate": "--rate"},
         )
     assert len(caught.value.faults) == 4
-    assert str(caught.value).startswith("run.yaml: sample.steps")
+    assert str(caught.value).startswith("run.yaml: sample.steps: expected")
+    assert "\n--rate: expected" in str(caught.value)
 
 
 @given(

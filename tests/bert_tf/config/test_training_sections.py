@@ -49,8 +49,7 @@ def test_phases_survive_as_plain_values():
     [
         (
             {},
-            "train.data is missing: directory of TFRecords made by preprocess "
-            "(give --data or set train.data, or train.phases)",
+            "--data is missing: directory of TFRecords made by preprocess (or set train.phases)",
         ),
         ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has data of its own"),
         ({"phases": [SHORT]}, "the shares add up to 0.9; they must add up to 1"),

@@ -41,20 +41,20 @@ def test_the_printed_commands_mean_the_same_config(tmp_path, monkeypatch):
     fake.run = lambda section, *rest: given.append(section) or {}
     plan = make_plan(tmp_path / "demo", tmp_path / "weights")
     stages = [
-        ("vocab", "vocabulary", plan.vocab, ()),
-        ("preprocess", "pretraining_examples", plan.preprocess, ()),
-        ("train", "pretraining", plan.train, ()),
+        ("vocab", "vocabulary", plan.vocab),
+        ("preprocess", "pretraining_examples", plan.preprocess),
+        ("train", "pretraining", plan.train),
     ]
     for task in (plan.complaints, plan.cities):
         stages += [
-            ("finetune", "finetuning", task.finetune, ("task",)),
-            ("evaluate", "evaluation", task.evaluate, ()),
-            ("export", "exporting", task.export, ()),
-            ("score", "scoring", task.score, ()),
+            ("finetune", "finetuning", task.finetune),
+            ("evaluate", "evaluation", task.evaluate),
+            ("export", "exporting", task.export),
+            ("score", "scoring", task.score),
         ]
-    for command, module, section, arguments in stages:
+    for command, module, section in stages:
         monkeypatch.setitem(sys.modules, f"pipeline.jobs.{module}", fake)
-        words = shlex.split(command_line(command, section, arguments=arguments))
+        words = shlex.split(command_line(command, section))
         outcome = CliRunner().invoke(bert_pipeline, words[1:])
         assert outcome.exit_code == 0, outcome.output
         assert given.pop() == section

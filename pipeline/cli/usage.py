@@ -1,0 +1,101 @@
+"""What is wrong with a command line, in one line each."""
+
+from __future__ import annotations
+
+import collections
+import difflib
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bert_tf.config.wording import quantity
+
+_SHOWN = 3
+HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+class PlainCommand(click.Command):
+    """A command that says what to do about what is left over, as where the shell expands a glob."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, with other words for what is left over."""
+        given = list(args)
+        ctx.allow_extra_args = True
+        left_over = super().parse_args(ctx, args)
+        if left_over and not ctx.resilient_parsing:
+            options = (each for each in self.params if isinstance(each, click.Option))
+            repeatable = {flag for each in options if each.multiple for flag in each.opts}
+            raise click.UsageError(_about_left_over(left_over, given, repeatable), ctx)
+        return left_over
+
+
+class ConfigChoice(click.Choice):
+    """Choices for help and completion; resolving the config refuses others with a hint."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value as it is."""
+        return value
+
+
+def explain_usage(error: click.ClickException) -> str:
+    """An error of click's as a line in the tone of this tool's own."""
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.exceptions.BadParameter) and error.param is not None:
+        message = f"{_spelling(error.param)}: {error.message.rstrip('.')}"
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        message = f"{_spelling(error.param)} is missing"
+    if isinstance(error, click.NoSuchOption):
+        message = f"no option {error.option_name}"
+        near = difflib.get_close_matches(
+            error.option_name, error.possibilities or [], n=1, cutoff=0.7
+        )
+        message += f"; did you mean {near[0]}?" if near else ""
+    if message[1:2].islower():
+        message = message[0].lower() + message[1:]
+    context = getattr(error, "ctx", None)
+    return f"{message} (see {context.command_path} --help)" if context else message
+
+
+def no_such_command(name: str, commands: Iterable[str]) -> str:
+    """The line that refuses an unknown command and names the nearest or all known ones."""
+    known = list(commands)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    cure = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return f"no command {name!r}; {cure}"
+
+
+def _spelling(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Argument):
+        return parameter.metavar or str(parameter.name).upper()
+    return parameter.opts[0]
+
+
+def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str]) -> str:
+    """What to do about arguments without a place.
+
+    Args:
+        left_over: those arguments.
+        given: all arguments of the command.
+        repeatable: flags that take several values, each behind a flag of its own.
+    """
+    shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
+    first = given.index(left_over[0])
+    flag = given[first - 2] if first >= 2 else ""
+    if flag not in repeatable or not all(Path(path).exists() for path in left_over):
+        return f"{quantity(len(left_over), 'argument')} too many: {shown}"
+    glob = _glob_for([given[first - 1], *left_over])
+    return (
+        f"{flag} takes one path or quoted glob, but {quantity(len(left_over), 'more path')} "
+        f"came after it ({shown}); quote the glob so that the shell does not expand it: "
+        f"{flag} {shlex.quote(glob)}"
+    )
+
+
+def _glob_for(paths: list[str]) -> str:
+    """The glob that a shell has probably expanded."""
+    folders = {str(Path(path).parent) for path in paths}
+    endings = collections.Counter(Path(path).suffix for path in paths)
+    return str(Path(min(folders), f"*{endings.most_common(1)[0][0]}"))
