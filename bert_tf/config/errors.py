@@ -32,6 +32,13 @@ class ConfigError(UsageError):
         super().__init__("\n".join(self.faults))
 
 
+class TooManyRejects(BertPipelineError):
+    """More rows were rejected than the user allows, so the job ended before its work (exit code
+    3)."""
+
+    exit_code = 3
+
+
 class StoppedEarly(BertPipelineError):
     """A stop was asked for (SIGTERM, Ctrl-C) and the work so far is saved; the message says how to
     go on. Nothing failed (exit code 0)."""

@@ -5,11 +5,20 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import replacing_file
+
+_REASONS_SHOWN = 5
+_DETAIL_CHARACTERS = 80
+NOT_UTF8 = "not UTF-8 text"
+_REMEDIES = {
+    NOT_UTF8: "if the file is in Latin-1, give --encoding latin-1",
+    "invalid UTF-8": "convert the file: iconv -f LATIN1 -t UTF-8",  # of a corpus
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,14 +44,88 @@ class Reject:
             entry["detail"] = self.detail
         return entry
 
+    @property
+    def place(self) -> str:
+        """`file:line`, or the file alone."""
+        return f"{self.source}:{self.line}" if self.line else self.source
+
     def __str__(self) -> str:
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {self.reason}" + (f" ({self.detail})" if self.detail else "")
+        return f"{self.place}: {self.reason}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReasonSummary:
+    """The rows rejected for one reason.
+
+    Attributes:
+        reason: of all of them.
+        count: how many there are.
+        first: the first of them.
+        remedy: what to do about it; empty where that depends on the rows.
+    """
+
+    reason: str
+    count: int
+    first: Reject
+    remedy: str
+
+    def __str__(self) -> str:
+        detail = self.first.detail
+        if len(detail) > _DETAIL_CHARACTERS:
+            detail = detail[: _DETAIL_CHARACTERS - 1] + "…"
+        found = f" ({detail})" if detail else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.count:,}  {self.reason}, first at {self.first.place}{found}{remedy}"
 
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
     """How many rows were rejected for each reason, the most frequent first."""
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
+
+
+def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
+    """The reasons with the number and the first of their rows, the most frequent first."""
+    counts: collections.Counter[str] = collections.Counter()
+    first: dict[str, Reject] = {}
+    for reject in rejects:
+        counts[reject.reason] += 1
+        first.setdefault(reject.reason, reject)
+    return [
+        ReasonSummary(
+            reason=reason, count=count, first=first[reason], remedy=_REMEDIES.get(reason, "")
+        )
+        for reason, count in counts.most_common()
+    ]
+
+
+def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:
+    """Lines for the user: how many of the rows were rejected, and the commonest reasons.
+
+    Args:
+        rejects: may be none, then there are no lines.
+        rows: usable and rejected ones together.
+        what: the file or files they stand in.
+    """
+    summaries = summarize_rejects(rejects)
+    if not summaries:
+        return
+    rejected = sum(summary.count for summary in summaries)
+    yield f"{what}: {rejected:,} of {quantity(rows, 'row')} rejected"
+    for summary in summaries[:_REASONS_SHOWN]:
+        yield f"  {summary}"
+    if len(summaries) > _REASONS_SHOWN:
+        yield f"  and {quantity(len(summaries) - _REASONS_SHOWN, 'more reason')}"
+
+
+def read_rejects(path: str | Path) -> Iterator[Reject]:
+    """The rejects of a file that `write_rejects` or a data job wrote; none if there is no file."""
+    path = Path(path)
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            entry = json.loads(line)
+            yield Reject(entry["source"], entry["line"], entry["reason"], entry.get("detail", ""))
 
 
 def write_rejects(path: str | Path, rejects: Iterable[Reject]) -> None:

@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 
 from bert_tf.config.sections.tables import TableSection
+from bert_tf.data.rejects import NOT_UTF8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,8 +30,8 @@ class TableDialect:
     @property
     def not_text(self) -> str:
         """The reason for which rows with bytes of another encoding are rejected."""
-        is_utf8 = codecs.lookup(self.encoding).name == "utf-8"
-        return f"not {'UTF-8' if is_utf8 else self.encoding} text"
+        is_utf8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+        return NOT_UTF8 if is_utf8 else f"not {self.encoding} text"
 
 
 PLAIN = TableDialect()

@@ -18,7 +18,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.json_lines import read_json_rows
-from bert_tf.data.rejects import Reject
+from bert_tf.data.rejects import Reject, summarize_rejects
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
@@ -242,7 +242,9 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
 def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
     if first_reject is None:
         return InputError(f"{path}: has a header but no rows; add rows below it")
-    return InputError(f"{path}: none of its rows can be used; the first: {first_reject}")
+    (summary,) = summarize_rejects([first_reject])
+    remedy = f"; {summary.remedy}" if summary.remedy else ""
+    return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")
 
 
 def _stretches(

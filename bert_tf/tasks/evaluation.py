@@ -8,12 +8,19 @@ from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import LabelledRows, TaskResults
+from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults, accept_any_rows
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 
-def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, TaskResults]:
+def evaluate(
+    config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
+) -> tuple[LabelledRows, TaskResults]:
     """Runs a model, in float32, over labelled rows.
+
+    Args:
+        config: model and rows.
+        console: told.
+        check: may refuse the rows that were read.
 
     Returns:
         The rows; metrics, with the mean loss among them where it is known, and predictions.
@@ -26,6 +33,7 @@ def evaluate(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, Ta
     directory = read_model_directory(config.model)
     task = task_from_settings(directory.task, config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
+    check([source])
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()

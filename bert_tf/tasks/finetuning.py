@@ -21,7 +21,7 @@ from bert_tf.models.model_work import ModelWork
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS
-from bert_tf.tasks.task import Task, TaskData
+from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
@@ -59,10 +59,17 @@ class FinetuningResult:
     best: dict[str, Any]
 
 
-def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
+def finetune(
+    config: FinetuneConfig, console: Console, check: RowsCheck = accept_any_rows
+) -> FinetuningResult:
     """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
 
     An interrupted run goes on from its newest checkpoint.
+
+    Args:
+        config: model, rows and how to train.
+        console: told.
+        check: may refuse the rows that were read.
 
     Raises:
         InputError: the rows cannot be used, or training diverged.
@@ -82,6 +89,7 @@ def finetune(config: FinetuneConfig, console: Console) -> FinetuningResult:
         rows = task.read(config.eval, console, dialect=TableDialect.of(config))
         evaluation = task.encode(rows, tokenizer, training=False)
     _say_rows(console, train, evaluation)
+    check([data.source for data in (train, evaluation) if data is not None])
 
     numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))

@@ -6,6 +6,7 @@ A new task is one file with a class that has these members, and a line in `regis
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -27,12 +28,25 @@ class LabelledRows(Protocol):
     """The usable rows of a file as a task read them; their number is `len`.
 
     Attributes:
+        source: the file.
         rejects: rows of the file that cannot be used.
     """
 
-    rejects: list[Reject]
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def rejects(self) -> list[Reject]: ...
 
     def __len__(self) -> int: ...
+
+
+RowsCheck = Callable[[Sequence[LabelledRows]], None]
+"""Looks at the rows of all files before the work with them begins; raises to refuse them."""
+
+
+def accept_any_rows(sources: Sequence[LabelledRows]) -> None:
+    """Refuses nothing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,11 @@ from bert_tf.config.errors import ConfigError, StoppedEarly
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
-from bert_tf.config.wording import quantity
 from pipeline.cli.quiet_start import import_tensorflow_quietly
 from pipeline.cli.termination import Terminated
 from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
 from pipeline.jobs.job import RunOptions
+from pipeline.jobs.rejected_rows import RejectLimit, excess_of
 
 _COMMON = (
     click.Option(["--config"], metavar="FILE.yaml", help="YAML file with a section a command"),
@@ -29,14 +29,24 @@ _COMMON = (
         help="set any key of the command's config; repeatable",
     ),
     click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
-    click.Option(
-        ["--max-rejects"],
-        type=click.IntRange(min=0),
-        metavar="N",
-        help="exit with code 3 if more rows than this are rejected (default: any number)",
-    ),
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
 )
+
+
+class _LimitType(click.ParamType):
+    """The value of `--max-rejects`."""
+
+    name = "limit"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> RejectLimit:
+        try:
+            return value if isinstance(value, RejectLimit) else RejectLimit.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 _RESUME = click.Option(
     ["--resume"],
     is_flag=True,
@@ -51,6 +61,8 @@ def job_command(
     summary: str,
     example: str,
     resumes: bool = False,
+    has_rows: bool = False,
+    max_rejects: str | None = None,
     uses_tensorflow: bool = True,
 ) -> click.Command:
     """Builds the command that resolves its sections and runs a job on them.
@@ -62,6 +74,8 @@ def job_command(
         summary: first paragraph of the help.
         example: a command line to copy.
         resumes: whether the job has `--resume`.
+        has_rows: whether the job has `--max-rejects`.
+        max_rejects: its default; None allows any number.
         uses_tensorflow: whether the job imports it, which takes seconds.
     """
 
@@ -69,8 +83,8 @@ def job_command(
         config: str | None,
         assignments: tuple[str, ...],
         overwrite: bool,
-        max_rejects: int | None,
         as_json: bool,
+        max_rejects: RejectLimit | None = None,
         resume: bool = False,
         **flags: Any,
     ) -> int:
@@ -104,7 +118,7 @@ def job_command(
             ) from None
         if as_json:
             click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-        return _exit_code(manifest, options)
+        return _exit_code(manifest, resolved[0], options)
 
     parameters: list[click.Parameter] = []
     for section in sections:
@@ -116,7 +130,12 @@ def job_command(
     return PlainCommand(
         name,
         callback=invoke,
-        params=[*parameters, *_COMMON, *([_RESUME] if resumes else [])],
+        params=[
+            *parameters,
+            *_COMMON,
+            *([_max_rejects(max_rejects)] if has_rows else []),
+            *([_RESUME] if resumes else []),
+        ],
         help=f"{summary}\n\n\b\nExample:\n{_indent(example)}\n\n\b\n{_advanced_keys(sections)}",
         context_settings={**HELP_FLAGS, "max_content_width": 100},
     )
@@ -136,15 +155,27 @@ def _refuse_sections_of_others(
         raise ConfigError(faults)
 
 
-def _exit_code(manifest: dict[str, Any], options: RunOptions) -> int:
-    rejected = sum(manifest.get("counts", {}).get("rejected", {}).values())
-    if options.max_rejects is None or rejected <= options.max_rejects:
+def _exit_code(manifest: dict[str, Any], config: Section, options: RunOptions) -> int:
+    if options.max_rejects is None or not manifest:
         return 0
-    options.console.say(
-        f"error: {quantity(rejected, 'row')} rejected, more than --max-rejects "
-        f"{options.max_rejects}; the reasons are in the rejects file"
-    )
+    excess = excess_of(options.max_rejects, config, manifest["counts"])
+    if excess is None:
+        return 0
+    options.console.say(f"error: {excess}")
     return 3
+
+
+def _max_rejects(default: str | None) -> click.Option:
+    return click.Option(
+        ["--max-rejects"],
+        type=_LimitType(),
+        default=default,
+        metavar="N|FRACTION",
+        help=(
+            "exit with code 3 if more rows are rejected: a number of rows (10) or a fraction of "
+            f"them (0.1 or 10%) (default: {default or 'any number'})"
+        ),
+    )
 
 
 def _argument(field: dataclasses.Field) -> click.Argument:

@@ -9,4 +9,6 @@ command = job_command(
     job="pipeline.jobs.evaluation",
     summary="Measures a fine-tuned run or an exported model on labelled rows.",
     example="bert-pipeline evaluate --model complaints --data test.csv --output complaints-test",
+    has_rows=True,
+    max_rejects="10%",
 )

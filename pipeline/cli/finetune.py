@@ -15,4 +15,6 @@ command = job_command(
         "--output qa"
     ),
     resumes=True,
+    has_rows=True,
+    max_rejects="10%",
 )

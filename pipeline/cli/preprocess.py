@@ -13,4 +13,5 @@ command = job_command(
         "TF Model Garden and NVIDIA trainers read."
     ),
     example="bert-pipeline preprocess --input 'corpus/*.txt.gz' --vocab vocab.txt --output data",
+    has_rows=True,
 )

@@ -13,4 +13,5 @@ command = job_command(
         "predictions beside them."
     ),
     example="bert-pipeline score --model complaints-model --input new.csv --output scored.csv",
+    has_rows=True,
 )

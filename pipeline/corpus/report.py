@@ -135,7 +135,7 @@ class ReportCorpus(beam.PTransform):
 
 
 def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
-    """Lines for the user on what was left out, and on copies that could be.
+    """Lines for the user on what was left out on purpose, and on copies that could be.
 
     Args:
         report: the counts.
@@ -144,7 +144,6 @@ def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
     for what, reasons in (
         ("dropped", report.dropped),
         ("lines dropped", report.dropped_lines),
-        ("rejected", report.rejected),
     ):
         if reasons:
             yield f"{what}: {list_reasons(reasons)}"

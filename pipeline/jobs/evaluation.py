@@ -10,17 +10,22 @@ from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.data.rejects import count_reasons
 from bert_tf.data.table_dialect import TableDialect
 from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import LabelledRows, TaskResults
+from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.artifacts import rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.outputs import refuse_unfinished
-from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts, write_predictions
+from pipeline.jobs.task_reports import (
+    RejectsCheck,
+    refuse_missing_inputs,
+    row_counts,
+    write_predictions,
+)
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -37,10 +42,10 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         output = Path(config.output)
         is_exported = (Path(config.model) / SAVED_MODEL).is_file()
         measure = evaluate_exported if is_exported else evaluate
+        check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
         with record.stage("evaluate"):
-            source, results = measure(config, options.console)
+            source, results = measure(config, options.console, check)
         write_predictions(output / "predictions.jsonl", results.predictions)
-        write_rejects(rejects_path(output), source.rejects)
         text = json.dumps(results.metrics, indent=2) + "\n"
         write_text_atomically(output / "metrics.json", text)
         record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
@@ -67,8 +72,15 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     )
 
 
-def evaluate_exported(config: EvaluateConfig, console: Console) -> tuple[LabelledRows, TaskResults]:
+def evaluate_exported(
+    config: EvaluateConfig, console: Console, check: RowsCheck
+) -> tuple[LabelledRows, TaskResults]:
     """Runs an exported SavedModel over labelled rows, raw texts in; its loss is not known.
+
+    Args:
+        config: model and rows.
+        console: told.
+        check: may refuse the rows that were read.
 
     Raises:
         InputError: no row can be used, or the model is damaged.
@@ -77,6 +89,7 @@ def evaluate_exported(config: EvaluateConfig, console: Console) -> tuple[Labelle
     exported = ExportedModel(config.model)
     task = task_from_settings(exported.task, config.model).with_columns(config)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
+    check([source])
     rows_done = 0
 
     def show(rows: int) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.wording import quantity
-from bert_tf.data.rejects import count_reasons, write_rejects
+from bert_tf.data.rejects import count_reasons
 from bert_tf.tasks.finetuning import finetune
 from bert_tf.training.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.artifacts import rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
-from pipeline.jobs.task_reports import refuse_missing_inputs, row_counts
+from pipeline.jobs.task_reports import RejectsCheck, refuse_missing_inputs, row_counts
 from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
 
 _SPEED_AND_SAFETY = (
@@ -34,17 +34,19 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         {"--train": config.train, "--eval": config.eval, "--init": str(model_folder(config.init))}
     )
     if not is_chief_process(config.strategy):
-        return train_along(config.output, options, lambda: finetune(config, options.console))
+        check = RejectsCheck(options.max_rejects, None, options.console)
+        return train_along(config.output, options, lambda: finetune(config, options.console, check))
 
     def body(record: JobRecord) -> None:
         say_if_nothing_resumes(config.output, options)
+        rejects_file = rejects_path(config.output)
+        check = RejectsCheck(options.max_rejects, rejects_file, options.console)
         with record.stage("finetune"):
-            result = finetune(config, options.console)
+            result = finetune(config, options.console, check)
         parts = {"train": result.train}
         if result.evaluation is not None:
             parts["eval"] = result.evaluation
         rejects = [reject for data in parts.values() for reject in data.source.rejects]
-        write_rejects(rejects_path(config.output), rejects)
         each = {
             name: {
                 **row_counts(data.source),
@@ -77,7 +79,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         ]
         if rejects:
             meaning = quantity(len(rejects), "rejected row")
-            record.made.append((str(rejects_path(config.output)), meaning))
+            record.made.append((str(rejects_file), meaning))
         record.next_command = [
             "bert-pipeline",
             "export",

@@ -23,6 +23,7 @@ from pipeline.artifacts import (
     write_manifest,
 )
 from pipeline.jobs.outputs import marker_path, refuse_bad_place, writing_file, writing_folder
+from pipeline.jobs.rejected_rows import RejectLimit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class RunOptions:
 
     overwrite: bool = False
     resume: bool = False
-    max_rejects: int | None = None
+    max_rejects: RejectLimit | None = None
     console: Console = dataclasses.field(default_factory=Console)
 
 

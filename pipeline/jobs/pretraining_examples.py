@@ -34,6 +34,7 @@ from pipeline.examples.plan import plan_examples
 from pipeline.examples.progress import ExamplesConsole
 from pipeline.examples.transforms import POOL, ExamplesJob, WriteExamples, read_example_counts
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
 from pipeline.jobs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
@@ -81,6 +82,8 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
             for line in tell_report(report, config.duplicates):
                 options.console.say(line)
+            rows = corpus_rows(record.counts)
+            say_rejects(options.console, rejects_path(output), rows, config.input)
             _refuse_nothing(config, record.counts)
         _finish(job, record)
 

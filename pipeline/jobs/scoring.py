@@ -16,6 +16,7 @@ from bert_tf.export.exported_model import check_is_exported, read_task
 from pipeline.artifacts import fingerprint, rejects_path
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.outputs import refuse_unfinished
+from pipeline.jobs.rejected_rows import say_rejects
 from pipeline.runner import run_pipeline
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.columns import scoring_columns
@@ -58,6 +59,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         with record.stage("join"):
             counts = join_parts(plan, rejects_path(config.output))
         shutil.rmtree(plan.parts)
+        say_rejects(record.console, rejects_path(config.output), counts.rows_in, config.input)
         record.counts = {
             "rows_in": counts.rows_in,
             "rows_out": counts.rows_out,

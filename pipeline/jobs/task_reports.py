@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import UsageError
+from bert_tf.config.console import Console
+from bert_tf.config.errors import TooManyRejects, UsageError
 from bert_tf.data.atomic import replacing_file
+from bert_tf.data.rejects import summarize_rejects, write_rejects
 from bert_tf.tasks.task import LabelledRows
+from pipeline.jobs.rejected_rows import RejectLimit, warn_of_rejects
 
 
 def refuse_missing_inputs(paths: Mapping[str, str | None]) -> list[str]:
@@ -35,6 +38,46 @@ def row_counts(source: LabelledRows) -> dict[str, int]:
         "rows_out": len(source),
         "rows_rejected": rejected,
     }
+
+
+class RejectsCheck:
+    """Tells and lists what was rejected of labelled rows, and ends a job before its work if that is
+    too much.
+
+    Args:
+        limit: holds for each file; None allows any number.
+        rejects_file: None for a process that writes nothing.
+        console: told.
+    """
+
+    def __init__(self, limit: RejectLimit | None, rejects_file: Path | None, console: Console):
+        self._limit = limit
+        self._rejects_file = rejects_file
+        self._console = console
+
+    def __call__(self, sources: Sequence[LabelledRows]) -> None:
+        """Checks what was read of each file.
+
+        Raises:
+            TooManyRejects: more rows of a file are rejected than the limit allows.
+        """
+        if self._rejects_file is not None:
+            rejects = [reject for source in sources for reject in source.rejects]
+            write_rejects(self._rejects_file, rejects)
+        for source in sources:
+            rows = row_counts(source)["rows_in"]
+            warn_of_rejects(self._console, source.rejects, rows, source.source)
+        for source in sources:
+            rejected, rows = len(source.rejects), row_counts(source)["rows_in"]
+            if self._limit is None or not self._limit.is_exceeded(rejected, rows):
+                continue
+            main = summarize_rejects(source.rejects)[0]
+            cure = f"{main.remedy}, else correct" if main.remedy else "correct"
+            listed = f" (all in {self._rejects_file})" if self._rejects_file else ""
+            raise TooManyRejects(
+                f"{self._limit.excess(source.source, rejected, rows)}; mainly: {main.reason}"
+                f"{listed}; {cure} the rows or raise --max-rejects"
+            )
 
 
 def write_predictions(path: Path, predictions: Iterable[Mapping[str, Any]]) -> None:

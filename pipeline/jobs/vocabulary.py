@@ -30,6 +30,7 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
 from pipeline.runner import run_pipeline
 from pipeline.storage import use_storage_options
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
@@ -172,6 +173,8 @@ def _tell_counts(
     )
     for line in tell_report(report, config.duplicates):
         record.console.say(line)
+    rejects_file = rejects_path(config.output)
+    say_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
 
 
 def _tell_shortcomings(config: VocabConfig, learned: LearnedVocabulary, record: JobRecord) -> None:

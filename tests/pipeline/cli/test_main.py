@@ -213,10 +213,45 @@ def test_a_failure_inside_a_runner_keeps_its_message(run):
     assert run(TRAIN, wrapped)[::2] == (1, "error: a.txt:3: broken\n")
 
 
-@pytest.mark.parametrize(("limit", "code"), [(None, 0), ("3", 0), ("2", 3), ("0", 3)])
+VOCAB = ["vocab", "--input", "a.txt", "--output", "v.txt"]
+COUNTS = {"documents": 7, "dropped": {}, "rejected": {"broken": 2, "empty": 1}}
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        (None, 0),
+        ("3", 0),
+        ("2", 3),
+        ("0", 3),
+        ("30%", 0),
+        ("0.3", 0),
+        ("29%", 3),
+        ("1", 3),
+        ("1.0", 0),
+    ],
+)
 def test_rejects_beyond_the_limit_exit_3(run, limit, code):
-    arguments = TRAIN if limit is None else [*TRAIN, "--max-rejects", limit]
-    assert run(arguments, {"counts": {"rejected": {"broken": 2, "empty": 1}}})[0] == code
+    arguments = VOCAB if limit is None else [*VOCAB, "--max-rejects", limit]
+    done, _, err, _ = run(arguments, {"counts": COUNTS}, "vocabulary")
+    assert done == code
+    assert (f"error: a.txt: 3 of 10 rows rejected, more than --max-rejects {limit}" in err) == (
+        code == 3
+    )
+
+
+def test_a_limit_that_is_none_is_refused(run):
+    code, _, err, job = run([*VOCAB, "--max-rejects", "1.5"], {"counts": COUNTS}, "vocabulary")
+    assert (code, job.calls) == (2, [])
+    assert "expected a number of rows (10) or a fraction of them (0.1 or 10%), got '1.5'" in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_limit_is_for_commands_that_read_rows(name):
+    shown = CliRunner().invoke(bert_pipeline, [name, "--help"]).output
+    has_limit = name in ("vocab", "preprocess", "finetune", "evaluate", "score")
+    assert ("--max-rejects" in shown) == has_limit
+    assert ("(default: 10%)" in " ".join(shown.split())) == (name in ("finetune", "evaluate"))
 
 
 @pytest.mark.parametrize(

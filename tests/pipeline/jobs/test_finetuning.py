@@ -13,13 +13,14 @@ from safetensors.numpy import load_file
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import TooManyRejects, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig, FinetuneConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.jobs.job import RunOptions
+from pipeline.jobs.rejected_rows import RejectLimit
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 ROWS = "text,label\n" + "".join(
@@ -93,6 +94,14 @@ def finished(place):
     return config, finetuning.run(config, quietly())
 
 
+@pytest.fixture(scope="module")
+def exported(place, finished):
+    output = place / "exported"
+    config = build_section(ExportConfig, {"run": str(place / "run"), "output": str(output)})
+    exporting.run(config, quietly())
+    return output
+
+
 def losses(run):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [(line["split"], line["step"], line["loss"]) for line in lines]
@@ -158,10 +167,63 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     assert len((place / "evaluated" / "rejects.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "is_refused"),
+    [("2", False), ("1", True), ("34%", False), ("30%", True), ("0.1", True)],
+)
+def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refused):
+    """Of 8 training rows 2 are rejected, of 3 evaluation rows 1."""
+    output = place / f"limited-{limit}"
+    config = dataclasses.replace(make_config(place, output.name), epochs=0.5)
+    told = io.StringIO()
+    options = RunOptions(console=Console(told), max_rejects=RejectLimit.parse(limit))
+    if not is_refused:
+        assert finetuning.run(config, options)["counts"]["rows_rejected"] == 3
+    else:
+        with pytest.raises(TooManyRejects) as refused:
+            finetuning.run(config, options)
+        message = str(refused.value)
+        assert f"rejected, more than --max-rejects {limit} allows; mainly: " in message
+        assert f"(all in {output / 'rejects.jsonl'}); correct the rows or raise" in message
+        assert "\n" not in message
+        assert not (output / "metrics.jsonl").exists()
+        assert not (output / "manifest.json").exists()
+    assert len((output / "rejects.jsonl").read_text().splitlines()) == 3
+    train, evaluation = place / "train.csv", place / "eval.jsonl"
+    assert f"warning: {train}: 2 of 8 rows rejected\n" in told.getvalue()
+    assert f"  1  column 'text' is empty, first at {train}:9\n" in told.getvalue()
+    assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in told.getvalue()
+
+
+@pytest.mark.parametrize("model", ["run", "exported"])
+def test_too_many_rejected_rows_end_an_evaluation_before_the_model_runs(
+    place, finished, exported, model
+):
+    output = place / f"refused-{model}"
+    values = {"model": place / model, "data": place / "eval.jsonl", "output": output}
+    config = build_section(EvaluateConfig, {name: str(value) for name, value in values.items()})
+    options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0.1"))
+    with pytest.raises(TooManyRejects, match="1 of 3 rows rejected.*mainly: not JSON"):
+        evaluation.run(config, options)
+    assert (output / "rejects.jsonl").read_text().count("not JSON") == 1
+    assert not (output / "metrics.json").exists()
+
+
+def test_latin_1_is_suggested_and_read(place):
+    train = place / "latin.csv"
+    train.write_bytes((ROWS + "film café,good\n").encode("latin-1"))
+    config = dataclasses.replace(make_config(place, "latin"), train=str(train), epochs=0.5)
+    options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
+    with pytest.raises(TooManyRejects, match="give --encoding latin-1, else correct the rows"):
+        finetuning.run(dataclasses.replace(config, eval=None), options)
+    read = dataclasses.replace(config, eval=None, encoding="latin-1", output=str(place / "read"))
+    assert finetuning.run(read, options)["counts"]["rows_out"] == 7
+
+
 def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):
     trained = []
     monkeypatch.setattr(finetuning, "is_chief_process", lambda _: False)
-    monkeypatch.setattr(finetuning, "finetune", lambda config, console: trained.append(config))
+    monkeypatch.setattr(finetuning, "finetune", lambda config, console, _: trained.append(config))
     config = make_config(place, "of_the_chief")
     assert finetuning.run(config, quietly()) == {}
     assert trained == [config]
@@ -189,11 +251,8 @@ def test_missing_inputs_are_named_by_their_flag(place, flag):
     assert not (place / "never").exists()
 
 
-def test_an_exported_model_is_measured_like_its_run(place, finished):
-    exported, output = place / "exported", place / "exported-evaluated"
-    exporting.run(
-        build_section(ExportConfig, {"run": str(place / "run"), "output": str(exported)}), quietly()
-    )
+def test_an_exported_model_is_measured_like_its_run(place, finished, exported):
+    output = place / "exported-evaluated"
     config = build_section(
         EvaluateConfig,
         {"model": str(exported), "data": str(place / "eval.jsonl"), "output": str(output)},

@@ -170,8 +170,13 @@ def test_several_tables_go_to_a_folder(model, tmp_path):
     write_rows(tmp_path / "a.csv")
     (tmp_path / "b.jsonl").write_text('{"body": "good", "n": 1.0}\n{"body": ""}\n')
     config = config_of(model, tmp_path / "*.csv", tmp_path / "*.jsonl", output=tmp_path / "out")
-    manifest = scoring.run(config, RUNNER, Told().options())
+    told = Told()
+    manifest = scoring.run(config, RUNNER, told.options())
     assert manifest["counts"]["rows_in"] == 7
+    place = f"{tmp_path / 'b.jsonl'}:2"
+    assert f"1 of 7 rows rejected\n  1  column 'body' is empty, first at {place}\n" in (
+        told.stream.getvalue()
+    )
     assert manifest["counts"]["rejected"] == {"column 'body' is empty": 1}
     (line,) = (tmp_path / "out" / "b.jsonl").read_text().splitlines()
     assert line.startswith('{"body": "good", "n": 1.0, "predicted_label": "')
