@@ -5,7 +5,7 @@ import json
 import pytest
 import tokenizers
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import UsageError
 from bert_tf.weights.vocabulary_files import (
     read_folder_vocab,
     read_lowercase,
@@ -44,43 +44,51 @@ def test_the_vocabulary_tells_where_nothing_else_does(tmp_path, extra, expected)
 
 
 @pytest.mark.parametrize(
-    ("file", "settings", "refused"),
+    ("settings", "refused"),
     [
-        ("tokenizer_config.json", {"do_lower_case": True, "strip_accents": False}, "strip_accents"),
-        ("tokenizer_config.json", {"do_lower_case": True, "strip_accents": True}, None),
-        ("tokenizer_config.json", {"do_lower_case": False, "strip_accents": False}, None),
-        (
-            "tokenizer_config.json",
-            {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True},
-            None,
-        ),
-        ("tokenizer_config.json", {"tokenize_chinese_chars": False}, "tokenize_chinese_chars"),
-        ("tokenizer_config.json", {"word_tokenizer_type": "mecab"}, "word_tokenizer_type"),
-        ("tokenizer.json", {"lowercase": False, "strip_accents": True}, "strip_accents"),
-        ("tokenizer.json", {"handle_chinese_chars": False}, "handle_chinese_chars"),
+        ({"do_lower_case": True, "strip_accents": False}, "strip_accents"),
+        ({"do_lower_case": True, "strip_accents": True}, None),
+        ({"do_lower_case": False, "strip_accents": False}, None),
+        ({"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}, None),
+        ({"tokenizer_class": "DistilBertTokenizerFast", "unk_token": {"content": "[UNK]"}}, None),
+        ({"tokenize_chinese_chars": False}, "tokenize_chinese_chars"),
+        ({"word_tokenizer_type": "mecab"}, "word_tokenizer_type"),
+        ({"tokenizer_class": "RobertaTokenizer"}, "tokenizer_class"),
+        ({"do_basic_tokenize": False}, "do_basic_tokenize"),
+        ({"never_split": ["<url>"]}, "never_split"),
+        ({"unk_token": "<unk>"}, "unk_token"),
+        ({"cls_token": {"content": "<s>"}}, "cls_token"),
     ],
 )
-def test_options_that_give_other_pieces_are_refused(tmp_path, file, settings, refused):
-    document = settings if file == "tokenizer_config.json" else {"normalizer": settings}
-    (tmp_path / file).write_text(json.dumps(document))
+def test_options_that_give_other_pieces_are_refused(tmp_path, settings, refused):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     if refused is None:
         assert isinstance(read_lowercase(tmp_path, VOCAB), bool)
         return
-    with pytest.raises(UsageError, match=rf"{file}: {refused} is .*other pieces than BERT's rules"):
+    with pytest.raises(UsageError, match=rf"_config.json: {refused} is .*other pieces than BERT's"):
         read_lowercase(tmp_path, VOCAB)
 
 
-def test_other_tokenizers_and_gaps_are_refused(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
-    with pytest.raises(UsageError, match="expected a WordPiece tokenizer, got 'BPE'"):
-        read_folder_vocab(tmp_path)
-    path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "a": 2}}}))
-    with pytest.raises(UsageError, match="ids must run from 0 to 1"):
-        read_folder_vocab(tmp_path)
-    path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "a": 1}}}))
-    with pytest.raises(UsageError, match=r"lacks \[UNK\] \[CLS\] \[SEP\] \[MASK\]"):
-        read_folder_vocab(tmp_path)
-    path.write_text("{")
-    with pytest.raises(InputError, match=r"tokenizer\.json: damaged"):
+@pytest.mark.parametrize(
+    ("file", "document"),
+    [
+        ("added_tokens.json", {"<url>": 7}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"7": {"content": "<url>"}}}),
+    ],
+)
+def test_added_tokens_are_refused_wherever_they_stand(tmp_path, file, document):
+    (tmp_path / file).write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=f"{file}: adds the token '<url>'"):
+        read_lowercase(tmp_path, VOCAB)
+
+
+def test_files_that_disagree_are_refused(tmp_path):
+    write_vocabulary_files(tmp_path, VOCAB, lowercase=True, max_length=512)
+    tokenizer = tokenizers.BertWordPieceTokenizer(
+        {piece: index for index, piece in enumerate([*VOCAB, "c"])}, lowercase=False
+    )
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(UsageError, match=r"do_lower_case True, tokenizer\.json lowercase False"):
+        read_lowercase(tmp_path, VOCAB)
+    with pytest.raises(UsageError, match=r"vocab\.txt and tokenizer\.json have different pieces"):
         read_folder_vocab(tmp_path)
