@@ -12,10 +12,11 @@ from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.checksums import SUMS, file_sha256
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
-_OF_THE_JOB = ("manifest.json", "config.yaml")
+_OF_THE_JOB = ("manifest.json", "config.yaml", SUMS)
 _PACKAGES = (
     "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
     "sentencex", "tensorflow", "tensorflow-text",
@@ -78,8 +79,9 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def fingerprint(path: str | Path) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
-    Left out are the `manifest.json` and `config.yaml` of the job that made a folder: they hold
-    times and paths. Pretraining records, which may be terabytes, are known by their manifest alone.
+    Left out are the `manifest.json` and `config.yaml` of the job that made a folder, which hold
+    times and paths, and `SHA256SUMS`, which repeats what is there. Pretraining records, which may
+    be terabytes, are known by their manifest alone.
     A file on other storage (`gs://…`) is read from there, so that its fingerprint is that of a
     local copy.
 
@@ -92,21 +94,16 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
     if not path.is_dir():
-        return {"path": str(path), "bytes": path.stat().st_size, "sha256": _sha256(path)}
+        return {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
     files = sorted(file for file in path.rglob("*") if file.is_file())
     files = [file for file in files if file.parent != path or file.name not in _OF_THE_JOB]
     size = sum(file.stat().st_size for file in files)
     if holds_records(path):
-        return {"path": str(path), "bytes": size, "sha256": _sha256(path / "manifest.json")}
+        return {"path": str(path), "bytes": size, "sha256": file_sha256(path / "manifest.json")}
     digest = hashlib.sha256()
     for file in files:
-        digest.update(f"{file.relative_to(path)}\0{_sha256(file)}\n".encode())
+        digest.update(f"{file.relative_to(path)}\0{file_sha256(file)}\n".encode())
     return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def holds_records(folder: Path) -> bool:

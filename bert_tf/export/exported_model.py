@@ -12,9 +12,10 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the operations that the graph uses
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.checksums import check_sums
 from bert_tf.export.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
-SAVED_MODEL = "saved_model.pb"
+SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 TASK = "task.json"
 _ROWS_A_CALL = 256
 _BYTES_A_CALL = 1 << 20
@@ -33,13 +34,14 @@ class ExportedModel:
 
     Raises:
         UsageError: the folder holds no SavedModel, or not one of this tool.
-        InputError: the SavedModel is damaged.
+        InputError: the SavedModel is damaged, or not the one that its `SHA256SUMS` vouches for.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
         check_is_exported(self.path)
         self.task = read_task(self.path)
+        check_sums(self.path, _is_of_saved_model)
         try:
             # The signature alone does not keep its variables alive.
             self._loaded: Any = tf.saved_model.load(str(self.path))
@@ -142,8 +144,9 @@ def read_task(path: Path) -> dict[str, Any] | None:
     """The content of a model's `task.json`, None if it has none.
 
     Raises:
-        InputError: the file is damaged.
+        InputError: the file is damaged, or not the one that `SHA256SUMS` vouches for.
     """
+    check_sums(path, {TASK}.__contains__)
     file = path / TASK
     if not file.is_file():
         return None
@@ -154,6 +157,10 @@ def read_task(path: Path) -> dict[str, Any] | None:
     if not isinstance(task, dict):
         raise InputError(f"{file}: damaged; expected a JSON object; export the model again")
     return task
+
+
+def _is_of_saved_model(name: str) -> bool:
+    return name in (SAVED_MODEL, FINGERPRINT) or name.startswith(("assets/", "variables/"))
 
 
 def row_bytes(columns: list[np.ndarray]) -> np.ndarray:

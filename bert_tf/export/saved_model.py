@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.config.errors import BertPipelineError
-from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
+from bert_tf.export.exported_model import FINGERPRINT, SAVED_MODEL, ExportedModel
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.question_answerer import QuestionAnswerer
 from bert_tf.export.reference import (
@@ -38,6 +40,7 @@ def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
     """
     module = text_module(trained)
     tf.saved_model.save(module, str(output), signatures=module.signatures())
+    identify_by_content(output / FINGERPRINT)
     exported = ExportedModel(output)
     difference = largest_difference(trained, exported)
     if not difference <= TOLERANCE:
@@ -47,6 +50,16 @@ def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
             f"{trained.directory.path}; report this with the output of bert-pipeline doctor"
         )
     return exported
+
+
+def identify_by_content(path: Path) -> None:
+    """Makes the random `uuid` of a SavedModel's fingerprint one that follows from its hashes, so
+    that equal models are equal files."""
+    fingerprint = FingerprintDef.FromString(path.read_bytes())
+    fingerprint.ClearField("uuid")
+    digest = hashlib.sha256(fingerprint.SerializeToString(deterministic=True)).digest()
+    fingerprint.uuid = str(int.from_bytes(digest[:16], "big"))
+    path.write_bytes(fingerprint.SerializeToString(deterministic=True))
 
 
 def text_module(trained: TrainedModel) -> TextModule:

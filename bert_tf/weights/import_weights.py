@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.json_file import read_json_object
+from bert_tf.data.checksums import check_sums
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
@@ -43,11 +44,12 @@ def read_source(source: str | Path) -> ModelDirectory:
 
     Raises:
         UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
-        InputError: a file is damaged.
+        InputError: a file is damaged, or not the one that its `SHA256SUMS` vouches for.
     """
     folder = Path(source)
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
+    check_sums(folder)
     if (folder / GOOGLE_CONFIG).is_file():
         directory = read_google_checkpoint(folder)
     elif is_keras_hub_preset(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.json_file import read_json_object
 from bert_tf.config.lfs_pointer import refuse_lfs_pointer
+from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import huggingface_array
@@ -22,7 +24,7 @@ from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
-_WEIGHTS = "model.weights.h5"
+_WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
 # `BertConfig`'s names of the sizes that KerasHub calls otherwise.
 _CONFIG_KEYS = {
     "vocab_size": "vocabulary_size",
@@ -200,6 +202,7 @@ def write_keras_hub_preset(
     else:
         backbone.save_to_preset(str(folder))
         tokenizer.save_to_preset(str(folder))
+    _drop_time(Path(folder) / _METADATA)
     notes = departures(config, "KerasHub's BERT")
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(
@@ -211,6 +214,14 @@ def write_keras_hub_preset(
     if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
         notes.append("the model's heads are left out; KerasHub has none that compute the same")
     return notes
+
+
+def _drop_time(metadata: Path) -> None:
+    """Removes when the preset was saved, which KerasHub never reads, so that equal models are equal
+    files."""
+    document = json.loads(metadata.read_text(encoding="utf-8"))
+    del document["date_saved"]
+    write_text_atomically(metadata, json.dumps(document, indent=4))
 
 
 def _backbone_variables(backbone: Any) -> Iterator[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.errors import UsageError
 from bert_tf.config.json_file import read_json_object
 from bert_tf.data.atomic import replacing_directory, write_text_atomically
+from bert_tf.data.checksums import SUMS, check_sums, withdraw_sums, write_sums
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
@@ -87,13 +88,14 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     Raises:
         UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary,
             config and weights disagree.
-        InputError: a file is damaged.
+        InputError: a file is damaged, or not the one that its `SHA256SUMS` vouches for.
     """
     folder = model_folder(path)
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such model directory")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
+    check_sums(folder, _FILES.__contains__)
     document = read_bert_document(folder / CONFIG)
     vocab = read_folder_vocab(folder)
     tensors = FolderTensors(folder)
@@ -217,7 +219,8 @@ def write_model_directory(
     """Writes a model in HuggingFace's format.
 
     The folder appears or is replaced whole. One that holds other files already (a job's output
-    directory with its `config.yaml`) is filled instead, file by file, the weights last.
+    directory with its `config.yaml`) is filled instead, file by file, the weights last but for
+    `SHA256SUMS`, which vouches for all of them.
 
     Args:
         path: folder to write.
@@ -290,6 +293,7 @@ def write_directory(
         document["label2id"] = {label: index for index, label in enumerate(labels)}
 
     def fill(folder: Path) -> None:
+        withdraw_sums(folder)
         write_text_atomically(folder / CONFIG, _as_json(document))
         write_vocabulary_files(
             folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
@@ -299,8 +303,10 @@ def write_directory(
         else:
             write_text_atomically(folder / TASK, _as_json(task))
         write_tensors(folder / SAFETENSORS, tensors)
+        write_sums(folder, [name for name in sorted(_FILES) if (folder / name).is_file()])
 
-    if path.is_dir() and any(child.name not in _FILES for child in path.iterdir()):
+    own = {*_FILES, SUMS}
+    if path.is_dir() and any(child.name not in own for child in path.iterdir()):
         fill(path)
     else:
         with replacing_directory(path) as aside:

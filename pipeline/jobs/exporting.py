@@ -8,6 +8,7 @@ from typing import Any
 from bert_tf.config.console import Console
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.checksums import SUMS, read_sums, write_sums
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import model_card
 from bert_tf.export.other_libraries import (
@@ -20,6 +21,8 @@ from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.artifacts import read_manifest
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
+
+_CARD = "MODEL_CARD.md"
 
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
@@ -44,13 +47,14 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 written_format=config.format,
                 notes=notes,
             )
-            write_text_atomically(output / "MODEL_CARD.md", card)
+            write_sums(output, _new_files_of_model(output))
+            write_text_atomically(output / _CARD, card)
         for note in notes:
             options.console.warn(note)
         record.extra = {"task": directory.task, "format": config.format, "notes": notes}
         record.made = [
             (str(output), "the model"),
-            (str(output / "MODEL_CARD.md"), "its data and metrics, and how to load it"),
+            (str(output / _CARD), "its data and metrics, and how to load it"),
         ]
         if config.format == "savedmodel" and directory.task is not None:
             record.next_command = [
@@ -67,6 +71,15 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         inputs=[str(source)],
         body=body,
     )
+
+
+def _new_files_of_model(output: Path) -> list[str]:
+    """What `SHA256SUMS` is to vouch for and does not yet.
+
+    Not the card, which people add to before they publish it.
+    """
+    names = (str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
+    return sorted(set(names) - {"config.yaml", SUMS, _CARD} - read_sums(output).keys())
 
 
 def _write_model(kind: str, trained: TrainedModel, output: Path, console: Console) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import remove_leftovers, replacing_directory, replacing_file
+from bert_tf.data.checksums import write_sums
 from pipeline.artifacts import (
     fingerprint,
     manifest_path,
@@ -43,6 +44,7 @@ def test_what_its_job_wrote_about_a_folder_is_not_its_content(tmp_path):
     before = fingerprint(tmp_path)
     write_manifest(tmp_path, {"command": "import-weights", "timings": {"total": 1.5}})
     (tmp_path / "config.yaml").write_text("import_weights: {}")
+    write_sums(tmp_path, ["model.safetensors"])
     assert fingerprint(tmp_path) == before
     (tmp_path / "model.safetensors").write_text("WEIGHTS")
     assert fingerprint(tmp_path)["sha256"] != before["sha256"]

@@ -9,11 +9,13 @@ import pytest
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.checksums import SUMS
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.weights import model_directory
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
@@ -187,3 +189,43 @@ def test_damaged_files_are_input_errors(folder):
     (folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(InputError, match=r"model\.safetensors: damaged"):
         read_model_directory(folder)
+
+
+def test_no_flipped_bit_goes_unnoticed(tmp_path):
+    """Where the name of a file is hit in `SHA256SUMS` itself, that file is read unchecked."""
+    path = write(tmp_path / "m", BertClassifier(CONFIG, 2), task={"labels": ["no", "yes"]})
+    generator = np.random.default_rng(1)
+    for file in sorted(path.iterdir()):
+        content = file.read_bytes()
+        for bit in generator.choice(8 * len(content), 40, replace=False):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(flipped)
+            if file.name == SUMS and file_names(flipped) != file_names(content):
+                continue
+            with pytest.raises(InputError, match="is not what was written|SHA256SUMS:.*: damaged"):
+                read_model_directory(path)
+        file.write_bytes(content)
+    assert read_model_directory(path).task == {"labels": ["no", "yes"]}
+
+
+def file_names(sums):
+    return [line[66:] for line in bytes(sums).split(b"\n")]
+
+
+def test_an_edited_file_is_refused_until_nothing_vouches_for_it(tmp_path):
+    path = write(tmp_path / "m", BertClassifier(CONFIG, 2), task={"labels": ["no", "yes"]})
+    (path / "task.json").write_text('{"labels": ["nay", "yea"]}')
+    with pytest.raises(InputError, match=r"task\.json: is not what was written .* or delete"):
+        read_model_directory(path)
+    (path / SUMS).unlink()
+    assert read_model_directory(path).task == {"labels": ["nay", "yea"]}
+
+
+def test_nothing_vouches_for_a_folder_that_could_not_be_filled(tmp_path, monkeypatch):
+    path = write(tmp_path / "m", BertEncoder(CONFIG))
+    (path / "config.yaml").write_text("import_weights: {}\n")
+    monkeypatch.setattr(model_directory, "write_tensors", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write(path, BertEncoder(CONFIG))
+    assert not (path / SUMS).exists()

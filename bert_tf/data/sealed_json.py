@@ -1,0 +1,48 @@
+"""JSON files that hold the SHA-256 of their own content, so that damage to them is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+_SEAL = "checksum"
+
+
+def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
+    """The document as a line or lines of JSON, with the key `checksum` behind its own."""
+    return (
+        json.dumps({**document, _SEAL: _digest(document)}, indent=indent, ensure_ascii=False) + "\n"
+    )
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `sealed` made text of, without the checksum. A file that has none is not checked.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+    """
+    return unsealed(path.read_bytes())
+
+
+def unsealed(content: bytes) -> dict[str, Any]:
+    """What `sealed` made text of, given as UTF-8; see `read_sealed`.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    document = json.loads(content.decode("utf-8"))
+    if not isinstance(document, dict):
+        raise ValueError("expected a JSON object")
+    seal = document.pop(_SEAL, None)
+    if seal is not None and seal != _digest(document):
+        raise ValueError("its checksum is wrong")
+    return document
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """Of the content alone, however it is laid out: numbers as keys become texts, for example."""
+    content = json.loads(json.dumps(document))
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()

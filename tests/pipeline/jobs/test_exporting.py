@@ -1,0 +1,113 @@
+"""The export job: equal models are equal files, and each of them is vouched for."""
+
+import io
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ExportConfig
+from bert_tf.data.checksums import SUMS, read_sums
+from bert_tf.export import saved_model
+from bert_tf.export.exported_model import ExportedModel
+from bert_tf.models.classification import BertClassifier
+from bert_tf.weights.import_weights import read_source
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.jobs import exporting
+from pipeline.jobs.job import RunOptions
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijk"]
+TASK = {
+    "task": "classification",
+    "labels": ["no", "yes"],
+    "columns": {"text": "text", "text_pair": None, "label": "label"},
+    "max_seq_length": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "model"
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
+    keras.utils.set_random_seed(3)
+    classifier = BertClassifier(config, 2)
+    classifier.build_weights()
+    write_model_directory(path, classifier, vocab=VOCAB, lowercase=True, task=TASK)
+    return path
+
+
+@pytest.fixture(scope="module")
+def export(model, tmp_path_factory):
+    def make(kind):
+        output = tmp_path_factory.mktemp(kind) / "exported"
+        config = build_section(
+            ExportConfig, {"run": str(model), "output": str(output), "format": kind}
+        )
+        keras.utils.clear_session()  # Keras numbers the layers of a process
+        exporting.run(config, RunOptions(console=Console(io.StringIO())))
+        return output
+
+    return make
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["huggingface", "keras-hub", "google-tf1", "google-tf2"])
+def test_a_model_is_exported_to_the_same_bytes_twice(export, kind):
+    one, two = export(kind), export(kind)
+    files = {str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()}
+    of_the_job = {"config.yaml", "manifest.json"}
+    assert read_sums(one).keys() == files - of_the_job - {SUMS, "MODEL_CARD.md"}
+    different = {name for name in files if (one / name).read_bytes() != (two / name).read_bytes()}
+    assert different == of_the_job
+
+
+def test_the_fingerprint_of_a_saved_model_follows_from_its_content(export):
+    """A process numbers the functions it traces, so equal graphs come of equal processes alone."""
+    path = export("savedmodel") / "fingerprint.pb"
+    before = FingerprintDef.FromString(path.read_bytes())
+    again = FingerprintDef()
+    again.CopyFrom(before)
+    again.uuid = "1"
+    path.write_bytes(again.SerializeToString())
+    saved_model.identify_by_content(path)
+    assert FingerprintDef.FromString(path.read_bytes()) == before
+    again.checkpoint_hash += 1
+    path.write_bytes(again.SerializeToString())
+    saved_model.identify_by_content(path)
+    assert FingerprintDef.FromString(path.read_bytes()).uuid != before.uuid
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("kind", "load"),
+    [("savedmodel", ExportedModel), ("keras-hub", read_source), ("google-tf2", read_source)],
+)
+def test_no_flipped_bit_of_an_exported_model_goes_unnoticed(export, kind, load, tmp_path):
+    exported = shutil.copytree(export(kind), tmp_path / "copy")
+    generator = np.random.default_rng(1)
+    ours = {"saved_model.pb", "fingerprint.pb", "task.json"}
+    for name in read_sums(exported):
+        if kind == "savedmodel" and name not in ours and not name.startswith("variables/"):
+            continue
+        content = (exported / name).read_bytes()
+        for bit in generator.choice(8 * len(content), 10):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            (exported / name).write_bytes(flipped)
+            with pytest.raises(InputError, match=f"{name}: is not what was written"):
+                load(exported)
+        (exported / name).write_bytes(content)
+    load(exported)
