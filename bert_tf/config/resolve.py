@@ -18,7 +18,7 @@ from bert_tf.config.section import (
     flag_text,
 )
 from bert_tf.config.sections import SECTIONS
-from bert_tf.config.yaml_values import read_yaml
+from bert_tf.config.yaml_values import LARGEST_YAML_BYTES, read_yaml
 
 
 def resolve(
@@ -122,7 +122,8 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
         ConfigError: the file's top level is not a mapping of known sections.
     """
     try:
-        document = read_yaml(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open(encoding="utf-8") as stream:
+            document = read_yaml(stream.read(LARGEST_YAML_BYTES + 1))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); check --config") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
