@@ -40,7 +40,16 @@ class TooManyRejects(BertPipelineError):
 
 
 class StoppedEarly(BertPipelineError):
-    """A stop was asked for (SIGTERM, Ctrl-C) and the work so far is saved; the message says how to
-    go on. Nothing failed (exit code 0)."""
+    """A signal stopped the job and the work so far is saved; the message says how to resume.
 
-    exit_code = 0
+    The exit code is the one that shells give to processes that such a signal ended, 130 for Ctrl-C
+    and 143 for SIGTERM, so that `train && finetune` does not continue with half a model.
+
+    Args:
+        message: for the user.
+        signal_number: of the signal.
+    """
+
+    def __init__(self, message: str, signal_number: int):
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

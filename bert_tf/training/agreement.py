@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from signal import Signals
+
 import numpy as np
 import tensorflow as tf
 
@@ -21,27 +23,34 @@ class Agreement:
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
-    def clock(self, pace: Pace, *, step: int, stopping: bool) -> tuple[float, bool]:
-        """Elapsed seconds and whether to stop, the same on all workers, as then is `pace`'s speed.
+    def clock(self, pace: Pace, *, step: int, stop: Signals | None) -> tuple[float, Signals | None]:
+        """Elapsed seconds and the signal to stop for, the same on all workers, as then is `pace`'s
+        speed.
 
         Args:
             pace: this worker's.
             step: updates made.
-            stopping: whether this worker is to stop.
+            stop: the signal that asked this worker to stop, if one did; SIGTERM goes before others.
 
         Raises:
             InputError: the workers are at different steps.
         """
         if worker_count(self._strategy) == 1:
-            return pace.elapsed(), stopping
-        total = self.mean([pace.elapsed(), float(stopping), pace.seconds_per_step, step])
-        if total[3] != step:
+            return pace.elapsed(), stop
+        signals = (Signals.SIGTERM, Signals.SIGINT)
+        asked = [float(stop is each) for each in signals]
+        elapsed, seconds_per_step, mean_step, *asked = self.mean(
+            [pace.elapsed(), pace.seconds_per_step, step, *asked]
+        )
+        if mean_step != step:
             raise InputError(
-                f"the workers are at different steps ({step} here, {total[3]:.1f} on average); "
+                f"the workers are at different steps ({step} here, {mean_step:.1f} on average); "
                 "--output must be a folder that all workers share"
             )
-        pace.seconds_per_step = total[2]
-        return total[0], total[1] > 0
+        pace.seconds_per_step = seconds_per_step
+        return elapsed, next(
+            (each for each, part in zip(signals, asked, strict=True) if part), None
+        )
 
     @tf.function
     def _means(self, values: tf.Tensor) -> tf.Tensor:

@@ -24,6 +24,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import numpy as np
@@ -161,12 +162,12 @@ class TrainingLoop:
             files=self._files,
             console=console,
         )
-        self._stop_reason: str | None = None
+        self._stop: Signals | None = None
         self._step = 0
 
-    def request_stop(self, reason: str) -> None:
+    def request_stop(self, stop: Signals = Signals.SIGTERM) -> None:
         """Makes `run` save a checkpoint and raise `StoppedEarly` before its next update."""
-        self._stop_reason = reason
+        self._stop = stop
 
     def run(self) -> TrainingResult:
         """Trains to the end.
@@ -202,16 +203,14 @@ class TrainingLoop:
     def _train(self) -> None:
         batches, phase = None, self._course.phase_number(self._step)
         while True:
-            elapsed, stopping = self._agreement.clock(
-                self._pace, step=self._step, stopping=self._stop_reason is not None
-            )
+            elapsed, stop = self._agreement.clock(self._pace, step=self._step, stop=self._stop)
             if self._course.progress(self._step, elapsed) >= 1.0:
                 break
             if self._early_stop.reason(self._state.notes):
                 break
-            if stopping:
+            if stop is not None:
                 self._save()
-                raise StoppedEarly(self._stopped_message())
+                raise StoppedEarly(self._stopped_message(stop), stop)
             if batches is None or phase != self._course.phase_number(self._step):
                 phase = self._course.phase_number(self._step)
                 batches = self._open_batches(phase)
@@ -291,13 +290,12 @@ class TrainingLoop:
         self._state.save(self._step, self._pace.elapsed())
         self._pace.checkpoint_done()
 
-    def _stopped_message(self) -> str:
+    def _stopped_message(self, stop: Signals) -> str:
         saved = (
-            f"saved in {self._files.directory}; the same command goes on from there"
+            f"saved in {self._files.directory}; run the same command again to resume"
             if self._files.directory is not None
             else "nothing was saved, since there is no run directory"
         )
         return (
-            f"stopped at step {self._step} of {self._settings.total_steps} "
-            f"({self._stop_reason or 'asked for by another worker'}): {saved}"
+            f"stopped at step {self._step} of {self._settings.total_steps} ({stop.name}): {saved}"
         )

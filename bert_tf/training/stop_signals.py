@@ -11,8 +11,8 @@ from typing import Any
 
 
 @contextmanager
-def on_stop_signal(stop: Callable[[str], None]) -> Iterator[None]:
-    """Calls `stop` with the signal's name at the first SIGTERM or SIGINT inside the block.
+def on_stop_signal(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Calls `stop` with the signal at the first SIGTERM or SIGINT inside the block.
 
     A second SIGTERM ends the process at once, a second SIGINT acts as if nothing had been set up.
     Outside the main thread, where Python takes no signals, nothing is done.
@@ -26,7 +26,7 @@ def on_stop_signal(stop: Callable[[str], None]) -> Iterator[None]:
         for signal_number, handler in before.items():
             signal.signal(signal_number, handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        stop(signal.Signals(number).name)
+        stop(signal.Signals(number))
 
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         before[signal_number] = signal.signal(signal_number, handle)

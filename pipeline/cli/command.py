@@ -10,12 +10,11 @@ from typing import Any
 import click
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import ConfigError, StoppedEarly
+from bert_tf.config.errors import ConfigError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
 from pipeline.cli.quiet_start import import_tensorflow_quietly
-from pipeline.cli.termination import Terminated
 from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
 from pipeline.jobs.job import RunOptions
 from pipeline.jobs.rejected_rows import RejectLimit, excess_of
@@ -105,17 +104,9 @@ def job_command(
         options = RunOptions(
             overwrite=overwrite, resume=resume, max_rejects=max_rejects, console=Console()
         )
-        try:
-            if uses_tensorflow:
-                import_tensorflow_quietly()
-            manifest = importlib.import_module(job).run(*resolved, options)
-        except Terminated:
-            if not resumes:
-                raise
-            raise StoppedEarly(
-                "stopped by SIGTERM before or after the training steps, with nothing more to save; "
-                "the same command goes on"
-            ) from None
+        if uses_tensorflow:
+            import_tensorflow_quietly()
+        manifest = importlib.import_module(job).run(*resolved, options)
         if as_json:
             click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
         return _exit_code(manifest, resolved[0], options)

@@ -10,7 +10,7 @@ import traceback
 
 import click
 
-from bert_tf.config.errors import BertPipelineError
+from bert_tf.config.errors import BertPipelineError, StoppedEarly
 from pipeline.cli.memory import keep_freed_memory
 from pipeline.cli.quiet_start import drop_beam_import_warning
 from pipeline.cli.termination import Terminated, raising_on_signals
@@ -75,8 +75,8 @@ def bert_pipeline(context: click.Context) -> None:
 
     Every command has --help with an example. Messages go to stderr, results to stdout.
     Exit codes: 0 done, 1 the job failed, 2 wrong usage or config, 3 more rows rejected than
-    --max-rejects allows, 130 and 143 ended by Ctrl-C and SIGTERM (train and finetune save, and
-    exit with 0).
+    --max-rejects allows, 130 and 143 ended by Ctrl-C and SIGTERM (train and finetune save
+    first; the same command resumes).
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
@@ -119,7 +119,7 @@ def _explain(error: Exception) -> int:
     if os.environ.get("BERT_PIPELINE_TRACEBACK"):
         traceback.print_exception(error)
     if isinstance(known, BertPipelineError):
-        label = "error: " if known.exit_code else ""
+        label = "" if isinstance(known, StoppedEarly) else "error: "
         for line in str(known).splitlines():
             click.echo(label + line, err=True)
         return known.exit_code

@@ -72,7 +72,7 @@ def run_until(loop, step, *, save=True):
 
     def run(*arguments, first_step, **keywords):
         if first_step == step - 1:
-            loop.request_stop("test")
+            loop.request_stop()
         if first_step == step:
             raise KeyboardInterrupt
         return run_one(*arguments, first_step=first_step, **keywords)
@@ -84,18 +84,21 @@ def run_until(loop, step, *, save=True):
         loop.run()
 
 
-def test_sigterm_saves_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_says_how_to_resume(tmp_path, number, code):
+    before = signal.getsignal(number)
     loop = make_loop(
         run_directory=tmp_path,
         steps=100,
         eval_every=8,
-        evaluate=lambda step, notes: os.kill(os.getpid(), signal.SIGTERM) or {},
+        evaluate=lambda step, notes: os.kill(os.getpid(), number) or {},
     )
-    with pytest.raises(StoppedEarly, match=r"stopped at step 8 of 100 \(SIGTERM\): saved in"):
+    with pytest.raises(StoppedEarly) as stopped:
         loop.run()
-    assert StoppedEarly.exit_code == 0
+    assert str(stopped.value).startswith(f"stopped at step 8 of 100 ({number.name}): saved in")
+    assert stopped.value.exit_code == code
     assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is before
 
 
 def test_notes_and_elapsed_time_survive(tmp_path):
