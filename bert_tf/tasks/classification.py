@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,13 @@ from bert_tf.data.tables import Table, read_table
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
 from bert_tf.tasks.classification_metrics import classification_metrics
+from bert_tf.tasks.label_report import (
+    LabelRows,
+    label_table,
+    shown_labels,
+    suspicious_labels,
+    unknown_labels,
+)
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.training.protocols import Batch, LossParts
@@ -81,6 +88,9 @@ class ClassificationTask:
                 f"{config.train}: column {config.label_column!r} holds {len(labels):,} labels in "
                 f"{quantity(len(table), 'row')}; is it the right column?"
             )
+        else:
+            for line in suspicious_labels(undecided.label_rows(table)):
+                console.warn(line)
         return dataclasses.replace(undecided, labels=labels), table
 
     @classmethod
@@ -136,29 +146,45 @@ class ClassificationTask:
             max_rows=max_rows,
             console=console,
         )
-        return self._with_known_labels(table) if self.labels else table
+        return self._with_known_labels(table, console) if self.labels else table
 
-    def _with_known_labels(self, table: Table) -> Table:
+    def label_rows(self, table: Table) -> LabelRows:
+        """The labels of a table."""
+        return LabelRows(table.source, table.columns[self.label_column], table.lines)
+
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """The labels with their rows."""
+        rows = None if evaluation is None else self.label_rows(evaluation)
+        return label_table(self.labels, self.label_rows(train), rows)
+
+    def _with_known_labels(self, table: Table, console: Console) -> Table:
         known = set(self.labels)
         labels = table.columns[self.label_column]
+        kept = [index for index, label in enumerate(labels) if label in known]
+        if len(kept) == len(labels):
+            return table
         unknown = [
-            Reject(table.source, line, "label is not one the model knows", repr(label))
-            for line, label in zip(table.lines, labels, strict=True)
+            (label, line)
+            for label, line in zip(labels, table.lines, strict=True)
             if label not in known
         ]
-        if not unknown:
-            return table
-        kept = [index for index, label in enumerate(labels) if label in known]
+        rejects = [
+            Reject(table.source, line, "label is not one the model knows", repr(label))
+            for label, line in unknown
+        ]
         if not kept:
             raise InputError(
                 f"{table.source}: no row has a label the model knows "
-                f"({_shown(self.labels)}); the first: {unknown[0]}"
+                f"({shown_labels(self.labels)}); the first: {rejects[0]}"
             )
+        rows = LabelRows(table.source, *zip(*unknown, strict=True))
+        for text in unknown_labels(rows, self.labels):
+            console.warn(text)
         return dataclasses.replace(
             table,
             columns={name: [values[i] for i in kept] for name, values in table.columns.items()},
             lines=[table.lines[index] for index in kept],
-            rejects=[*table.rejects, *unknown],
+            rejects=[*table.rejects, *rejects],
         )
 
     def texts(self, source: Table) -> dict[str, list[str]]:
@@ -253,8 +279,3 @@ def sorted_labels(labels: set[str]) -> tuple[str, ...]:
     if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
     return tuple(sorted(labels))
-
-
-def _shown(labels: tuple[str, ...]) -> str:
-    listed = ", ".join(repr(label) for label in labels[:10])
-    return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10} more"

@@ -89,6 +89,8 @@ def finetune(
         rows = task.read(config.eval, console, dialect=TableDialect.of(config))
         evaluation = task.encode(rows, tokenizer, training=False)
     _say_rows(console, train, evaluation)
+    for line in task.describe(train.source, evaluation and evaluation.source):
+        console.say(line)
     check([data.source for data in (train, evaluation) if data is not None])
 
     numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)

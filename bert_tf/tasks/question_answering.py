@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.config.sections.scoring import refuse_unread_columns
+from bert_tf.config.wording import quantity
 from bert_tf.data.answer_spans import (
     Answers,
     choose_answers,
@@ -117,6 +119,14 @@ class QuestionAnsweringTask:
         return read_questions(
             path, self.columns, check_offsets=False, dialect=dialect, console=console
         )
+
+    def describe(self, train: Questions, evaluation: Questions | None) -> Iterator[str]:
+        """How many questions have no answer."""
+        for name, source in (("training", train), ("evaluation", evaluation)):
+            if source is not None:
+                without = sum(not listed for listed in source.answers)
+                asked = quantity(len(source), "question")
+                yield f"  {name}: {asked}, {without:,} of them without an answer"
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
         """`question` and `context`."""

@@ -6,7 +6,7 @@ A new task is one file with a class that has these members, and a line in `regis
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -139,6 +139,10 @@ class Task(Protocol):
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Reads labelled rows to measure a model on."""
+        ...
+
+    def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
+        """Lines for the user on what the rows ask for: labels and how often they occur, …."""
         ...
 
     def texts(self, source: Any) -> dict[str, list[str]]:
