@@ -16,7 +16,9 @@ from bert_tf.data.checksums import SUMS, file_sha256
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
-_OF_THE_JOB = ("manifest.json", "config.yaml", SUMS)
+LOCK = ".bert-pipeline.lock"
+# What a job writes about its folder: its manifest, how it is being made, from what, and its lock.
+JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", LOCK)
 _PACKAGES = (
     "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
     "sentencex", "tensorflow", "tensorflow-text",
@@ -45,6 +47,15 @@ def duplicates_path(output: str | Path) -> Path:
     if output.is_dir():
         return output / "duplicates.jsonl"
     return output.with_name(output.name + ".duplicates.jsonl")
+
+
+def side_paths(output: str | Path) -> tuple[Path, ...]:
+    """What a job may write beside a file: its manifest, rejects and duplicates."""
+    path = Path(output)
+    return tuple(
+        path.with_name(f"{path.name}.{name}")
+        for name in ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
+    )
 
 
 def read_manifest(output: str | Path) -> dict[str, Any] | None:
@@ -79,11 +90,10 @@ def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
 def fingerprint(path: str | Path) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
-    Left out are the `manifest.json` and `config.yaml` of the job that made a folder, which hold
-    times and paths, and `SHA256SUMS`, which repeats what is there. Pretraining records, which may
-    be terabytes, are known by their manifest alone.
-    A file on other storage (`gs://…`) is read from there, so that its fingerprint is that of a
-    local copy.
+    Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths, and
+    `SHA256SUMS`, which repeats what is there. Pretraining records, which may be terabytes, are
+    known by their manifest alone. A file on other storage (`gs://…`) is read from there, so that
+    its fingerprint is that of a local copy.
 
     Raises:
         UsageError: there is nothing at `path`.
@@ -96,7 +106,7 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     if not path.is_dir():
         return {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in files if file.parent != path or file.name not in _OF_THE_JOB]
+    files = [file for file in files if file.parent != path or file.name not in (*JOB_FILES, SUMS)]
     size = sum(file.stat().st_size for file in files)
     if holds_records(path):
         return {"path": str(path), "bytes": size, "sha256": file_sha256(path / "manifest.json")}

@@ -1,77 +1,137 @@
-"""Files and folders that appear whole or not at all: written aside, then renamed."""
+"""Files and folders that appear whole or not at all: written aside, synced, then renamed."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_BESIDE = re.compile(r"\.(.+)\.\d+\.(partial|before)")
+_BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
+# What network and FUSE file systems answer that cannot sync a folder; their servers decide then.
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 @contextmanager
-def replacing_file(path: str | Path) -> Iterator[Path]:
+def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     """Yields a path beside `path` to write to; it takes the place of `path` if nothing is raised.
 
     The parent folders are made. On an exception the partial file is removed.
+
+    Args:
+        path: the file.
+        lasting: whether content and name are on disk when this returns, which takes some
+            milliseconds. False for what is of no use once the machine has stopped.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = _beside(target, "partial")
+    # A folder that is itself written aside is synced as a whole.
+    lasting = lasting and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
     try:
         yield aside
+        if lasting:
+            _sync(aside)
         aside.replace(target)
+        if lasting:
+            _sync(target.parent)
     finally:
         aside.unlink(missing_ok=True)
 
 
 @contextmanager
 def replacing_directory(path: str | Path) -> Iterator[Path]:
-    """Yields an empty folder beside `path`; it takes the place of `path` if nothing is raised."""
+    """Yields an empty folder beside `path`; it takes the place of `path` if nothing is raised.
+
+    All of it is on disk before it has that place.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = _beside(target, "partial")
-    shutil.rmtree(aside, ignore_errors=True)
+    aside, before = _beside(target, "partial"), _beside(target, "before")
     aside.mkdir()
     try:
         yield aside
+        sync_tree(aside)
         if target.exists():
-            before = _beside(target, "before")
-            shutil.rmtree(before, ignore_errors=True)  # of a killed process with this number
             target.replace(before)
-            aside.replace(target)
-            shutil.rmtree(before)
-        else:
-            aside.replace(target)
+        aside.replace(target)
+        _sync(target.parent)
     finally:
+        if before.exists() and not target.exists():
+            before.replace(target)
+        shutil.rmtree(before, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def remove_leftovers(folder: str | Path) -> None:
-    """Removes what killed processes left beside the folders they wrote with `replacing_directory`.
+def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) -> None:
+    """Writes UTF-8 text so that readers see the old file or the whole new one.
 
-    Where one was killed between the two renames, the old folder is put back. Only for a `folder`
-    that no other process writes to.
+    Args:
+        path: the file.
+        text: its content.
+        lasting: as in `replacing_file`.
     """
-    for path in list(Path(folder).glob(".*")):
-        match = _BESIDE.fullmatch(path.name)
-        if match is None or not path.is_dir():
-            continue
-        target = path.with_name(match[1])
-        if match[2] == "before" and not target.exists():
-            path.rename(target)
-        else:
-            shutil.rmtree(path)
-
-
-def write_text_atomically(path: str | Path, text: str) -> None:
-    """Writes UTF-8 text so that readers see the old file or the whole new one."""
-    with replacing_file(path) as aside:
+    with replacing_file(path, lasting=lasting) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
+def sync_tree(folder: str | Path) -> None:
+    """Brings a folder to disk with all in it, for what other libraries wrote there."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if not (file := Path(place, name)).is_symlink():
+                _sync(file)
+        _sync(Path(place))
+
+
+def remove(path: str | Path) -> None:
+    """Removes a file, a link (never what it leads to) or a folder with all in it, if it exists."""
+    path = Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
+    """Removes what killed processes left beside the files and folders they were replacing.
+
+    Where one was killed between the two renames of a folder, the old folder is put back. Only for
+    what no other process writes to.
+
+    Args:
+        folder: where to look; not in the folders inside it.
+        names: of the files and folders that were being replaced; None for any.
+    """
+    for path in list(Path(folder).glob(".*")):
+        match = _BESIDE.fullmatch(path.name)
+        if match is None or (names is not None and match[1] not in names):
+            continue
+        if match[2] == "partial":
+            remove(path)
+        elif path.is_dir():
+            target = path.with_name(match[1])
+            if target.exists():
+                shutil.rmtree(path)
+            else:
+                path.rename(target)
+
+
 def _beside(target: Path, kind: str) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.{kind}")
+    """A name that no other process uses: in containers many have the same number."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{kind}")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if not path.is_dir() or error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)

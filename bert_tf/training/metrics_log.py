@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ class MetricsLog:
 
     def close(self) -> None:
         """Flushes and closes the files."""
+        os.fsync(self._stream.fileno())
         self._stream.close()
         for writer in self._writers.values():
             writer.close()

@@ -7,6 +7,7 @@ references are shuffled; on a cluster, whose workers share no disk, the data are
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -100,6 +101,7 @@ class SpilledBlobs:
             file = Path(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
             with _SpillWriter(file) as writer:
                 finished = list(work(writer))
+                writer.sync()  # before a file says that it is whole
             done = {"file": file.name, "bytes": _size(file), "blobs": finished}
             write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", json.dumps(done))
         yield from finished
@@ -161,6 +163,10 @@ class _SpillWriter:
 
     def __exit__(self, *failure: object) -> None:
         self._stream.close()
+
+    def sync(self) -> None:
+        """Brings what was added to disk."""
+        os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
         offset = self._offset

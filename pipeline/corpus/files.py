@@ -5,15 +5,14 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import socket
-import uuid
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
-from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.data.atomic import replacing_file
 from pipeline.corpus.folder_hint import instead_of_folder
 from pipeline.storage import innermost_message, list_stored, open_stored
 
@@ -207,11 +206,8 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
         UsageError: the worker does not see the folder.
     """
     refuse_unshared(folder)
-    target = FileSystems.join(folder, name)
-    aside = f"{target}.{uuid.uuid4().hex}.partial"
-    with FileSystems.create(aside, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        stream.write(data)
-    FileSystems.rename([aside], [target])
+    with replacing_file(Path(folder) / name, lasting=False) as aside:
+        aside.write_bytes(data)
 
 
 def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:

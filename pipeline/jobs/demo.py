@@ -27,6 +27,7 @@ from pipeline.jobs import (
     vocabulary,
 )
 from pipeline.jobs.job import RunOptions
+from pipeline.jobs.lock import holding_output
 
 _RUNNER = RunnerConfig()
 
@@ -44,11 +45,16 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
         `seconds`.
 
     Raises:
-        UsageError: there are no weights, or the folder holds the demo of another release.
+        UsageError: there are no weights, the folder holds the demo of another release, or another
+            demo runs in it.
     """
+    with holding_output(output, is_directory=True, command="demo", console=options.console):
+        return _run_stages(Path(output), weights, options)
+
+
+def _run_stages(folder: Path, weights: str | None, options: RunOptions) -> dict[str, Any]:
     start = time.monotonic()
     console = options.console
-    folder = Path(output)
     plan = make_plan(folder, find_weights(weights))
     _write_inputs(plan, options)
     _pretrain(plan, options)

@@ -66,7 +66,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=refuse_missing_inputs({"--model": str(model), "--data": config.data}),
+        inputs=refuse_missing_inputs({"model": str(model), "data": config.data}),
         body=body,
         ignored_keys=("batch_tokens",),
     )

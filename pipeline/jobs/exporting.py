@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.config.console import Console
 from bert_tf.config.sections import ExportConfig
-from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.atomic import sync_tree, write_text_atomically
 from bert_tf.data.checksums import SUMS, read_sums, write_sums
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import model_card
@@ -19,7 +19,7 @@ from bert_tf.export.other_libraries import (
 )
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
-from pipeline.artifacts import read_manifest
+from pipeline.artifacts import JOB_FILES, read_manifest
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 
 _CARD = "MODEL_CARD.md"
@@ -49,6 +49,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             )
             write_sums(output, _new_files_of_model(output))
             write_text_atomically(output / _CARD, card)
+            sync_tree(output)  # TensorFlow and Keras do not
         for note in notes:
             options.console.warn(note)
         record.extra = {"task": directory.task, "format": config.format, "notes": notes}
@@ -68,7 +69,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[str(source)],
+        inputs={"run": [str(source)]},
         body=body,
     )
 
@@ -79,7 +80,7 @@ def _new_files_of_model(output: Path) -> list[str]:
     Not the card, which people add to before they publish it.
     """
     names = (str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
-    return sorted(set(names) - {"config.yaml", SUMS, _CARD} - read_sums(output).keys())
+    return sorted(set(names) - {*JOB_FILES, SUMS, _CARD} - read_sums(output).keys())
 
 
 def _write_model(kind: str, trained: TrainedModel, output: Path, console: Console) -> list[str]:

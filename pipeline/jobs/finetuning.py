@@ -31,7 +31,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
     Of several workers only the chief writes; the others train along and return {}.
     """
     inputs = refuse_missing_inputs(
-        {"--train": config.train, "--eval": config.eval, "--init": str(model_folder(config.init))}
+        {"train": config.train, "eval": config.eval, "init": str(model_folder(config.init))}
     )
     if not is_chief_process(config.strategy):
         check = RejectsCheck(options.max_rejects, None, options.console)

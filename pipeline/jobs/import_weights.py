@@ -64,7 +64,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[path for path in (config.source, config.vocab) if path],
+        inputs={"source": [config.source], "vocab": [config.vocab] if config.vocab else []},
         body=body,
     )
 

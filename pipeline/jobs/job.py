@@ -17,12 +17,20 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
 from pipeline.artifacts import (
     MANIFEST_VERSION,
-    fingerprint,
     package_versions,
     read_manifest,
     write_manifest,
 )
-from pipeline.jobs.outputs import marker_path, refuse_bad_place, writing_file, writing_folder
+from pipeline.jobs.identity import (
+    Inputs,
+    are_same_contents,
+    config_key,
+    input_fingerprints,
+    kept_keys,
+)
+from pipeline.jobs.lock import holding_output
+from pipeline.jobs.outputs import remove_marks, writing_file, writing_folder
+from pipeline.jobs.place import OutputPlace, refuse_bad_place
 from pipeline.jobs.rejected_rows import RejectLimit
 
 
@@ -78,7 +86,7 @@ def run_job(
     *,
     output: str,
     output_is_directory: bool,
-    inputs: list[str],
+    inputs: Inputs,
     body: Callable[[JobRecord], None],
     ignored_keys: tuple[str, ...] = (),
     can_resume: bool = False,
@@ -92,39 +100,70 @@ def run_job(
         options: how to run.
         output: file or folder that `body` makes. A folder is made here, with `config.yaml` in it.
         output_is_directory: which of the two it is.
-        inputs: files and folders the job reads, for fingerprints.
+        inputs: files and folders the job reads, for fingerprints, by the config key that names
+            them. That key's value does not count then: content does, not the name it goes by.
         body: does the work and fills the record.
-        ignored_keys: config keys that do not change the output's content.
+        ignored_keys: further config keys that do not change the output's content.
         can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
             what it left is removed first.
-        temporary: folder of what `body` keeps for a run that goes on; removed once the output is
-            finished.
+        temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
+            one that is a file; removed once the output is finished.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
 
     Raises:
         UsageError: the output was made with another config or from other inputs, holds something
-            else, is or holds an input, or is not on a file system of this machine.
+            else, is or holds an input, is being written by another process, or is not on a file
+            system of this machine.
     """
-    console = options.console
-    refuse_bad_place(output, inputs)
+    place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
+    refuse_bad_place(place, [path for paths in inputs.values() for path in paths])
+    with holding_output(
+        output, is_directory=output_is_directory, command=command, console=options.console
+    ):
+        return _run_alone(
+            command,
+            config,
+            options,
+            place=place,
+            inputs=inputs,
+            body=body,
+            ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
+            can_resume=can_resume,
+        )
+
+
+def _run_alone(
+    command: str,
+    config: Section,
+    options: RunOptions,
+    *,
+    place: OutputPlace,
+    inputs: Inputs,
+    body: Callable[[JobRecord], None],
+    ignored_keys: tuple[str, ...],
+    can_resume: bool,
+) -> dict[str, Any]:
+    console, output = options.console, place.output
+    read = input_fingerprints(inputs)
     identity = {
         "command": command,
-        "config": {k: v for k, v in config.as_dict().items() if k not in ignored_keys},
-        "inputs": [fingerprint(path) for path in inputs],
+        "config": kept_keys(config.as_dict(), ignored_keys),
+        "inputs": read,
     }
     if Path(output).exists() and not options.overwrite:
         finished = read_manifest(output)
         if finished is not None:
             _refuse_other_config(output, finished, identity)
-            _remove_leftovers(output, output_is_directory, temporary)
+            remove_marks(place, config.section_name)
             console.say(f"{output} is finished already and its config is the same; nothing to do")
             return {**finished, "already_done": True}
-    if output_is_directory:
+    if place.is_directory:
         writing = writing_folder(
-            output,
+            place,
             config,
+            read,
             console,
             overwrite=options.overwrite,
             ignored_keys=ignored_keys,
@@ -132,7 +171,7 @@ def run_job(
         )
     else:
         writing = writing_file(
-            output, config, overwrite=options.overwrite, ignored_keys=ignored_keys
+            place, config, overwrite=options.overwrite, ignored_keys=ignored_keys
         )
     record = JobRecord(console, identity)
     with writing:
@@ -141,9 +180,9 @@ def run_job(
         record.timings["total"] = round(time.monotonic() - start, 3)
         manifest = _manifest(record)
         written = write_manifest(output, manifest)
+        if place.temporary is not None:  # before the mark goes that says whose it is
+            shutil.rmtree(place.temporary, ignore_errors=True)
     record.made.append((str(written), "what was made, from what and how"))
-    if temporary is not None:
-        shutil.rmtree(temporary, ignore_errors=True)
     for path, meaning in record.made:
         console.say(f"  {path}  {meaning}")
     if manifest["next"]:
@@ -176,24 +215,13 @@ def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[s
         differences.append(f"command: {finished.get('command')} then, {identity['command']} now")
     before, now = finished.get("config", {}), identity["config"]
     for key in now:
-        if before.get(key) != now[key] and key != "output":
+        if before.get(key) != now[key]:
             differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now")
-
-    def content(inputs: list[dict[str, Any]]) -> list[str]:
-        return sorted(item["sha256"] for item in inputs)
-
-    if not differences and content(finished.get("inputs", [])) != content(identity["inputs"]):
+    read = finished.get("inputs", [])
+    if not differences and not are_same_contents(read, identity["inputs"]):
         differences.append("the content of the inputs has changed")
     if differences:
         raise UsageError(
             f"{output}: made with another config ({'; '.join(differences)}); "
             "choose another --output or replace it with --overwrite"
         )
-
-
-def _remove_leftovers(output: str, is_directory: bool, temporary: Path | None) -> None:
-    """What a run that was killed behind its manifest had no time to remove."""
-    if not is_directory:
-        marker_path(output, is_directory=False).unlink(missing_ok=True)
-    if temporary is not None:
-        shutil.rmtree(temporary, ignore_errors=True)

@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
+import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import Section
-from bert_tf.config.sections import SECTIONS
-from bert_tf.data.atomic import replacing_file, write_text_atomically
-from pipeline.artifacts import (
-    duplicates_path,
-    holds_records,
-    manifest_path,
-    read_manifest,
-    rejects_path,
+from bert_tf.data.atomic import (
+    remove,
+    remove_leftovers,
+    replacing_file,
+    write_text_atomically,
+)
+from pipeline.artifacts import JOB_FILES, manifest_path, read_manifest
+from pipeline.jobs.identity import are_same_contents, kept_keys
+from pipeline.jobs.place import (
+    OutputPlace,
+    marker_path,
+    read_marker,
+    refuse_foreign_files,
 )
 
-
-def refuse_bad_place(output: str, inputs: list[str]) -> None:
-    """Refuses an output that cannot be written, or that would change an input.
-
-    Raises:
-        UsageError: `output` is not on a file system of this machine, is or holds an input, or lies
-            in a folder that is one; or a name is not UTF-8, which no manifest could hold.
-    """
-    for path in (output, *inputs):
-        try:
-            path.encode("utf-8")
-        except UnicodeEncodeError:
-            raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
-    if "://" in output:
-        raise UsageError(
-            f"{output}: outputs are written to this machine's file system; give a local path or "
-            "the path under which that storage is mounted here, or copy the output afterwards"
-        )
-    place = Path(output).resolve()
-    for path in inputs:
-        source = Path(path).resolve()
-        if "://" in path:
-            continue
-        if place == source or place in source.parents:
-            raise UsageError(
-                f"--output {output}: is or holds the input {path}, which it would replace; "
-                "name another"
-            )
-        if source in place.parents and not holds_records(source):
-            raise UsageError(
-                f"--output {output}: lies in the input {path}, whose content it would change; "
-                "name another"
-            )
+_INPUTS = ".inputs.json"
 
 
 def refuse_unfinished(folder: str | Path) -> None:
@@ -64,15 +38,16 @@ def refuse_unfinished(folder: str | Path) -> None:
     Raises:
         UsageError: the folder has a job's `config.yaml` and no manifest.
     """
-    is_marked = _read_marker(marker_path(str(folder), is_directory=True)) is not None
+    is_marked = read_marker(marker_path(str(folder), is_directory=True)) is not None
     if is_marked and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
 
 
 @contextmanager
 def writing_folder(
-    output: str,
+    place: OutputPlace,
     config: Section,
+    inputs: list[dict[str, Any]],
     console: Console,
     *,
     overwrite: bool,
@@ -81,9 +56,12 @@ def writing_folder(
 ) -> Iterator[None]:
     """Makes the folder ready for the block to fill; `config.yaml` in it says whose it is.
 
+    A block that fails before it has written anything leaves the folder as empty as it was.
+
     Args:
-        output: the folder.
+        place: of the folder.
         config: what it is made with.
+        inputs: fingerprints of what it is made from.
         console: told when an unfinished run goes on.
         overwrite: remove what is there, if this tool made it.
         ignored_keys: config keys that an unfinished run may differ in.
@@ -91,36 +69,44 @@ def writing_folder(
             removed.
 
     Raises:
-        UsageError: there is a file, a folder of somebody else, or an unfinished run of another
-            config.
+        UsageError: there is a folder of somebody else, or an unfinished run of another config or
+            from other inputs.
     """
-    folder = Path(output)
-    marker = marker_path(output, is_directory=True)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--output {output}: is a file; name a folder")
-    content = [path for path in folder.iterdir() if path != marker] if folder.is_dir() else []
-    marked = _read_marker(marker, config.section_name)
+    folder, marker = place.path, place.marker
+    content = _content(folder)
+    marked = read_marker(marker, config.section_name)
     if marked is None and (content or marker.exists()):
         raise UsageError(
-            f"{output}: holds files that bert-pipeline did not make; choose an empty folder"
+            f"{folder}: holds files that bert-pipeline did not make; choose an empty folder"
         )
-    if content and marked is not None:
-        if not overwrite:
-            _refuse_other_run(output, marker, marked, config, ignored_keys)
-        if overwrite or not can_resume:
-            manifest_path(output).unlink(missing_ok=True)  # first: nothing may vouch for the rest
-            for path in content:
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        else:
-            console.say(f"{output}: unfinished run of the same config found; going on")
+    if content and not overwrite:
+        _refuse_other_run(place, marked, config, ignored_keys)
+    if content and (overwrite or not can_resume):
+        _refuse_what_cannot_be_removed(content)
+        manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
+        for path in content:
+            remove(path)
+    elif content:
+        _refuse_other_inputs(folder, inputs)
+        console.say(f"{folder}: unfinished run of the same config found; going on")
+        for path in (folder, *_folders_in(folder)):
+            remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(folder / _INPUTS, json.dumps(inputs))
     _write_marker(marker, config)
-    yield
+    try:
+        yield
+    except BaseException:
+        if not _content(folder):
+            marker.unlink(missing_ok=True)
+            (folder / _INPUTS).unlink(missing_ok=True)
+        raise
+    (folder / _INPUTS).unlink(missing_ok=True)
 
 
 @contextmanager
 def writing_file(
-    output: str, config: Section, *, overwrite: bool, ignored_keys: tuple[str, ...]
+    place: OutputPlace, config: Section, *, overwrite: bool, ignored_keys: tuple[str, ...]
 ) -> Iterator[None]:
     """The block makes the file, and its manifest last; it is not called for a finished file
     without `overwrite`.
@@ -130,47 +116,89 @@ def writing_file(
     has replaced that file or what lies beside it, both are as before.
 
     Args:
-        output: the file.
+        place: of the file.
         config: what it is made with.
         overwrite: replace a file that is there, whosever it is.
         ignored_keys: config keys that an unfinished run may differ in.
 
     Raises:
-        UsageError: there is a folder, a file of somebody else, or an unfinished one of another
-            config.
+        UsageError: there is a file of somebody else, also beside it, or an unfinished one of
+            another config.
     """
-    path, marker = Path(output), marker_path(output, is_directory=False)
-    if path.is_dir():
-        raise UsageError(f"--output {output}: is a folder; name a file")
-    marked = _read_marker(marker, config.section_name)
+    path, marker = place.path, place.marker
+    marked = read_marker(marker, config.section_name)
     if path.exists() and not overwrite:
         if marked is None:
             raise UsageError(
-                f"{output}: exists but was not made by this command; "
+                f"{path}: exists but was not made by this command; "
                 "choose another --output or replace it with --overwrite"
             )
-        _refuse_other_run(output, marker, marked, config, ignored_keys)
-    manifest = manifest_path(output)
-    before, vouched = _state(path), manifest.read_bytes() if manifest.is_file() else None
+        _refuse_other_run(place, marked, config, ignored_keys)
+    refuse_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
+    remove_leftovers(path.parent, [file.name for file in (*place.files, marker)])
+    manifest = manifest_path(path)
+    vouched = manifest.read_bytes() if manifest.is_file() else None
     _write_marker(marker, config)
     manifest.unlink(missing_ok=True)
+    before = _state(place)
     try:
         yield
     except BaseException:
-        is_untouched = _state(path) == before
+        is_untouched = _state(place) == before
         if is_untouched and vouched is not None:
             with replacing_file(manifest) as aside:
                 aside.write_bytes(vouched)
-        if not path.exists() or (is_untouched and marked is None):
+        if not _is_there(place) or (is_untouched and marked is None and not _is_begun(place)):
             marker.unlink(missing_ok=True)
         raise
     marker.unlink(missing_ok=True)
 
 
-def marker_path(output: str, *, is_directory: bool) -> Path:
-    """The file that says with which config an output is being made."""
-    path = Path(output)
-    return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
+def remove_marks(place: OutputPlace, section_name: str) -> None:
+    """Removes what a job that was killed behind its manifest had no time to remove.
+
+    Args:
+        place: of a finished output.
+        section_name: of the job's config.
+    """
+    if place.is_directory:
+        marks = [place.path / _INPUTS]
+    elif read_marker(place.marker, section_name) is None:
+        return
+    else:
+        marks = [place.marker]
+    for path in (place.temporary, *marks):
+        if path is not None and path.exists():
+            remove(path)
+
+
+def _content(folder: Path) -> list[Path]:
+    """What is in a folder, without what the job itself writes about it before it is finished."""
+    if not folder.is_dir():
+        return []
+    return [
+        path
+        for path in folder.iterdir()
+        if path.name not in JOB_FILES or path == manifest_path(folder)
+    ]
+
+
+def _folders_in(folder: Path) -> Iterator[Path]:
+    """All folders inside, but for those that a link leads to."""
+    for place, names, _ in os.walk(folder):
+        inside = (Path(place, name) for name in names)
+        yield from (path for path in inside if not path.is_symlink())
+
+
+def _refuse_what_cannot_be_removed(content: list[Path]) -> None:
+    """Looks before anything is removed, so that all of it is or nothing."""
+    folders = [path for path in content if path.is_dir() and not path.is_symlink()]
+    for folder in (*folders, *(inner for each in folders for inner in _folders_in(each))):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            raise UsageError(
+                f"{folder}: cannot be removed, its permissions do not allow it; nothing was "
+                "removed; change them or choose another --output"
+            )
 
 
 def _write_marker(marker: Path, config: Section) -> None:
@@ -178,47 +206,52 @@ def _write_marker(marker: Path, config: Section) -> None:
     write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
-def _read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
-    """The content of a marker; None where there is none, or a file of somebody else.
-
-    Args:
-        marker: the file.
-        section_name: of the job's own section, which counts as ours beside `SECTIONS`.
-    """
-    try:
-        document = yaml.safe_load(marker.read_text(encoding="utf-8"))
-    except (FileNotFoundError, UnicodeDecodeError, yaml.YAMLError):
-        return None
-    if not isinstance(document, dict) or len(document) != 1:
-        return None
-    ((name, values),) = document.items()
-    is_known = name == section_name or name in SECTIONS
-    return document if is_known and isinstance(values, dict) and "output" in values else None
-
-
 def _refuse_other_run(
-    output: str,
-    marker: Path,
-    marked: dict[str, Any],
+    place: OutputPlace,
+    marked: dict[str, Any] | None,
     config: Section,
     ignored_keys: tuple[str, ...],
 ) -> None:
-    before, now = marked.get(config.section_name, {}), config.as_dict()
-    if any(before.get(key) != now[key] for key in now if key not in ignored_keys):
+    assert marked is not None
+    before = kept_keys(marked.get(config.section_name, {}), ignored_keys)
+    now = kept_keys(config.as_dict(), ignored_keys)
+    if any(before.get(key) != now[key] for key in now):
         raise UsageError(
-            f"{output}: holds an unfinished run of another config (see {marker}); "
+            f"{place.output}: holds an unfinished run of another config (see {place.marker}); "
             "choose another --output or replace it with --overwrite"
         )
 
 
-def _state(output: Path) -> list[tuple[int, int, int] | None]:
-    """What changes when a file, or one that a manifest tells of beside it, is written."""
+def _refuse_other_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
+    try:
+        before = json.loads((folder / _INPUTS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    except ValueError:
+        raise InputError(f"{folder / _INPUTS}: damaged; start again with --overwrite") from None
+    if not are_same_contents(before, inputs):
+        raise UsageError(
+            f"{folder}: holds an unfinished run, and the content of its inputs has changed since; "
+            "choose another --output or start again with --overwrite"
+        )
+
+
+def _is_there(place: OutputPlace) -> bool:
+    return any(path.exists() for path in place.files) or _is_begun(place)
+
+
+def _is_begun(place: OutputPlace) -> bool:
+    """Whether there is intermediate data to go on from, for which the marker vouches."""
+    return place.temporary is not None and place.temporary.exists()
+
+
+def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
+    """What changes when a file, or one beside it, is written."""
     states: list[tuple[int, int, int] | None] = []
-    for path in (output, rejects_path(output), duplicates_path(output)):
-        try:
+    for path in place.files:
+        with suppress(FileNotFoundError):
             found = path.stat()
-        except FileNotFoundError:
-            states.append(None)
-        else:
             states.append((found.st_ino, found.st_size, found.st_mtime_ns))
+            continue
+        states.append(None)
     return states

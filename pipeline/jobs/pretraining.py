@@ -43,8 +43,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command goes on.
     """
-    folders = _data_folders(config)
-    data = [_read_data(folder) for folder in folders]
+    data = [_read_data(folder) for folders in _data_inputs(config).values() for folder in folders]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
@@ -65,9 +64,9 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
     def body(record: JobRecord) -> None:
         output = Path(config.output)
         say_if_nothing_resumes(config.output, options)
-        write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
         with record.stage("train"):
             result = train()
+        write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
         _report(config, result, vocab, record)
 
     return run_job(
@@ -76,19 +75,22 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[
-            *folders,
-            *([config.model_config] if config.model_config else []),
-            *([str(initial.path)] if initial else []),
-        ],
+        inputs={
+            **_data_inputs(config),
+            "model_config": [config.model_config] if config.model_config else [],
+            "init": [str(initial.path)] if initial else [],
+        },
         body=body,
         ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
     )
 
 
-def _data_folders(config: TrainConfig) -> list[str]:
-    return [str(part.data) for part in config.phases or (config,)]
+def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
+    """The folders of records by the key that names them, in the order of the phases."""
+    if not config.phases:
+        return {"data": [str(config.data)]}
+    return {f"phases[{i}].data": [str(phase.data)] for i, phase in enumerate(config.phases)}
 
 
 def _read_data(folder: str) -> PretrainingData:

@@ -94,10 +94,9 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=[*(file.path for file in files), config.vocab],
+        inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
         body=body,
-        # The content of the files counts, not the names they were given by.
-        ignored_keys=("input", "vocab", "output", "block_megabytes"),
+        ignored_keys=("block_megabytes",),
         can_resume=can_go_on,
         temporary=Path(config.output) / WORK_FOLDER,
     )

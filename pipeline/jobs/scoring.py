@@ -32,11 +32,11 @@ _SPEED = ("batch_tokens", "block_rows", "engine")
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Scores the tables; returns the manifest.
 
-    An interrupted job keeps its finished blocks in a folder beside the output and goes on from
-    there.
+    An interrupted job keeps its finished blocks in a folder beside the output file, or in the
+    output folder, and goes on from there.
     """
     tables, is_folder = list_tables(config.input, config.output)
-    plan = _make_plan(config, tables)
+    plan = _make_plan(config, tables, is_folder=is_folder)
     for table in tables:
         check_table(table, plan, options.console)
 
@@ -58,7 +58,6 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             )
         with record.stage("join"):
             counts = join_parts(plan, rejects_path(config.output))
-        shutil.rmtree(plan.parts)
         say_rejects(record.console, rejects_path(config.output), counts.rows_in, config.input)
         record.counts = {
             "rows_in": counts.rows_in,
@@ -81,14 +80,22 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         options,
         output=config.output,
         output_is_directory=is_folder,
-        inputs=[config.model, *(table.source for table in tables)],
+        inputs={
+            "model": [config.model],
+            # In a folder every table keeps its name, so there that counts as well.
+            **{
+                f"input[{Path(table.source).name}]" if is_folder else "input": [table.source]
+                for table in tables
+            },
+        },
         body=body,
         ignored_keys=_SPEED,
         can_resume=True,
+        temporary=plan.parts,
     )
 
 
-def _make_plan(config: ScoreConfig, tables: list[ScoredTable]) -> ScoringPlan:
+def _make_plan(config: ScoreConfig, tables: list[ScoredTable], *, is_folder: bool) -> ScoringPlan:
     model, output = Path(config.model), Path(config.output)
     check_is_exported(model)
     refuse_unfinished(model)
@@ -103,7 +110,7 @@ def _make_plan(config: ScoreConfig, tables: list[ScoredTable]) -> ScoringPlan:
         model=config.model,
         columns=columns,
         tables=tuple(tables),
-        parts=output.with_name(f".{output.name}.parts"),
+        parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),
         identity=hashlib.sha256(json.dumps(decides).encode()).hexdigest(),
         block_rows=config.block_rows,
         limit=config.limit,

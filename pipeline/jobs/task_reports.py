@@ -15,19 +15,19 @@ from bert_tf.tasks.task import LabelledRows
 from pipeline.jobs.rejected_rows import RejectLimit, warn_of_rejects
 
 
-def refuse_missing_inputs(paths: Mapping[str, str | None]) -> list[str]:
-    """The paths that were given, all of which exist.
+def refuse_missing_inputs(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
+    """The paths that were given, by config key; all of them exist.
 
     Args:
-        paths: path by command-line flag, None where the flag was left out.
+        paths: path by config key, whose flag is spelled the same; None where it was left out.
 
     Raises:
         UsageError: there is no such file or folder.
     """
-    for flag, path in paths.items():
+    for key, path in paths.items():
         if path is not None and not Path(path).exists():
-            raise UsageError(f"{flag} {path}: no such file or folder; check the path")
-    return [path for path in paths.values() if path is not None]
+            raise UsageError(f"--{key} {path}: no such file or folder; check the path")
+    return {key: [path] for key, path in paths.items() if path is not None}
 
 
 def row_counts(source: LabelledRows) -> dict[str, int]:

@@ -10,50 +10,38 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import BertPipelineError, UsageError
-from bert_tf.data.atomic import write_text_atomically
+from bert_tf.config.errors import BertPipelineError
+from bert_tf.data.atomic import remove, write_text_atomically
+from pipeline.artifacts import JOB_FILES
 from pipeline.corpus.blobs import remove_unfinished_work
 
 WORK_FOLDER = ".unfinished"
 _IDENTITY = "identity.json"
-_PARTIAL = ".*.partial"
 
 
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
     """Makes the folder, or takes over that of an interrupted run of the very same work.
 
-    Whatever else the output holds is removed, but for `config.yaml`: files that were not finished,
-    and everything if the work was cut up otherwise or done by another version.
+    Whatever else the output holds is removed, but for what the job says of it: files that were not
+    finished, and everything if the work was cut up otherwise or done by another version.
 
     Args:
         output: the unfinished output.
         identity: all that results follow from, as JSON; `inputs` are fingerprints.
         console: told what cannot be used.
 
-    Raises:
-        UsageError: the content of the inputs has changed.
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
     before = _read_identity(work)
-    if before is not None and _contents(before) != _contents(identity):
-        raise UsageError(
-            f"{output}: holds an unfinished run, and the content of its inputs has changed since; "
-            "choose another --output or start again with --overwrite"
-        )
     if before == identity:
         remove_unfinished_work(work)
-        for folder in (output, work):
-            for path in folder.glob(_PARTIAL):
-                path.unlink()
         return work
     if before is not None:
         console.say(f"{output}: of the unfinished run nothing can be used; starting again")
     for path in output.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "config.yaml":
-            path.unlink()
+        if path.name not in JOB_FILES:
+            remove(path)
     work.mkdir()
     write_text_atomically(work / _IDENTITY, json.dumps(identity))
     return work
@@ -64,10 +52,6 @@ def _read_identity(work: Path) -> dict[str, Any] | None:
         return json.loads((work / _IDENTITY).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-
-
-def _contents(identity: dict[str, Any]) -> list[str]:
-    return sorted(item["sha256"] for item in identity["inputs"])
 
 
 @contextmanager

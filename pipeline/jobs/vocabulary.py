@@ -37,6 +37,9 @@ from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
 
+# What goes beside the vocabulary once that is learned, in the folder of intermediate data.
+_DUPLICATES, _REJECTS = "duplicates.jsonl", "rejects.jsonl"
+
 
 def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Makes the vocabulary file and returns its manifest.
@@ -54,9 +57,13 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         options,
         output=config.output,
         output_is_directory=False,
-        inputs=[*(file.path for file in files), *([config.extend] if config.extend else [])],
+        inputs={
+            "input": [file.path for file in files],
+            "extend": [config.extend] if config.extend else [],
+        },
         body=lambda record: _make_vocabulary(config, runner, files, base, record),
         ignored_keys=("block_megabytes",),
+        temporary=_work_folder(config),
     )
 
 
@@ -73,6 +80,11 @@ def _read_base(config: VocabConfig) -> list[str]:
     return base
 
 
+def _work_folder(config: VocabConfig) -> Path:
+    output = Path(config.output)
+    return output.parent.absolute() / f".{output.name}.work"  # workers may run elsewhere
+
+
 def _make_vocabulary(
     config: VocabConfig,
     runner: RunnerConfig,
@@ -80,34 +92,36 @@ def _make_vocabulary(
     base: list[str],
     record: JobRecord,
 ) -> None:
-    output = Path(config.output)
-    folder = output.parent.absolute() / f".{output.name}.work"  # workers may run elsewhere
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    work = _work_folder(config)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
     try:
-        with record.stage("count"):
-            _count_words(config, runner, files, str(folder), record)
-        report = read_report(str(folder))
-        duplicates_file = duplicates_path(output)
-        duplicates_file.unlink(missing_ok=True)
-        if number := write_duplicates(str(folder), duplicates_file):
-            meaning = quantity(number, "duplicate document") + " left out"
-            record.made.append((str(duplicates_file), meaning))
-        rejects_file = rejects_path(output)
-        rejects_file.unlink(missing_ok=True)
-        if write_rejects(str(folder), rejects_file):
-            record.made.append(
-                (str(rejects_file), f"what was rejected: {list_reasons(report.rejected)}")
-            )
-        if report.documents == 0:
-            raise InputError(
-                f"{', '.join(config.input)}: no text found (rejected: "
-                f"{list_reasons(report.rejected)}; dropped: {list_reasons(report.dropped)})"
-            )
-        counted = read_counts(str(folder))
+        _count_and_learn(config, runner, files, base, work, record)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    _tell_counts(config, report, counted, record)
+        shutil.rmtree(work, ignore_errors=True)
+    record.next_command = _next_command(config)
+
+
+def _count_and_learn(
+    config: VocabConfig,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    base: list[str],
+    work: Path,
+    record: JobRecord,
+) -> None:
+    with record.stage("count"):
+        _count_words(config, runner, files, str(work), record)
+    report = read_report(str(work))
+    if report.documents == 0:
+        raise InputError(
+            f"{', '.join(config.input)}: no text found (rejected: "
+            f"{list_reasons(report.rejected)}; dropped: {list_reasons(report.dropped)})"
+        )
+    counted = read_counts(str(work))
+    duplicates = write_duplicates(str(work), work / _DUPLICATES)
+    write_rejects(str(work), work / _REJECTS)
+    _tell_counts(config, report, counted, work / _REJECTS, record)
     with record.stage("learn"):
         learned = learn_vocabulary(
             counted.words,
@@ -121,13 +135,24 @@ def _make_vocabulary(
     _tell_shortcomings(config, learned, record)
     with record.stage("measure"):
         _measure(learned, counted, record)
+    output = config.output
+    left_out = quantity(duplicates, "duplicate document") + " left out"
+    for made, target, meaning in (
+        (_DUPLICATES, duplicates_path(output), left_out),
+        (_REJECTS, rejects_path(output), f"what was rejected: {list_reasons(report.rejected)}"),
+    ):
+        if (work / made).exists():
+            (work / made).replace(target)
+            record.made.append((str(target), meaning))
+        else:
+            target.unlink(missing_ok=True)  # of an older vocabulary
     write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
+    meaning = f"{quantity(len(learned.pieces), 'piece')}, one per line"
+    record.made.insert(0, (output, meaning))
     record.counts["entries"] = len(learned.pieces)
     if config.extend is not None:
         record.counts["entries_kept"] = len(base)
     record.counts["alphabet"] = len(learned.alphabet)
-    record.made.insert(0, (str(output), f"{quantity(len(learned.pieces), 'piece')}, one per line"))
-    record.next_command = _next_command(config)
 
 
 def _count_words(
@@ -155,7 +180,11 @@ def _count_words(
 
 
 def _tell_counts(
-    config: VocabConfig, report: CorpusReport, counted: WordCounts, record: JobRecord
+    config: VocabConfig,
+    report: CorpusReport,
+    counted: WordCounts,
+    rejects_file: Path,
+    record: JobRecord,
 ) -> None:
     words = int(counted.counts.sum())
     held_out = int(counted.held_out_counts.sum())
@@ -173,7 +202,6 @@ def _tell_counts(
     )
     for line in tell_report(report, config.duplicates):
         record.console.say(line)
-    rejects_file = rejects_path(config.output)
     say_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
 
 

@@ -192,6 +192,6 @@ def _write_block(
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)
-    write_text_atomically(plan.block_file(table.number, number), text)
+    write_text_atomically(plan.block_file(table.number, number), text, lasting=False)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return BlockReference(table=table.number, number=number, sha256=digest)

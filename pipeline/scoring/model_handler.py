@@ -80,5 +80,5 @@ class _ProgressFile:
         self._rows += rows
         now = time.monotonic()
         if now - self._written >= _PROGRESS_SECONDS:
-            write_text_atomically(self._path, str(self._rows))
+            write_text_atomically(self._path, str(self._rows), lasting=False)
             self._written = now

@@ -1,75 +1,22 @@
 """The frame around jobs: finished, unfinished, foreign and changed outputs."""
 
-import dataclasses
-import io
 import os
-from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.config.section import Section, build_section, option
-from pipeline.artifacts import manifest_path, read_manifest, rejects_path, write_manifest
+from pipeline.artifacts import (
+    manifest_path,
+    read_manifest,
+    rejects_path,
+    write_manifest,
+)
 from pipeline.jobs import job as job_module
-from pipeline.jobs.job import RunOptions, run_job
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CopyConfig(Section):
-    section_name: ClassVar[str] = "copy"
-
-    input: str = option("file to copy")
-    output: str = option("copy to make")
-    times: int = option("how often", default=1)
-    speed: int = option("does not change the output", default=1)
-
-
-class Copying:
-    """A job that copies a file, can be told to die, and counts its runs."""
-
-    def __init__(self, folder: Path, *, directory: bool, can_resume: bool = False):
-        self.input = folder / "input.txt"
-        self.input.write_text("text\n")
-        self.output = folder / "out"
-        self.directory, self.can_resume = directory, can_resume
-        self.runs = 0
-        self.found: list[str] = []
-        self.dies = False
-
-    def run(self, *, overwrite=False, **changes):
-        config = build_section(
-            CopyConfig, {"input": str(self.input), "output": str(self.output), **changes}
-        )
-        return run_job(
-            "copy",
-            config,
-            RunOptions(overwrite=overwrite, console=Console(io.StringIO())),
-            output=config.output,
-            output_is_directory=self.directory,
-            inputs=[config.input],
-            body=lambda record: self.body(config, record),
-            ignored_keys=("speed",),
-            can_resume=self.can_resume,
-        )
-
-    def body(self, config, record):
-        self.runs += 1
-        target = self.output
-        if self.directory:
-            self.found = sorted(path.name for path in self.output.iterdir())
-            target = self.output / "copy.txt"
-        target.write_text(self.input.read_text() * config.times)
-        if self.dies:
-            raise RuntimeError
-        record.counts["bytes"] = target.stat().st_size
-        record.next_command = ["cat", str(target)]
 
 
 @pytest.fixture(params=["file", "directory"])
-def job(tmp_path, request):
-    return Copying(tmp_path, directory=request.param == "directory")
+def job(make_job, request):
+    return make_job(directory=request.param == "directory")
 
 
 def test_a_manifest_says_what_was_made_from_what(job):
@@ -112,8 +59,8 @@ def test_changed_input_is_refused(job):
 
 
 @pytest.mark.parametrize("can_resume", [True, False])
-def test_an_interrupted_folder_is_resumed_or_cleared(tmp_path, can_resume):
-    job = Copying(tmp_path, directory=True, can_resume=can_resume)
+def test_an_interrupted_folder_is_resumed_or_cleared(make_job, can_resume):
+    job = make_job(directory=True, can_resume=can_resume)
     job.dies = True
     with pytest.raises(RuntimeError):
         job.run()
@@ -122,11 +69,11 @@ def test_an_interrupted_folder_is_resumed_or_cleared(tmp_path, can_resume):
         job.run(times=2)
     job.dies = False
     job.run(speed=3)
-    assert job.found == (["config.yaml", "copy.txt"] if can_resume else ["config.yaml"])
+    assert job.found == (["copy.txt"] if can_resume else [])
 
 
-def test_a_folder_where_nothing_was_made_yet_takes_another_config(tmp_path):
-    job = Copying(tmp_path, directory=True)
+def test_a_folder_where_nothing_was_made_yet_takes_another_config(make_job):
+    job = make_job(directory=True)
     job.output.mkdir()
     (job.output / "config.yaml").write_text("copy:\n  times: 9\n  output: x\n")
     assert job.run()["counts"] == {"bytes": 5}
@@ -138,8 +85,8 @@ def test_a_missing_input_is_named(job):
         job.run()
 
 
-def test_foreign_files_are_never_replaced(tmp_path):
-    job = Copying(tmp_path, directory=True)
+def test_foreign_files_are_never_replaced(make_job):
+    job = make_job(directory=True)
     job.output.mkdir()
     (job.output / "thesis.txt").write_text("ten years of work")
     for overwrite in (False, True):
@@ -149,8 +96,8 @@ def test_foreign_files_are_never_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["a: 1\nb: 2\n", "train: 7\n", "defaults: [a\n", "\xff"])
-def test_a_config_of_another_tool_does_not_make_a_folder_ours(tmp_path, content):
-    job = Copying(tmp_path, directory=True)
+def test_a_config_of_another_tool_does_not_make_a_folder_ours(make_job, content):
+    job = make_job(directory=True)
     job.output.mkdir()
     (job.output / "config.yaml").write_text(content, encoding="latin-1")
     with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
@@ -163,8 +110,8 @@ def test_a_config_of_another_tool_does_not_make_a_folder_ours(tmp_path, content)
 
 
 @pytest.mark.parametrize("place", [".", ".."])
-def test_an_output_never_takes_the_place_of_an_input(tmp_path, place):
-    job = Copying(tmp_path, directory=True)
+def test_an_output_never_takes_the_place_of_an_input(make_job, place):
+    job = make_job(directory=True)
     job.run()
     job.input = job.output / "copy.txt"
     with pytest.raises(UsageError, match="--output .*: is or holds the input .*copy.txt"):
@@ -172,8 +119,8 @@ def test_an_output_never_takes_the_place_of_an_input(tmp_path, place):
     assert job.input.exists()
 
 
-def test_an_output_lies_in_no_input_but_records(tmp_path):
-    job = Copying(tmp_path, directory=True)
+def test_an_output_lies_in_no_input_but_records(tmp_path, make_job):
+    job = make_job(directory=True)
     source = tmp_path / "source"
     source.mkdir()
     values = {"input": str(source), "output": str(source / "out")}
@@ -191,8 +138,8 @@ def test_names_that_no_manifest_can_hold_are_refused(job):
     assert job.runs == 0
 
 
-def test_a_foreign_file_is_replaced_only_when_asked(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_foreign_file_is_replaced_only_when_asked(make_job):
+    job = make_job(directory=False)
     job.output.write_text("mine")
     with pytest.raises(UsageError, match="was not made by this command"):
         job.run()
@@ -203,8 +150,10 @@ def fail(*_):
     raise RuntimeError
 
 
-def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(tmp_path, monkeypatch):
-    job = Copying(tmp_path, directory=False)
+def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(
+    tmp_path, make_job, monkeypatch
+):
+    job = make_job(directory=False)
     with monkeypatch.context() as patch:
         patch.setattr(job_module, "write_manifest", fail)
         with pytest.raises(RuntimeError):
@@ -215,8 +164,8 @@ def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(tmp
     assert {path.name for path in tmp_path.iterdir()} == {"input.txt", "out", "out.manifest.json"}
 
 
-def test_a_job_that_fails_behind_its_file_is_finished_by_the_same_command(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_job_that_fails_behind_its_file_is_finished_by_the_same_command(make_job):
+    job = make_job(directory=False)
     job.dies = True
     with pytest.raises(RuntimeError):
         job.run()
@@ -224,8 +173,8 @@ def test_a_job_that_fails_behind_its_file_is_finished_by_the_same_command(tmp_pa
     assert job.run()["counts"] == {"bytes": 5}
 
 
-def test_a_manifest_vouches_for_no_other_file_than_its_own(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_manifest_vouches_for_no_other_file_than_its_own(make_job):
+    job = make_job(directory=False)
     job.run()
     job.dies = True
     with pytest.raises(RuntimeError):
@@ -236,8 +185,8 @@ def test_a_manifest_vouches_for_no_other_file_than_its_own(tmp_path):
     assert job.run(times=2)["counts"] == {"bytes": 10}
 
 
-def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(make_job):
+    job = make_job(directory=False)
     manifest = job.run()
     job.body = fail
     with pytest.raises(RuntimeError):
@@ -246,8 +195,8 @@ def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(tmp_pat
     assert job.run()["already_done"]
 
 
-def test_a_manifest_goes_with_the_rejects_it_counts(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_manifest_goes_with_the_rejects_it_counts(make_job):
+    job = make_job(directory=False)
     job.run()
 
     def body(config, record):
@@ -268,8 +217,8 @@ def test_a_damaged_manifest_is_overwritten(job):
     assert not job.run(overwrite=True)["already_done"]
 
 
-def test_an_output_of_the_wrong_kind_is_refused(tmp_path):
-    folder, file = Copying(tmp_path, directory=True), Copying(tmp_path, directory=False)
+def test_an_output_of_the_wrong_kind_is_refused(make_job):
+    folder, file = make_job(directory=True), make_job(directory=False)
     folder.output.write_text("")
     with pytest.raises(UsageError, match="is a file; name a folder"):
         folder.run()
@@ -279,8 +228,8 @@ def test_an_output_of_the_wrong_kind_is_refused(tmp_path):
         file.run(overwrite=True)
 
 
-def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path):
-    job = Copying(tmp_path, directory=False)
+def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path, make_job):
+    job = make_job(directory=False)
     job.body = fail
     with pytest.raises(RuntimeError):
         job.run()

@@ -158,3 +158,46 @@ def test_copies_are_told(tmp_path):
     manifest, said = run(tmp_path, tmp_path / "vocab.txt", input=(f"{tmp_path}/a.txt",))
     assert manifest["counts"]["copies"] == 4
     assert "4 of 6 documents are exact copies of others (--duplicates exact keeps one" in said
+
+
+def test_nothing_of_an_older_vocabulary_changes_before_the_new_one_is_learned(
+    corpus, tmp_path, monkeypatch
+):
+    output = tmp_path / "out" / "vocab.txt"
+    run(corpus, output)
+    (corpus / "b.jsonl.gz").unlink()
+    (corpus / "c.jsonl").write_text('{"text": "Dogs."}\n{"text": "Dogs."}\n{broken\n')
+    before = {path.name: path.read_bytes() for path in output.parent.iterdir()}
+    assert len(before) == 3
+
+    def fail(*_, **__):
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vocabulary, "learn_vocabulary", fail)
+        with pytest.raises(RuntimeError):
+            run(corpus, output, overwrite=True, duplicates="exact")
+    assert {path.name: path.read_bytes() for path in output.parent.iterdir()} == before
+    run(corpus, output, overwrite=True, duplicates="exact")
+    assert (tmp_path / "out" / "vocab.txt.duplicates.jsonl").exists()
+    assert (tmp_path / "out" / "vocab.txt.rejects.jsonl").read_bytes() not in before.values()
+
+
+def test_the_same_corpus_by_another_name_is_the_same(corpus, tmp_path, monkeypatch):
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    run(corpus, old, vocab_size=90)
+    run(corpus, new, vocab_size=110, extend=str(old))
+    monkeypatch.chdir(corpus)
+    names = ("a.txt", "b.jsonl.gz")
+    again, _ = run(corpus, new, vocab_size=110, extend="../old.txt", input=names)
+    assert again["already_done"]
+    with pytest.raises(UsageError, match="the content of the inputs has changed"):
+        run(corpus, new, vocab_size=110, extend="../old.txt", input=("a.txt",))
+
+
+def test_a_vocabulary_never_takes_the_place_of_its_own_input(tmp_path):
+    source = tmp_path / "v2.txt.rejects.jsonl"
+    source.write_text("The quick brown fox.\n")
+    with pytest.raises(UsageError, match=r"v2.txt: would also replace .*v2.txt.rejects.jsonl"):
+        run(tmp_path, tmp_path / "v2.txt", input=(str(source),), format="text")
+    assert source.read_text() == "The quick brown fox.\n"
