@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.export.loading import TrainedModel
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.tasks.task_card import TaskCard
 
-_TITLES = {
-    "classification": "Text classifier",
-    "qa": "Question answering model",
-    None: "Pretrained BERT encoder",
-}
-_SAVED_MODEL_CALL = {
-    "classification": ('text=tf.constant(["some text"])', 'outputs["predicted_label"]'),
-    "qa": (
-        'question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])',
-        'outputs["predicted_answer"]',
+_ENCODER = TaskCard(
+    title="BERT encoder",
+    signature_call='text=tf.constant(["some text"])',
+    signature_output="mean_embedding",
+    transformers_class="AutoModel",
+    google_script="run_pretraining.py",
+    script_reads_text=False,
+    limits=(
+        "The model predicts nothing before it is fine-tuned for a task (`bert-pipeline finetune "
+        "--init`); measure what comes out on rows of your own before relying on it."
     ),
-    None: ('text=tf.constant(["some text"])', 'outputs["mean_embedding"]'),
-}
-_TRANSFORMERS_CLASS = {
-    "classification": "AutoModelForSequenceClassification",
-    "qa": "AutoModelForQuestionAnswering",
-    None: "AutoModelForPreTraining",
-}
-_GOOGLE_SCRIPT = {
-    "classification": "run_classifier.py",
-    "qa": "run_squad.py",
-    None: "run_pretraining.py",
-}
+)
+_PRETRAINED = dataclasses.replace(
+    _ENCODER, title="Pretrained BERT encoder", transformers_class="AutoModelForPreTraining"
+)
+
+
+def card_of(trained: TrainedModel) -> TaskCard:
+    """What the card of a model says of its task, or of having none."""
+    if trained.task is not None:
+        return trained.task.card()
+    return _PRETRAINED if isinstance(trained.model, BertPretrainingModel) else _ENCODER
 
 
 def model_card(
     config: BertConfig,
-    task: dict[str, Any] | None,
+    card: TaskCard,
     *,
     lowercase: bool,
     manifest: dict[str, Any],
@@ -45,48 +49,29 @@ def model_card(
 
     Args:
         config: shape of the encoder.
-        task: content of `task.json`, None for a model that was pretrained only.
+        card: of `card_of`.
         lowercase: whether texts are lower-cased.
         manifest: the run's, empty if it has none.
         written_format: what `export` wrote, by the names of its `--format`.
         notes: what that format lacks, or its library computes otherwise.
     """
-    name = task["task"] if task else None
     sections = [
-        f"# {_TITLES[name]}",
+        f"# {card.title}",
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.vocab_size} pieces "
         f"({'lower-cased' if lowercase else 'cased'}).",
-        _task_section(task),
+        _list_section("Task", card.facts),
         _data_section(manifest),
         _metrics_section(manifest),
-        _loading_section(name, task, written_format, config, lowercase=lowercase),
-        "\n".join(["## What differs", *(f"- {note}" for note in notes)]) if notes else "",
-        "## Limits\nThe model is as good as its data: measure it on rows of your own with "
-        "`bert-pipeline evaluate` before relying on it.",
+        _loading_section(card, written_format, config, lowercase=lowercase),
+        _list_section("What differs", notes),
+        f"## Limits\n{card.limits}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _task_section(task: dict[str, Any] | None) -> str:
-    if task is None:
-        return ""
-    lines = ["## Task"]
-    if task["task"] == "classification":
-        shown = ", ".join(f"`{label}`" for label in task["labels"][:20])
-        more = len(task["labels"]) - 20
-        lines += [
-            f"- texts are cut at {task['max_seq_length']} pieces",
-            f"- labels: {shown}" + (f" and {more} more" if more > 0 else ""),
-        ]
-    else:
-        may = "may remain" if task["may_be_unanswerable"] else "never remains"
-        lines += [
-            f"- contexts of any length, read in windows of {task['max_seq_length']} pieces with a "
-            f"stride of {task['doc_stride']}; answers up to {task['max_answer_length']} pieces",
-            f"- a question {may} without an answer",
-        ]
-    return "\n".join(lines)
+def _list_section(title: str, items: Sequence[str]) -> str:
+    return "\n".join([f"## {title}", *(f"- {item}" for item in items)]) if items else ""
 
 
 def _data_section(manifest: dict[str, Any]) -> str:
@@ -123,36 +108,28 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
 
 
 def _loading_section(
-    name: str | None,
-    task: dict[str, Any] | None,
-    written_format: str,
-    config: BertConfig,
-    *,
-    lowercase: bool,
+    card: TaskCard, written_format: str, config: BertConfig, *, lowercase: bool
 ) -> str:
     match written_format:
         case "keras-hub":
-            return _keras_hub_loading(name)
+            return _keras_hub_loading(card)
         case "google-tf1":
-            return _google_loading(name, lowercase=lowercase)
+            return _google_loading(card, lowercase=lowercase)
         case "google-tf2":
             return _model_garden_loading(config)
     lines = ["## Loading"]
     if written_format == "savedmodel":
-        inputs, result = _SAVED_MODEL_CALL[name]
-        if task and name == "classification" and task["columns"]["text_pair"] is not None:
-            inputs += ', text_pair=tf.constant(["another text"])'
         lines += [
             "Text in, predictions out, with tensorflow and tensorflow_text alone:",
             "```python",
             "import tensorflow as tf",
             "import tensorflow_text",
             'model = tf.saved_model.load("THIS_FOLDER")',
-            f'outputs = model.signatures["serving_default"]({inputs})',
-            f"print({result}.numpy())",
+            f'outputs = model.signatures["serving_default"]({card.signature_call})',
+            f'print(outputs["{card.signature_output}"].numpy())',
             "```",
         ]
-    auto_class = _TRANSFORMERS_CLASS[name]
+    auto_class = card.transformers_class
     lines += [
         "With transformers:",
         "```python",
@@ -164,8 +141,7 @@ def _loading_section(
     return "\n".join(lines)
 
 
-def _keras_hub_loading(name: str | None) -> str:
-    model = "BertTextClassifier" if name == "classification" else "BertBackbone"
+def _keras_hub_loading(card: TaskCard) -> str:
     return "\n".join(
         [
             "## Loading",
@@ -173,21 +149,22 @@ def _keras_hub_loading(name: str | None) -> str:
             "```python",
             "import keras_hub",
             'tokenizer = keras_hub.models.BertTokenizer.from_preset("THIS_FOLDER")',
-            f'model = keras_hub.models.{model}.from_preset("THIS_FOLDER")',
+            f'model = keras_hub.models.{card.keras_hub_class}.from_preset("THIS_FOLDER")',
             "```",
         ]
     )
 
 
-def _google_loading(name: str | None, *, lowercase: bool) -> str:
-    text_flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} " if name else ""
+def _google_loading(card: TaskCard, *, lowercase: bool) -> str:
+    text_flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
+    flags = text_flags if card.script_reads_text else ""
     return "\n".join(
         [
             "## Loading",
             "With google-research/bert (TensorFlow 1):",
             "```",
-            f"python {_GOOGLE_SCRIPT[name]} --bert_config_file=THIS_FOLDER/bert_config.json \\",
-            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {text_flags}…",
+            f"python {card.google_script} --bert_config_file=THIS_FOLDER/bert_config.json \\",
+            f"  --init_checkpoint=THIS_FOLDER/bert_model.ckpt {flags}…",
             "```",
         ]
     )

@@ -32,10 +32,12 @@ from bert_tf.tasks.label_report import (
 )
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.protocols import Batch, LossParts
 
 _WHOLE_NUMBER = re.compile(r"-?\d+")
 _MANY_LABELS = 1000
+_LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -213,6 +215,27 @@ class ClassificationTask:
     def _numbers(self, labels: Sequence[str]) -> np.ndarray:
         number = {label: place for place, label in enumerate(self.labels)}
         return np.array([number[label] for label in labels], np.int32)
+
+    def card(self) -> TaskCard:
+        """A classifier of texts, or of pairs."""
+        pair = self.text_pair_column
+        texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
+        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
+        more = len(self.labels) - _LABELS_ON_CARD
+        second = "" if pair is None else ', text_pair=tf.constant(["another text"])'
+        return TaskCard(
+            title="Text classifier",
+            facts=(
+                f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
+                f"texts are cut at {self.max_seq_length} pieces",
+                f"labels: {listed}" + (f" and {more:,} more" if more > 0 else ""),
+            ),
+            signature_call=f'text=tf.constant(["some text"]){second}',
+            signature_output="predicted_label",
+            transformers_class="AutoModelForSequenceClassification",
+            keras_hub_class="BertTextClassifier",
+            google_script="run_classifier.py",
+        )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
         """The encoder with a linear layer on its pooled output."""

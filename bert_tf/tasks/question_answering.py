@@ -32,6 +32,7 @@ from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.answer_metrics import answer_metrics
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.protocols import Batch, LossParts
 
 _FAR_BELOW = -1e9
@@ -172,6 +173,27 @@ class QuestionAnsweringTask:
             targets={"start_position": starts, "end_position": ends},
             weights=is_located[encoded.windows.question].astype(np.float32),
             details=encoded,
+        )
+
+    def card(self) -> TaskCard:
+        """Answers from a context."""
+        columns = self.columns
+        may = "may remain" if self.may_be_unanswerable else "never remains"
+        return TaskCard(
+            title="Question answering model",
+            facts=(
+                f"reads the columns `{columns.question}` and `{columns.context}`; was trained on "
+                f"`{columns.answer}` and `{columns.answer_start}`, or on SQuAD JSON",
+                f"contexts of any length, read in windows of {self.max_seq_length} pieces with a "
+                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} pieces",
+                f"a question {may} without an answer",
+            ),
+            signature_call=(
+                'question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])'
+            ),
+            signature_output="predicted_answer",
+            transformers_class="AutoModelForQuestionAnswering",
+            google_script="run_squad.py",
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:

@@ -19,6 +19,7 @@ from bert_tf.data.encoded_rows import EncodedRows
 from bert_tf.data.rejects import Reject
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.protocols import Batch, LossParts
 
 ROW_WEIGHTS = "row_weights"
@@ -151,6 +152,10 @@ class Task(Protocol):
 
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Turns what was read into model input and targets."""
+        ...
+
+    def card(self) -> TaskCard:
+        """The task's part of a model card."""
         ...
 
     def build_model(self, config: BertConfig, *, policy: str) -> Any:

@@ -10,7 +10,7 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.data.atomic import sync_tree, write_text_atomically
 from bert_tf.data.checksums import SUMS, read_sums, write_sums
 from bert_tf.export.loading import TrainedModel, load_trained_model
-from bert_tf.export.model_card import model_card
+from bert_tf.export.model_card import card_of, model_card
 from bert_tf.export.other_libraries import (
     write_google_folder,
     write_huggingface_folder,
@@ -41,7 +41,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             notes = _write_model(config.format, trained, output, options.console)
             card = model_card(
                 directory.config,
-                directory.task,
+                card_of(trained),
                 lowercase=directory.lowercase,
                 manifest=run_manifest or {},
                 written_format=config.format,

@@ -97,3 +97,8 @@ def classifier(export) -> Exported:
 @pytest.fixture(scope="session")
 def answerer(export) -> Exported:
     return export(QUESTION_ANSWERING)
+
+
+@pytest.fixture(scope="session")
+def embedder(export) -> Exported:
+    return export(None)

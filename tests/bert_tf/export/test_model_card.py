@@ -1,67 +1,138 @@
 """The model card names the data, the metrics and how to load the model."""
 
+from __future__ import annotations
+
+import re
+
+import pytest
+
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.model_card import model_card
+from bert_tf.export.loading import load_trained_model
+from bert_tf.export.model_card import card_of, model_card
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.tasks.registry import task_from_settings
+from bert_tf.weights.model_directory import write_model_directory
 
 CONFIG = BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 MANIFEST = {
     "inputs": [{"path": "data/train.csv", "bytes": 1234567, "sha256": "ab" * 32}],
     "metrics": {"best": {"step": 40, "accuracy": 0.91234, "loss": 0.3}},
 }
+PLAIN = {"lowercase": True, "manifest": {}, "written_format": "huggingface", "notes": []}
+
+
+@pytest.fixture(scope="module")
+def encoder_card(tmp_path_factory):
+    """What is said of an encoder, with the heads of pretraining or without."""
+
+    def make(model_class):
+        model = model_class(CONFIG, dtype="float32")
+        model.build_weights()
+        path = tmp_path_factory.mktemp("encoder") / "model"
+        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(95))]
+        write_model_directory(path, model, vocab=vocab, lowercase=True, task=None)
+        return card_of(load_trained_model(str(path)))
+
+    return make
 
 
 def test_classification_card():
-    task = {
+    settings = {
         "task": "classification",
         "labels": [f"label {number}" for number in range(25)],
-        "columns": {"text": "text", "text_pair": "reply", "label": "label"},
+        "columns": {"text": "body", "text_pair": "reply", "label": "verdict"},
         "max_seq_length": 64,
     }
     card = model_card(
-        CONFIG, task, lowercase=True, manifest=MANIFEST, written_format="savedmodel", notes=[]
+        CONFIG,
+        task_from_settings(settings, "m").card(),
+        **{**PLAIN, "manifest": MANIFEST, "written_format": "savedmodel"},
     )
+    assert card.startswith("# Text classifier\n")
     assert "| train.csv | 1,234,567 | `abababababababab…` |" in card
     assert "| accuracy | 0.9123 |" in card
     assert "| step | 40 |" in card
+    assert "- trained on the columns `body` and `reply` (text) and `verdict` (label)\n" in card
     assert "`label 19` and 5 more" in card
+    assert "texts are cut at 64 pieces" in card
     assert 'text_pair=tf.constant(["another text"])' in card
     assert "AutoModelForSequenceClassification" in card
+    assert "`bert-pipeline evaluate`" in card
 
 
-def test_card_of_a_pretrained_model_without_a_run():
-    card = model_card(
-        CONFIG, None, lowercase=False, manifest={}, written_format="huggingface", notes=[]
-    )
-    assert card.startswith("# Pretrained BERT encoder")
+@pytest.mark.parametrize("unanswerable", [True, False])
+def test_question_answering_card(unanswerable):
+    settings = {
+        "task": "qa",
+        "columns": {"question": "q", "context": "c", "answer": "a", "answer_start": "s"},
+        "max_seq_length": 384,
+        "doc_stride": 128,
+        "max_query_length": 64,
+        "max_answer_length": 30,
+        "n_best_size": 20,
+        "null_score_diff_threshold": 0.0,
+        "may_be_unanswerable": unanswerable,
+    }
+    task = task_from_settings(settings, "m")
+    manifest = {"metrics": {"best": {"step": 40, "exact_match": 80.0, "f1": 86.23456}}}
+    written = {**PLAIN, "manifest": manifest, "written_format": "savedmodel"}
+    card = model_card(CONFIG, task.card(), **written)
+    assert card.startswith("# Question answering model\n")
+    assert "reads the columns `q` and `c`; was trained on `a` and `s`, or on SQuAD JSON" in card
+    assert "windows of 384 pieces with a stride of 128; answers up to 30 pieces" in card
+    assert ("may remain" in card, "never remains" in card) == (unanswerable, not unanswerable)
+    assert "| f1 | 86.2346 |" in card
+    assert "labels" not in card
+    assert 'outputs["predicted_answer"]' in card
+    assert "AutoModelForQuestionAnswering" in card
+    google = model_card(CONFIG, task.card(), **{**PLAIN, "written_format": "google-tf1"})
+    assert "run_squad.py" in google
+    assert "--do_lower_case=True" in google
+
+
+@pytest.mark.parametrize(
+    ("model_class", "loader"),
+    [(BertEncoder, "AutoModel"), (BertPretrainingModel, "AutoModelForPreTraining")],
+)
+def test_card_of_a_pretrained_model_without_a_run(encoder_card, model_class, loader):
+    card = model_card(CONFIG, encoder_card(model_class), **{**PLAIN, "lowercase": False})
+    assert "BERT encoder\n" in card.partition("\n\n")[0] + "\n"
     assert "cased" in card
-    assert "## Data" not in card
-    assert "saved_model" not in card
+    for absent in ("## Task", "## Data", "saved_model", "evaluate"):
+        assert absent not in card
+    assert f" = {loader}.from_pretrained" in card
+    assert "fine-tuned for a task (`bert-pipeline finetune --init`)" in card
 
 
-def test_cards_for_other_libraries_say_how_those_load_it():
-    card = model_card(
-        CONFIG, None, lowercase=True, manifest={}, written_format="keras-hub", notes=["no head"]
-    )
+def test_cards_for_other_libraries_say_how_those_load_it(encoder_card):
+    encoder = encoder_card(BertPretrainingModel)
+    hub = {**PLAIN, "written_format": "keras-hub", "notes": ["no head"]}
+    card = model_card(CONFIG, encoder, **hub)
     assert 'keras_hub.models.BertBackbone.from_preset("THIS_FOLDER")' in card
     assert "## What differs\n- no head\n" in card
-    card = model_card(
-        CONFIG, None, lowercase=True, manifest={}, written_format="google-tf1", notes=[]
-    )
+    card = model_card(CONFIG, encoder, **{**PLAIN, "written_format": "google-tf1"})
     assert "run_pretraining.py --bert_config_file=THIS_FOLDER/bert_config.json" in card
     assert "do_lower_case" not in card, "that script takes records, not text"
     assert "transformers" not in card
-    card = model_card(
-        CONFIG, None, lowercase=True, manifest={}, written_format="google-tf2", notes=[]
-    )
+    card = model_card(CONFIG, encoder, **{**PLAIN, "written_format": "google-tf2"})
     assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
     assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
 
 
-def test_a_run_without_evaluation_has_no_metrics_to_tell():
+def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
     inputs = [{"path": "runs/base/best", "bytes": 5, "sha256": "ab" * 32}]
     manifest = {"inputs": inputs, "metrics": {"best": {"step": 40}}}
-    card = model_card(
-        CONFIG, None, lowercase=True, manifest=manifest, written_format="huggingface", notes=[]
-    )
+    card = model_card(CONFIG, encoder_card(BertEncoder), **{**PLAIN, "manifest": manifest})
     assert "## Metrics" not in card
     assert "| base/best | 5 |" in card
+
+
+@pytest.mark.parametrize("kind", ["classifier", "answerer", "embedder"])
+def test_the_snippet_of_a_card_runs(kind, request, capsys):
+    trained, exported = request.getfixturevalue(kind)
+    written = {**PLAIN, "written_format": "savedmodel"}
+    card = model_card(trained.directory.config, card_of(trained), **written)
+    snippet = re.search(r"```python\n(import tensorflow as tf\n.*?)```", card, re.DOTALL)[1]
+    exec(snippet.replace("THIS_FOLDER", str(exported.path)), {})
+    assert capsys.readouterr().out.startswith("[")

@@ -61,8 +61,8 @@ def test_answers_equal_the_numpy_rules(answerer):
         assert answer == (context[start:end] if start >= 0 else "")
 
 
-def test_embedder_equals_the_encoder(export):
-    trained, exported = export(None)
+def test_embedder_equals_the_encoder(embedder):
+    trained, exported = embedder
     texts = random_texts(6, [0, 3, 50])
     got = exported.predict({"text": texts})
     np.testing.assert_allclose(got["pooled_output"], reference_pooled(trained, texts), atol=1e-5)

@@ -1,0 +1,35 @@
+"""What a model card says of the task: each task fills one in, so that no card knows the tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskCard:
+    """The part of a model card that follows from what the model is for.
+
+    Attributes:
+        title: the card's heading.
+        facts: what goes in and comes out, an item of a list each.
+        signature_call: arguments of the exported model's signature, as Python source.
+        signature_output: name of the output to look at first.
+        transformers_class: the class of HuggingFace's library that loads the model.
+        keras_hub_class: that of KerasHub.
+        google_script: the script of google-research/bert that loads the model.
+        script_reads_text: whether that script needs the vocabulary.
+        limits: what to do before relying on the model.
+    """
+
+    title: str
+    facts: tuple[str, ...] = ()
+    signature_call: str
+    signature_output: str
+    transformers_class: str
+    keras_hub_class: str = "BertBackbone"
+    google_script: str
+    script_reads_text: bool = True
+    limits: str = (
+        "The model is as good as its data: measure it on rows of your own with "
+        "`bert-pipeline evaluate` before relying on it."
+    )
