@@ -20,6 +20,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.progress import ProgressWatch
+from pipeline.verbosity import is_verbose
 from pipeline.worker_errors import user_error
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
@@ -143,6 +144,8 @@ def pipeline_options(
 
 def _keep_beam_quiet() -> None:
     """What fails is raised as well, with the worker's traceback: Beam's logs would say it twice."""
+    if is_verbose():
+        return
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_no_message_of_a_job_server)
     prism = logging.getLogger("PrismJobServer")

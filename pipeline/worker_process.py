@@ -11,13 +11,15 @@ import os
 import sys
 from typing import Any, TextIO
 
+from pipeline.verbosity import is_verbose
 from pipeline.worker_errors import user_error_in
 
 
 def main() -> None:
     """Works until the submitting process has no more work."""
-    # Without a root handler the first warning of an import sends all logs to the user's terminal.
-    logging.getLogger().addHandler(logging.NullHandler())
+    if not is_verbose():
+        # Without a root handler the first warning of an import sends all logs to the terminal.
+        logging.getLogger().addHandler(logging.NullHandler())
     from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 
     if not os.environ.get("BERT_PIPELINE_TRACEBACK"):

@@ -17,6 +17,7 @@ PIPELINE_LEVELS = {
     "globs": 0,
     "progress": 0,
     "storage": 1,
+    "verbosity": 0,
     "worker_errors": 0,
     "artifacts": 2,
     "runner": 2,

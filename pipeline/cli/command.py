@@ -14,7 +14,7 @@ from bert_tf.config.errors import ConfigError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
-from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
 from pipeline.jobs.job import RunOptions
 from pipeline.jobs.rejected_rows import RejectLimit, excess_of
@@ -29,6 +29,7 @@ _COMMON = (
     ),
     click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
+    click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
 
 
@@ -62,7 +63,6 @@ def job_command(
     resumes: bool = False,
     has_rows: bool = False,
     max_rejects: str | None = None,
-    uses_tensorflow: bool = True,
 ) -> click.Command:
     """Builds the command that resolves its sections and runs a job on them.
 
@@ -75,7 +75,6 @@ def job_command(
         resumes: whether the job has `--resume`.
         has_rows: whether the job has `--max-rejects`.
         max_rejects: its default; None allows any number.
-        uses_tensorflow: whether the job imports it, which takes seconds.
     """
 
     def invoke(
@@ -83,6 +82,7 @@ def job_command(
         assignments: tuple[str, ...],
         overwrite: bool,
         as_json: bool,
+        verbose: bool,
         max_rejects: RejectLimit | None = None,
         resume: bool = False,
         **flags: Any,
@@ -101,15 +101,17 @@ def job_command(
             )
             for section in sections
         ]
-        options = RunOptions(
-            overwrite=overwrite, resume=resume, max_rejects=max_rejects, console=Console()
-        )
-        if uses_tensorflow:
-            import_tensorflow_quietly()
-        manifest = importlib.import_module(job).run(*resolved, options)
-        if as_json:
-            click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-        return _exit_code(manifest, resolved[0], options)
+        with filtered_third_party_output(verbose=verbose) as own_stderr:
+            options = RunOptions(
+                overwrite=overwrite,
+                resume=resume,
+                max_rejects=max_rejects,
+                console=Console(own_stderr),
+            )
+            manifest = importlib.import_module(job).run(*resolved, options)
+            if as_json:
+                click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
+            return _exit_code(manifest, resolved[0], options)
 
     parameters: list[click.Parameter] = []
     for section in sections:

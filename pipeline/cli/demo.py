@@ -5,7 +5,7 @@ import json
 import click
 
 from bert_tf.config.console import Console
-from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 from pipeline.jobs.job import RunOptions
 
@@ -14,16 +14,17 @@ from pipeline.jobs.job import RunOptions
 @click.option("--output", default="demo-output", show_default=True, help="folder to work in")
 @click.option("--weights", metavar="FOLDER", help="pretrained weights to fine-tune from")
 @click.option("--json", "as_json", is_flag=True, help="print the metrics on stdout")
-def command(output: str, weights: str | None, as_json: bool) -> None:
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(output: str, weights: str | None, as_json: bool, verbose: bool) -> None:
     """Runs the whole path, from raw text to scored files, on this machine and without a network.
 
     \b
     Example:
       bert-pipeline demo --output demo-output
     """
-    import_tensorflow_quietly()
-    from pipeline.jobs.demo import run
+    with filtered_third_party_output(verbose=verbose) as own_stderr:
+        from pipeline.jobs.demo import run
 
-    metrics = run(output, weights, RunOptions(console=Console()))
+        metrics = run(output, weights, RunOptions(console=Console(own_stderr)))
     if as_json:
         click.echo(json.dumps(metrics, indent=2, ensure_ascii=False))

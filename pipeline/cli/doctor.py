@@ -4,23 +4,24 @@ import json
 
 import click
 
-from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
 
 @click.command("doctor", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
-def command(as_json: bool) -> int:
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(as_json: bool, verbose: bool) -> int:
     """Checks this machine and installation: packages, devices, tokeniser, Beam, speed.
 
     \b
     Example:
       bert-pipeline doctor
     """
-    import_tensorflow_quietly()
-    from pipeline.jobs.doctor import examine
+    with filtered_third_party_output(verbose=verbose):
+        from pipeline.jobs.doctor import examine
 
-    findings = examine()
+        findings = examine()
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli.quiet_start import import_tensorflow_quietly
+from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
 
@@ -20,7 +20,8 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 )
 @click.option("--html", metavar="FILE", help="write a page with plots instead")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest instead")
-def command(path: str, samples: int, html: str | None, as_json: bool) -> None:
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(path: str, samples: int, html: str | None, as_json: bool, verbose: bool) -> None:
     """Tells what the artifact at PATH is: its config, counts and metrics, and samples of it.
 
     \b
@@ -28,7 +29,11 @@ def command(path: str, samples: int, html: str | None, as_json: bool) -> None:
       bert-pipeline inspect data
       bert-pipeline inspect data --html data.html
     """
-    import_tensorflow_quietly()
+    with filtered_third_party_output(verbose=verbose):
+        _inspect(path, samples, html, as_json)
+
+
+def _inspect(path: str, samples: int, html: str | None, as_json: bool) -> None:
     from pipeline.report.artifact import describe_artifact, require_manifest
 
     if as_json:

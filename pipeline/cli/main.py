@@ -12,7 +12,6 @@ import click
 
 from bert_tf.config.errors import BertPipelineError, StoppedEarly
 from pipeline.cli.memory import keep_freed_memory
-from pipeline.cli.quiet_start import drop_beam_import_warning
 from pipeline.cli.termination import Terminated, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 from pipeline.worker_errors import failure_in
@@ -88,10 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    drop_beam_import_warning()
     sys.exit(_run(arguments))
 
 
