@@ -1,7 +1,6 @@
 """`bert-pipeline inspect`."""
 
 import json
-from pathlib import Path
 
 import click
 
@@ -19,9 +18,12 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     help="examples or rows to show",
 )
 @click.option("--html", metavar="FILE", help="write a page with plots instead")
+@click.option("--overwrite", is_flag=True, help="let --html replace a file that is no such page")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest instead")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
-def command(path: str, samples: int, html: str | None, as_json: bool, verbose: bool) -> None:
+def command(
+    path: str, samples: int, html: str | None, overwrite: bool, as_json: bool, verbose: bool
+) -> None:
     """Tells what the artifact at PATH is: its config, counts and metrics, and samples of it.
 
     \b
@@ -30,20 +32,19 @@ def command(path: str, samples: int, html: str | None, as_json: bool, verbose: b
       bert-pipeline inspect data --html data.html
     """
     with filtered_third_party_output(verbose=verbose):
-        _inspect(path, samples, html, as_json)
+        _inspect(path, samples, html, overwrite, as_json)
 
 
-def _inspect(path: str, samples: int, html: str | None, as_json: bool) -> None:
+def _inspect(path: str, samples: int, html: str | None, overwrite: bool, as_json: bool) -> None:
     from pipeline.report.artifact import describe_artifact, require_manifest
 
     if as_json:
         click.echo(json.dumps(require_manifest(path), indent=2, ensure_ascii=False))
         return
     if html is not None:
-        from bert_tf.data.atomic import write_text_atomically
-        from pipeline.report.page import artifact_page
+        from pipeline.jobs.page import write_page
 
-        write_text_atomically(Path(html), artifact_page(path, samples=samples))
+        write_page(path, html, samples=samples, overwrite=overwrite)
         click.echo(f"{html}: open it in a browser", err=True)
         return
     for line in describe_artifact(path, samples=samples):

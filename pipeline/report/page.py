@@ -18,6 +18,8 @@ from pipeline.report.records import (
     summarise_records,
 )
 
+# By this a page is known again.
+GENERATOR = '<meta name="generator" content="bert-pipeline inspect">'
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em;
   color: #222; background: #fff; }
@@ -69,8 +71,8 @@ def artifact_page(path: str, *, samples: int) -> str:
         for item in manifest.get("inputs", [])
     )
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{content}\n{tables}\n"
+        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">{GENERATOR}'
+        f"<title>{title}</title><style>{_STYLE}</style>\n<h1>{title}</h1>\n{content}\n{tables}\n"
         f"<h2>inputs</h2>{inputs}</html>\n"
     )
 

@@ -1,0 +1,42 @@
+"""`inspect --html`: the page of an artifact, which replaces only a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bert_tf.config.errors import UsageError
+from bert_tf.data.atomic import write_text_atomically
+from pipeline.artifacts import side_paths
+from pipeline.jobs.place import OutputPlace, refuse_bad_place
+from pipeline.report.page import GENERATOR, artifact_page
+
+_HEAD_CHARACTERS = 1000
+
+
+def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
+    """Writes the page of an artifact.
+
+    Args:
+        path: the artifact.
+        html: file to write; an older page is replaced.
+        samples: examples, rows or pieces to show.
+        overwrite: replace any other file as well.
+
+    Raises:
+        UsageError: there is another file or a folder, or the artifact would be changed.
+        InputError: as `artifact_page`.
+    """
+    artifact = [path, *(str(side) for side in side_paths(path) if side.exists())]
+    place = OutputPlace(output=html, is_directory=False)
+    refuse_bad_place(place, artifact, flag="--html")
+    if place.path.exists() and not overwrite and not _is_page(place.path):
+        raise UsageError(
+            f"--html {html}: exists and is no page of this command; name another or replace it "
+            "with --overwrite"
+        )
+    write_text_atomically(html, artifact_page(path, samples=samples))
+
+
+def _is_page(path: Path) -> bool:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return GENERATOR in stream.read(_HEAD_CHARACTERS)

@@ -1,0 +1,56 @@
+"""A page replaces an older page; any other file when asked, and never what it is about."""
+
+import pytest
+
+from bert_tf.config.errors import UsageError
+from pipeline.jobs.page import write_page
+
+
+@pytest.fixture
+def artifact(make_job):
+    """A finished file with its manifest."""
+    job = make_job(directory=False)
+    job.run()
+    return job.output
+
+
+def write(artifact, html, *, overwrite=False):
+    write_page(str(artifact), str(html), samples=1, overwrite=overwrite)
+
+
+def test_a_page_replaces_an_older_one(artifact, tmp_path):
+    page = tmp_path / "page.html"
+    write(artifact, page)
+    written = page.read_text()
+    page.write_text(written.replace("</html>", "older</html>"))
+    write(artifact, page)
+    assert page.read_text() == written
+
+
+@pytest.mark.parametrize("content", [b"ten years of work", b"<!DOCTYPE html><p>", b"", b"\xff\x00"])
+def test_another_file_is_replaced_only_when_asked(artifact, tmp_path, content):
+    page = tmp_path / "thesis.html"
+    page.write_bytes(content)
+    with pytest.raises(UsageError, match=r"--html .*thesis.html: exists and is no page of this"):
+        write(artifact, page)
+    assert page.read_bytes() == content
+    write(artifact, page, overwrite=True)
+    assert page.read_bytes() != content
+
+
+@pytest.mark.parametrize("name", ["out", "out.manifest.json"])
+def test_a_page_never_takes_the_place_of_what_it_is_about(artifact, tmp_path, name):
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(UsageError, match="--html .*: is or holds the input"):
+        write(artifact, tmp_path / name, overwrite=True)
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_page_is_no_content_of_its_folder(make_job, tmp_path):
+    job = make_job(directory=True)
+    job.run()
+    with pytest.raises(UsageError, match="lies in the input .*out, whose content it would change"):
+        write(job.output, job.output / "page.html")
+    (tmp_path / "pages").mkdir()
+    with pytest.raises(UsageError, match="--html .*pages: is a folder; name a file"):
+        write(job.output, tmp_path / "pages")
