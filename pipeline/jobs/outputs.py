@@ -20,7 +20,7 @@ from bert_tf.data.atomic import (
     replacing_file,
     write_text_atomically,
 )
-from pipeline.artifacts import JOB_FILES, manifest_path, read_manifest
+from pipeline.artifacts import JOB_FILES, manifest_path, read_manifest, rejects_path
 from pipeline.jobs.identity import are_same_contents, kept_keys
 from pipeline.jobs.place import (
     OutputPlace,
@@ -56,7 +56,8 @@ def writing_folder(
 ) -> Iterator[None]:
     """Makes the folder ready for the block to fill; `config.yaml` in it says whose it is.
 
-    A block that fails before it has written anything leaves the folder as empty as it was.
+    A block that fails before it has written anything leaves the folder as empty as it was. Where it
+    has listed the rows that it refused and nothing else, any config may follow.
 
     Args:
         place: of the folder.
@@ -79,6 +80,8 @@ def writing_folder(
         raise UsageError(
             f"{folder}: holds files that bert-pipeline did not make; choose an empty folder"
         )
+    if content == [rejects_path(folder)]:  # rows were refused before the work with them began
+        remove(content.pop())
     if content and not overwrite:
         _refuse_other_run(place, marked, config, ignored_keys)
     if content and (overwrite or not can_resume):

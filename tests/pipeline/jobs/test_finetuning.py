@@ -216,8 +216,9 @@ def test_latin_1_is_suggested_and_read(place):
     options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
     with pytest.raises(TooManyRejects, match="give --encoding latin-1, else correct the rows"):
         finetuning.run(dataclasses.replace(config, eval=None), options)
-    read = dataclasses.replace(config, eval=None, encoding="latin-1", output=str(place / "read"))
-    assert finetuning.run(read, options)["counts"]["rows_out"] == 7
+    read = dataclasses.replace(config, eval=None, encoding="latin-1")
+    assert finetuning.run(read, options)["counts"]["rows_out"] == 7, "into the folder of before"
+    assert (place / "latin" / "rejects.jsonl").read_text() == ""
 
 
 def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):
