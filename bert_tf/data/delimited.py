@@ -2,7 +2,7 @@
 
 A quoted cell may hold delimiters, line ends and doubled quotes. A quote that is never closed must
 not swallow the rest of the file: where a record cannot be completed (the end of the file comes
-first, the cell grows beyond `MAX_CELL_CHARACTERS`, or a quote inside is followed by other text, as
+first, the record grows beyond `max_row_characters`, or a quote inside is followed by other text, as
 the opening quote of a later row is), only the line it starts on is rejected and reading goes on at
 the next line.
 
@@ -21,13 +21,19 @@ from typing import Any
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
-from bert_tf.data.rejects import Reject
+from bert_tf.data.rejects import TOO_LONG, Reject
 from bert_tf.data.table_dialect import TableDialect, numbered_columns
-from bert_tf.data.text_files import has_byte_order_mark, has_surrogates, open_text
+from bert_tf.data.text_files import (
+    CutLine,
+    bounded_lines,
+    has_byte_order_mark,
+    has_surrogates,
+    open_text,
+)
 
-MAX_CELL_CHARACTERS = 1 << 24
 DELIMITERS = (",", ";", "\t")
 _SAMPLED_LINES = 20  # that the delimiter of a file without a header is found in
+_LINE_CHARACTERS = 50  # that a short line in a quoted cell counts as: about what it takes in memory
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs"}
 
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
@@ -65,15 +71,16 @@ def read_csv_rows(
         InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    csv.field_size_limit(MAX_CELL_CHARACTERS)  # the default of 131,072 is one for the process
+    csv.field_size_limit(dialect.max_row_characters)  # one for the process; 131,072 by default
     with open_text(path, newline="", encoding=dialect.encoding) as stream:
-        lines = _ReplayedLines(stream)
+        longest = dialect.max_row_characters
+        lines = _ReplayedLines(bounded_lines(stream, longest, newline=""), longest)
         first_line, number = _first_line(path, lines, dialect)
         if dialect.has_header:
             sample = [first_line]
             delimiter = _choose_delimiter(first_line)
         else:
-            sample = [first_line, *itertools.islice(lines, _SAMPLED_LINES - 1)]
+            sample = [first_line, *lines.sample(_SAMPLED_LINES - 1)]
             delimiter = _most_regular_delimiter(sample)
         if delimiter != "," and console is not None:
             console.say(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
@@ -82,7 +89,7 @@ def read_csv_rows(
         lines.taken.clear()
         try:
             columns = next(reader)
-        except csv.Error as error:
+        except (csv.Error, _TooLongError) as error:
             what = "header" if dialect.has_header else "first row"
             raise InputError(
                 f"{path}:{number}: the {what} is not a CSV row ({error}); correct its quotes"
@@ -119,10 +126,14 @@ def _csv_rows_below(
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as error:
+        except (csv.Error, _TooLongError) as error:
             first, *rest = lines.taken
             lines.push_back(rest)
-            yield number, _without_line_end(first), Reject(str(path), number, _fault(error, rest))
+            if rest or not isinstance(error, _TooLongError):
+                reject = Reject(str(path), number, _fault(error, rest))
+            else:
+                reject = too_long(path, number, dialect)
+            yield number, _without_line_end(first), reject
             number += 1
             continue
         raw = _without_line_end("".join(lines.taken))
@@ -131,12 +142,10 @@ def _csv_rows_below(
         number += len(lines.taken)
 
 
-def _fault(error: csv.Error, rest: list[str]) -> str:
+def _fault(error: Exception, rest: list[str]) -> str:
     """Why a record cannot be completed, of which `rest` are the lines behind the first."""
     if rest or "end of data" in str(error):
         return "quote is not closed"
-    if "field limit" in str(error):
-        return f"cell of more than {MAX_CELL_CHARACTERS:,} characters"
     return "text after a closing quote"
 
 
@@ -149,7 +158,13 @@ def read_tsv_rows(path: str | Path, dialect: TableDialect) -> Iterator[TableHead
     """
     with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
         columns: tuple[str, ...] | None = None
-        for number, line in enumerate(stream, start=1):
+        lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
+        for number, line in enumerate(lines, start=1):
+            if isinstance(line, CutLine):
+                if columns is None:
+                    raise _no_header(path, number, dialect)
+                yield number, "", too_long(path, number, dialect)
+                continue
             raw = _without_line_end(line)
             if _is_blank(raw, "\t"):
                 continue
@@ -198,12 +213,35 @@ def _empty(path: str | Path, dialect: TableDialect) -> InputError:
     return InputError(f"{path}: is empty; expected {expected}")
 
 
-class _ReplayedLines:
-    """The lines of a stream; what a failed record took of them can be given back."""
+def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:
+    """The reject for a row of more characters than allowed."""
+    return Reject(str(path), line, TOO_LONG, f"more than {dialect.max_row_characters:,} characters")
 
-    def __init__(self, stream: Iterator[str]):
+
+def _no_header(path: str | Path, line: int, dialect: TableDialect) -> InputError:
+    return InputError(
+        f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} characters; "
+        "correct the line ends of the file, or raise max_row_characters"
+    )
+
+
+class _TooLongError(Exception):
+    """A record has more characters than allowed."""
+
+
+class _ReplayedLines:
+    """The lines of a stream; what a failed record took of them can be given back.
+
+    Args:
+        stream: the lines.
+        longest: characters that may be taken before `taken` is cleared.
+    """
+
+    def __init__(self, stream: Iterator[str], longest: int):
         self._stream = stream
+        self._longest = longest
         self._pending: collections.deque[str] = collections.deque()
+        self._characters = 0
         self.taken: list[str] = []
 
     def __iter__(self) -> _ReplayedLines:
@@ -212,16 +250,36 @@ class _ReplayedLines:
     def __next__(self) -> str:
         line = self._pending.popleft() if self._pending else next(self._stream)
         self.taken.append(line)
+        before = self._characters if len(self.taken) > 1 else 0
+        self._characters = before + max(len(line), _LINE_CHARACTERS)
+        if isinstance(line, CutLine) or self._characters > self._longest:
+            raise _TooLongError(f"more than {self._longest:,} characters")
         return line
+
+    def sample(self, count: int) -> list[str]:
+        """The next lines, fewer at the end and before one that is too long."""
+        self.taken.clear()
+        try:
+            return list(itertools.islice(self, count))
+        except _TooLongError:
+            *sample, last = self.taken
+            self.push_back([last])
+            return sample
 
     def push_back(self, lines: list[str]) -> None:
         self._pending.extendleft(reversed(lines))
 
 
 def _first_line(path: str | Path, lines: _ReplayedLines, dialect: TableDialect) -> tuple[str, int]:
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            return line, number
+    number = 0
+    try:
+        for line in lines:
+            number += 1
+            lines.taken.clear()
+            if line.strip():
+                return line, number
+    except _TooLongError:
+        raise _no_header(path, number + 1, dialect) from None
     raise _empty(path, dialect)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.errors import InputError
-from bert_tf.data.delimited import ParsedRow
+from bert_tf.data.delimited import ParsedRow, too_long
 from bert_tf.data.rejects import Reject
 from bert_tf.data.table_dialect import TableDialect
-from bert_tf.data.text_files import has_surrogates, open_text
+from bert_tf.data.text_files import CutLine, bounded_lines, has_surrogates, open_text
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -26,7 +26,12 @@ def read_json_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRo
     """
     with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
         seen = False
-        for number, line in enumerate(stream, start=1):
+        lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
+        for number, line in enumerate(lines, start=1):
+            if isinstance(line, CutLine):
+                seen = True
+                yield number, "", too_long(path, number, dialect)
+                continue
             raw = line.strip()
             if not raw:
                 continue

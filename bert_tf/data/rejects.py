@@ -15,8 +15,10 @@ from bert_tf.data.atomic import replacing_file
 _REASONS_SHOWN = 5
 _DETAIL_CHARACTERS = 80
 NOT_UTF8 = "not UTF-8 text"
+TOO_LONG = "row is too long"
 _REMEDIES = {
     NOT_UTF8: "if the file is in Latin-1, give --encoding latin-1",
+    TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
     "invalid UTF-8": "convert the file: iconv -f LATIN1 -t UTF-8",  # of a corpus
 }
 

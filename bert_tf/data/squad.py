@@ -15,12 +15,14 @@ import numpy as np
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.data.rejects import Reject
+from bert_tf.data.table_budget import TableBudget
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.tables import cell_text, read_table_blocks, refuse_missing_columns
-from bert_tf.data.text_files import has_surrogates, open_text
+from bert_tf.data.text_files import CutLine, bounded_lines, has_surrogates, open_text
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
 _LONGEST_CONTEXT = 10**9  # characters
+_JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple of its text
 
 
 class Answer(NamedTuple):
@@ -92,18 +94,24 @@ def read_questions(
         console: told of a CSV delimiter other than the comma.
 
     Raises:
-        InputError: the file is damaged, or no question can be used.
+        InputError: the file is damaged, no question can be used, or they take more memory than
+            `dialect.max_table_megabytes`.
         UsageError: the file is missing or lacks a column.
     """
     if is_squad_json(path):
-        found = _squad_questions(str(path))
+        found = _squad_questions(str(path), dialect.max_table_megabytes / _JSON_GROWTH)
     else:
         found = _table_questions(
             path, columns, check_offsets=check_offsets, dialect=dialect, console=console
         )
     builder = _Builder(str(path), check_offsets=check_offsets)
+    budget = TableBudget(path, dialect.max_table_megabytes)
     for count, question in enumerate(found, start=1):
-        builder.add(question)
+        if builder.add(question):
+            budget.add(0, (question.context,))
+        budget.add(
+            1, (question.id, question.question, *(answer.text for answer in question.answers))
+        )
         if count == max_rows:
             break
     return builder.build()
@@ -115,7 +123,10 @@ def is_squad_json(path: str | Path) -> bool:
     if not name.removesuffix(".gz").lower().endswith(".json"):
         return False
     with open_text(path, newline="\n") as stream:
-        first = next((line for line in stream if line.strip()), "")
+        lines = bounded_lines(stream, PLAIN.max_row_characters, newline="\n")
+        first = next((line for line in lines if line.strip()), "")
+    if isinstance(first, CutLine):  # too long for a row of JSON lines
+        return True
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
@@ -146,17 +157,20 @@ class _Builder:
         self._context_index: list[int] = []
         self._rejects: list[Reject] = []
 
-    def add(self, found: _Question) -> None:
+    def add(self, found: _Question) -> bool:
+        """Keeps a question or a reject; returns whether a context is kept that was not yet."""
         fault = found.fault or self._fault(found)
         if fault:
             reason, detail = fault
             if found.line == 0:
                 detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
             self._rejects.append(Reject(self._source, found.line, reason, detail))
-            return
+            return False
         self._ids.add(found.id)
         self._questions.append(found)
-        self._context_index.append(self._contexts.setdefault(found.context, len(self._contexts)))
+        known = len(self._contexts)
+        self._context_index.append(self._contexts.setdefault(found.context, known))
+        return len(self._contexts) > known
 
     def build(self) -> Questions:
         if not self._questions:
@@ -194,10 +208,17 @@ class _Builder:
         return "answer does not stand at its start", f"{text!r} at {start}, where {there!r} stands"
 
 
-def _squad_questions(path: str) -> Iterator[_Question]:
+def _squad_questions(path: str, megabytes: float) -> Iterator[_Question]:
     with open_text(path, newline="\n") as stream:
+        longest = int(megabytes * 1e6)
+        text = stream.read(longest + 1)
+        if len(text) > longest:
+            raise InputError(
+                f"{path}: is larger than {megabytes:g} MB, which JSON that is read whole may be; "
+                "split it, or raise max_table_megabytes (an eighth of it is for JSON)"
+            )
         try:
-            document = json.load(stream)
+            document = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: is not JSON ({error}); expected SQuAD JSON") from None
     articles = document.get("data") if isinstance(document, dict) else None

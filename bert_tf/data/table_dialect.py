@@ -1,4 +1,4 @@
-"""How a table is written, where the end of its file's name does not say it."""
+"""How a table is written, where the end of its file's name does not say it, and its limits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ class TableDialect:
         encoding: of the file, as Python names it.
         has_header: whether the first line of CSV and TSV names the columns; without it they are
             named `1`, `2`, ….
+        max_row_characters: longer rows are rejected.
+        max_table_megabytes: memory that the rows of a file may take where it is read whole.
     """
 
     encoding: str = "utf-8"
     has_header: bool = True
+    max_row_characters: int = TableSection.max_row_characters
+    max_table_megabytes: float = TableSection.max_table_megabytes
 
     @classmethod
     def of(cls, config: TableSection) -> TableDialect:
         """The dialect that a config names."""
-        return cls(encoding=config.encoding, has_header=config.header)
+        return cls(
+            encoding=config.encoding,
+            has_header=config.header,
+            max_row_characters=config.max_row_characters,
+            max_table_megabytes=config.max_table_megabytes,
+        )
 
     @property
     def not_text(self) -> str:

@@ -19,10 +19,12 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.json_lines import read_json_rows
 from bert_tf.data.rejects import Reject, summarize_rejects
+from bert_tf.data.table_budget import TableBudget
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
+_MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,7 @@ def read_table_blocks(
     Args:
         path: the file.
         dialect: its encoding, and whether its first line is a header.
-        block_rows: rows read at once, rejected ones included.
+        block_rows: rows read at once, rejected ones included; fewer where rows are long.
         text_columns: columns that must hold text in every row.
         value_columns: columns that must hold a text, a number or a truth value in every row.
         allow_empty: keep rows in which a needed column is there but empty (or null).
@@ -135,7 +137,7 @@ def read_table_blocks(
                     f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys"
                 )
             objects = read_json_rows(path, dialect)
-            first = list(itertools.islice(objects, _ROWS_WITH_KEYS))
+            first = _first_rows(objects)
             columns = _object_keys(first)
             if columns:
                 refuse_missing_columns(path, None, columns, needed)
@@ -167,7 +169,13 @@ def read_table(
     max_rows: int = 0,
     console: Console | None = None,
 ) -> Table:
-    """Reads the needed columns of a whole file; see `read_table_blocks`."""
+    """Reads the needed columns of a whole file; see `read_table_blocks`.
+
+    Raises:
+        InputError: as there, or the rows take more than `dialect.max_table_megabytes`.
+        UsageError: as there.
+    """
+    budget = TableBudget(path, dialect.max_table_megabytes)
     names = (*text_columns, *value_columns)
     columns: dict[str, list[str]] = {name: [] for name in names}
     lines: list[int] = []
@@ -182,7 +190,10 @@ def read_table(
         console=console,
     ):
         for name in names:
-            columns[name].extend(block.texts(name))
+            texts = block.texts(name)
+            budget.add(0, texts)
+            columns[name].extend(texts)
+        budget.add(block.rows_in, ())
         lines.extend(block.lines)
         rejects.extend(block.rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
@@ -251,20 +262,32 @@ def _stretches(
     parsed: Iterator[TableHeader | ParsedRow], block_rows: int, max_rows: int
 ) -> Iterator[TableHeader | list[ParsedRow]]:
     stretch: list[ParsedRow] = []
-    rows = 0
+    rows = characters = 0
     for row in parsed:
         if isinstance(row, TableHeader):
             yield row
             continue
         stretch.append(row)
         rows += 1
+        characters += len(row[1])
         if rows == max_rows:
             break
-        if len(stretch) == block_rows:
+        if len(stretch) == block_rows or characters >= _MOST_CHARACTERS:
             yield stretch
-            stretch = []
+            stretch, characters = [], 0
     if stretch:
         yield stretch
+
+
+def _first_rows(rows: Iterator[ParsedRow]) -> list[ParsedRow]:
+    first = []
+    characters = 0
+    for row in rows:
+        first.append(row)
+        characters += len(row[1])
+        if len(first) == _ROWS_WITH_KEYS or characters >= _MOST_CHARACTERS:
+            break
+    return first
 
 
 def _object_keys(stretch: list[ParsedRow]) -> tuple[str, ...]:

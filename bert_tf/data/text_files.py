@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 
+_SKIPPED_AT_ONCE = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
 
@@ -65,6 +67,7 @@ def has_byte_order_mark(path: str | Path) -> bool:
 @contextmanager
 def _open_bytes(path: str | Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     path = Path(path)
+    refuse_lfs_pointer(path)
     try:
         binary = path.open("rb")
     except OSError as error:
@@ -94,6 +97,29 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
             f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
         )
     return "utf-8-sig" if name == "utf-8" else name
+
+
+class CutLine(str):
+    """The beginning of a line that is longer than allowed; the rest of it has been skipped."""
+
+
+def bounded_lines(stream: TextIO, longest: int, *, newline: str) -> Iterator[str]:
+    """Yields the lines of a text with their ends, in bounded memory.
+
+    Args:
+        stream: of `open_text`.
+        longest: characters of a line; of a longer one a `CutLine` comes.
+        newline: that the stream was opened with.
+    """
+    ends = ("\n",) if newline == "\n" else ("\n", "\r")
+    while line := stream.readline(longest + 1):
+        if len(line) <= longest or line.endswith(ends):
+            yield line
+            continue
+        rest = line
+        while rest and not rest.endswith(ends):
+            rest = stream.readline(_SKIPPED_AT_ONCE)
+        yield CutLine(line[:1000])
 
 
 def has_surrogates(text: str) -> bool:

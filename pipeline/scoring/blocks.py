@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.delimited import TableHeader
 from bert_tf.data.rejects import Reject
@@ -20,6 +20,8 @@ from bert_tf.data.tables import TableBlock, read_table_blocks
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
+
+_MOST_KEYS = 10_000  # all rows together have, of JSON lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +99,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     """Writes the blocks of a table, and a summary after the last.
 
     Raises:
-        InputError: the table is empty, or no row of it can be used.
+        InputError: the table is empty, no row of it can be used, or its rows have too many keys.
         UsageError: a column's name cannot stand in the output's format.
     """
     keys: dict[str, None] = {}
@@ -113,6 +115,11 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         block = _without_reserved_keys(table, block, set(plan.columns.predictions))
         for row in block.rows:
             keys.update(dict.fromkeys(row))
+        if len(keys) > _MOST_KEYS:
+            raise InputError(
+                f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
+                "no table; put what differs by row into values"
+            )
         _refuse_names_beyond_tsv(table, keys)
         yield _write_block(table, block, number, plan)
         header = block.header

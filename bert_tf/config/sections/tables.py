@@ -23,6 +23,21 @@ class TableSection(Section):
         flag="--header/--no-header",
     )
 
+    max_row_characters: int = option(
+        "longest row of a table; longer ones are rejected",
+        default=1 << 24,
+        minimum=1000,
+        maximum=1 << 30,
+        advanced=True,
+    )
+    max_table_megabytes: float = option(
+        "memory that the rows of one file may take where files are read whole, for training and "
+        "evaluation",
+        default=4000.0,
+        minimum=1.0,
+        advanced=True,
+    )
+
     def faults(self) -> list[str]:
         """Refuses an encoding that Python does not know."""
         faults = super().faults()

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.squad import QuestionColumns, read_questions
+from bert_tf.data.squad import QuestionColumns, is_squad_json, read_questions
+from bert_tf.data.table_dialect import PLAIN, TableDialect
 
 COLUMNS = QuestionColumns(
     question="question", context="context", answer="answer", answer_start="answer_start"
@@ -182,3 +183,23 @@ def test_missing_answer_column(tmp_path):
     path.write_text("question,context,answers\nWhere?,c,x\n")
     with pytest.raises(UsageError, match="no column 'answer'.*did you mean 'answers'"):
         read_questions(path, COLUMNS, check_offsets=False)
+
+
+def test_json_and_questions_beyond_the_limit_are_one_line(tmp_path):
+    path = tmp_path / "a.json"
+    entry = {"question": "Who?", "answers": [], "is_impossible": True}
+    questions = [{**entry, "id": str(number)} for number in range(2000)]
+    article = {"paragraphs": [{"context": "x" * 100, "qas": questions}]}
+    path.write_text(json.dumps({"data": [article]}))
+    assert path.stat().st_size > 125_000
+    for megabytes, message in ((1, "is larger than 0.125 MB"), (1.6, "take more than 1.6 MB")):
+        dialect = TableDialect(max_table_megabytes=megabytes)
+        with pytest.raises(InputError, match=rf"a\.json: .*{message}.*raise max_table_megabytes"):
+            read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
+
+
+def test_a_first_line_too_long_for_a_row_is_not_parsed_to_find_the_format(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_text('{"text": "' + "x" * PLAIN.max_row_characters + '"}')
+    monkeypatch.setattr(json, "loads", None)
+    assert is_squad_json(path)

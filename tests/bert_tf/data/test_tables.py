@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data import delimited
+from bert_tf.data import tables
 from bert_tf.data.rejects import count_reasons, write_rejects
 from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.tables import cell_text, read_table, read_table_blocks, table_format
@@ -254,13 +256,87 @@ def test_keys_are_looked_for_in_many_objects(tmp_path, block_rows):
     assert all(block.columns == ("id", "text") for block in blocks)
 
 
-def test_a_cell_beyond_the_limit_is_named_as_such(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "MAX_CELL_CHARACTERS", 1000)
-    path = tmp_path / "a.csv"
-    path.write_text("id,text\n1," + "x" * 1001 + "\n2,ok\n")
-    table = read_table(path, text_columns=["text"])
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ["id,text", "1,{}", "2,ok"]),
+        ("a.csv", ["id,text", '"1","{}"', "2,ok"]),
+        ("a.csv", ["id,text", "1" + ',"x\n"' * 400 + "{}", "2,ok"]),
+        ("a.tsv", ["id\ttext", "1\t{}", "2\tok"]),
+        ("a.jsonl", ['{{"id": 1, "text": "{}"}}', '{{"text": "ok"}}']),
+    ],
+)
+def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path, name, lines):
+    path = tmp_path / name
+    path.write_text("\n".join(lines).format("x" * 1001) + "\n")
+    table = read_table(path, dialect=TableDialect(max_row_characters=1000), text_columns=["text"])
     assert table.columns == {"text": ["ok"]}
-    assert table.rejects[0].reason == "cell of more than 1,000 characters"
+    assert "row is too long" in {reject.reason for reject in table.rejects}
+    assert all(reject.line > 0 for reject in table.rejects)
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_first_line_beyond_the_limit_is_one_line(tmp_path, name, has_header):
+    path = tmp_path / name
+    path.write_text("\n" + "x" * 1001 + "\ny\n")
+    dialect = TableDialect(max_row_characters=1000, has_header=has_header)
+    with pytest.raises(
+        InputError, match=f"{name}:2: the first line has more than 1,000 characters"
+    ):
+        read_table(path, dialect=dialect, text_columns=["1"])
+
+
+BOMBS = {
+    "a.csv.gz": (b"text,label\n", b"x" * (1 << 20)),  # a line without end
+    "b.csv.gz": (b'text,label\n"', b"x\n" * (1 << 19)),  # a cell without end
+    "a.tsv.gz": (b"text\tlabel\n", b"x" * (1 << 20)),
+    "a.jsonl.gz": (b'{"text": "', b"x" * (1 << 20)),
+    "b.jsonl.gz": (b"", b"\n" * (1 << 13)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_little_that_unpacks_to_much_takes_little_memory(tmp_path, name):
+    start, repeated = BOMBS[name]
+    with gzip.open(tmp_path / name, "wb", compresslevel=1) as stream:
+        stream.write(start)
+        for _ in range(64):
+            stream.write(repeated)
+    dialect = TableDialect(max_row_characters=1 << 20, max_table_megabytes=8)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("row", ["x" * 1000, "x", ""])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_that_take_more_memory_than_allowed_are_one_line(tmp_path, name, row):
+    path = tmp_path / name
+    rows = 4_000_000 // (len(row) + 200)
+    if name == "a.csv":
+        path.write_text("text,n\n" + f"{row},1\n" * rows)
+    else:
+        path.write_text((json.dumps({"text": row}) + "\n") * rows)
+    with pytest.raises(
+        InputError, match="take more than 1 MB of memory; give fewer rows, or raise"
+    ):
+        read_table(path, dialect=TableDialect(max_table_megabytes=1), text_columns=["text"])
+    if row:
+        read_table(path, dialect=TableDialect(max_table_megabytes=8), text_columns=["text"])
+
+
+def test_long_rows_are_read_in_smaller_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_CHARACTERS", 1000)
+    path = tmp_path / "a.jsonl"
+    path.write_text((json.dumps({"text": "x" * 300}) + "\n") * 10)
+    blocks = list(read_table_blocks(path, text_columns=["text"]))
+    assert sum(block.rows_in for block in blocks) == 10
+    assert max(block.rows_in for block in blocks) == 4
 
 
 def test_first_rows_only(tmp_path):
