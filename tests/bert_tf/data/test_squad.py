@@ -186,16 +186,15 @@ def test_missing_answer_column(tmp_path):
 
 
 def test_json_and_questions_beyond_the_limit_are_one_line(tmp_path):
-    path = tmp_path / "a.json"
-    entry = {"question": "Who?", "answers": [], "is_impossible": True}
-    questions = [{**entry, "id": str(number)} for number in range(2000)]
-    article = {"paragraphs": [{"context": "x" * 100, "qas": questions}]}
-    path.write_text(json.dumps({"data": [article]}))
-    assert path.stat().st_size > 125_000
-    for megabytes, message in ((1, "is larger than 0.125 MB"), (1.6, "take more than 1.6 MB")):
-        dialect = TableDialect(max_table_megabytes=megabytes)
-        with pytest.raises(InputError, match=rf"a\.json: .*{message}.*raise max_table_megabytes"):
-            read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
+    dialect = TableDialect(max_table_megabytes=1)
+    path = squad(tmp_path / "a.json", [question(str(number)) for number in range(3000)])
+    with pytest.raises(InputError, match=r"a\.json: is larger than 0\.125 MB.*max_table_megabytes"):
+        read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
+    path = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "context": CONTEXT, "answer": "China", "answer_start": 22}
+    path.write_text((json.dumps(row) + "\n") * 5000)
+    with pytest.raises(InputError, match="its rows take more than 1 MB of memory; give fewer rows"):
+        read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
 
 
 def test_a_first_line_too_long_for_a_row_is_not_parsed_to_find_the_format(tmp_path, monkeypatch):
