@@ -19,7 +19,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections.run import RunnerConfig
-from pipeline.progress import ProgressWatch
+from pipeline.progress import Describe, ProgressWatch
 from pipeline.verbosity import is_verbose
 from pipeline.worker_errors import user_error
 
@@ -62,6 +62,7 @@ def run_pipeline(
     *,
     console: Console,
     input_bytes: int,
+    describe: Describe | None = None,
 ) -> None:
     """Builds a pipeline and runs it to its end.
 
@@ -71,6 +72,7 @@ def run_pipeline(
         console: told where the pipeline runs when that is not this process, and shown how far
             local workers are.
         input_bytes: size of the input; decides whether worker processes pay off locally.
+        describe: what to show of local workers beside the text that they have read.
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
@@ -87,7 +89,7 @@ def run_pipeline(
     pipeline = beam.Pipeline(runner=runner, options=beam_options)
     build(pipeline)
     try:
-        with ProgressWatch(console):
+        with ProgressWatch(console, describe):
             result = pipeline.run()
             state = result.wait_until_finish()
     except Exception as error:  # runners wrap what a worker raised in types of their own

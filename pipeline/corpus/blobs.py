@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from bert_tf.data.atomic import write_text_atomically
+from pipeline.progress import Progress, tell_progress
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
 
@@ -163,6 +164,7 @@ class _SpillWriter:
 
     def __exit__(self, *failure: object) -> None:
         self._stream.close()
+        tell_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
         """Brings what was added to disk."""

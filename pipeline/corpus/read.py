@@ -17,7 +17,7 @@ from pipeline.corpus.files import FileInfo, match_files
 from pipeline.corpus.formats import Reader, make_reader
 from pipeline.corpus.identity import block_identity
 from pipeline.corpus.splits import WHOLE_FILE, Split
-from pipeline.progress import tell_progress
+from pipeline.progress import Progress, tell_progress
 
 # The kind of work that is done with a block.
 BLOCK = "block"
@@ -125,7 +125,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
     for raw in task.reader.read_split(task.location, task.split, block_bytes):
         raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)
-        tell_progress(raw.texts.data.nbytes)
+        tell_progress(Progress.TEXT_BYTES, raw.texts.data.nbytes)
         yield block
 
 

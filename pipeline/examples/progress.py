@@ -1,49 +1,25 @@
-"""How far a local run is, as the files it leaves on its way tell."""
+"""How far a local run is: what its workers tell of shards and of data on the way to them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
 
-from bert_tf.config.console import Console
 from bert_tf.config.wording import quantity
+from pipeline.progress import Describe, Progress
 
 
-class ExamplesConsole(Console):
-    """Passes everything on to another console, and adds to progress what has been written.
+def describe_examples(*, found: int, shards: int) -> Describe:
+    """Words on intermediate data and finished shards.
 
     Args:
-        console: the one that shows.
-        output: folder of the shards.
-        work: folder of intermediate data.
+        found: shards that an interrupted run had finished.
         shards: number of shards in the end.
     """
+    of_all = f"of {quantity(shards, 'shard')} finished"
 
-    def __init__(self, console: Console, output: Path, work: Path, *, shards: int):
-        super().__init__()
-        self._console = console
-        self._output = output
-        self._work = work
-        self._shards = shards
-        self._all_shards = quantity(shards, "shard")
-
-    def say(self, line: str) -> None:
-        """Prints a line that stays."""
-        self._console.say(line)
-
-    def progress(self, line: str) -> None:
-        """Shows how far the work is."""
-        megabytes = sum(_size(path) for path in self._work.iterdir()) / 1e6
-        finished = sum(1 for _ in self._output.glob("*-of-*.tfrecord*"))
+    def describe(done: Counter[int]) -> str:
+        megabytes = done[Progress.SPILLED_BYTES] / 1e6
         spilled = f"{megabytes:,.0f} MB of pieces and records, " if megabytes >= 1 else ""
-        self._console.progress(f"{line}; {spilled}{finished} of {self._all_shards} finished")
+        return f"{spilled}{found + done[Progress.SHARDS]} {of_all}"
 
-    def end_progress(self, line: str) -> None:
-        """Prints how far the work came: all shards are there once the pipeline has run."""
-        self._console.end_progress(f"{line}; {self._shards} of {self._all_shards} finished")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:  # renamed since it was listed
-        return 0
+    return describe

@@ -34,6 +34,7 @@ from pipeline.examples.tokenised import (
     to_bytes,
     tokenise_block,
 )
+from pipeline.progress import Progress, tell_progress
 
 # The kinds of work, beside that on blocks, that an interrupted run may have finished.
 BUCKET, POOL = "bucket", "pool"
@@ -364,3 +365,4 @@ class WriteShard(beam.DoFn):
             merge_runs(self._job.store, runs),
             compression=self._job.config.compression,
         )
+        tell_progress(Progress.SHARDS, 1)

@@ -31,7 +31,7 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
-from pipeline.examples.progress import ExamplesConsole
+from pipeline.examples.progress import describe_examples
 from pipeline.examples.transforms import POOL, ExamplesJob, WriteExamples, read_example_counts
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
@@ -72,10 +72,10 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             output=str(output),
             work=str(work),
         )
-        record.extra["found_finished"] = _tell_found(job, options.console)
+        found = record.extra["found_finished"] = _tell_found(job, options.console)
         with keeping_finished_work(work, options.console, can_go_on=can_go_on):
             with record.stage("examples"):
-                _make_shards(job, runner, files, options.console)
+                _make_shards(job, runner, files, found["shards"], options.console)
             write_rejects(job.work, rejects_path(output))
             write_duplicates(job.work, duplicates_path(output))
             report = read_report(job.work)
@@ -119,9 +119,13 @@ def _tell_found(job: ExamplesJob, console: Console) -> dict[str, int]:
 
 
 def _make_shards(
-    job: ExamplesJob, runner: RunnerConfig, files: list[FileInfo], console: Console
+    job: ExamplesJob,
+    runner: RunnerConfig,
+    files: list[FileInfo],
+    found_shards: int,
+    console: Console,
 ) -> None:
-    config, plan = job.config, job.plan
+    config = job.config
 
     def build(pipeline: beam.Pipeline) -> None:
         drop = DropDuplicates(config, job.store, job.work)
@@ -135,13 +139,11 @@ def _make_shards(
     run_pipeline(
         runner,
         build,
-        console=ExamplesConsole(
-            console,
-            Path(job.output),
-            Path(job.work),
-            shards=plan.train_shards + plan.eval_shards,
-        ),
+        console=console,
         input_bytes=sum(file.bytes for file in files),
+        describe=describe_examples(
+            found=found_shards, shards=job.plan.train_shards + job.plan.eval_shards
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ class ProgressWatcher:
 
     def __init__(self, plan: ScoringPlan):
         self._plan = plan
-        self._finished: dict[str, int] = {}
+        self._known: set[str] = set()
+        self._finished_rows = 0
         self._tables: dict[str, int] = {}
         self._start: tuple[float, int] | None = None
 
@@ -56,15 +58,19 @@ class ProgressWatcher:
             now: seconds on any clock that only goes forward.
         """
         running = 0
-        for path in self._plan.parts.iterdir():
+        # There are three files per block: only names are listed, and each file is read once.
+        for name in set(os.listdir(self._plan.parts)) - self._known:  # noqa: PTH208
+            path = self._plan.parts / name
             with suppress(FileNotFoundError, ValueError):  # taken away by a worker meanwhile
-                if path.name.endswith(".done.json") and path.name not in self._finished:
-                    self._finished[path.name] = _finished_rows(path)
-                elif path.name.startswith("table-") and path.name not in self._tables:
-                    self._tables[path.name] = json.loads(path.read_text())["rows_in"]
-                elif path.name.endswith(".progress"):
+                if name.endswith(".progress"):
                     running += int(path.read_text())
-        done = sum(self._finished.values()) + running
+                    continue
+                if name.endswith(".done.json"):
+                    self._finished_rows += _finished_rows(path)
+                elif name.startswith("table-"):
+                    self._tables[name] = json.loads(path.read_text())["rows_in"]
+                self._known.add(name)
+        done = self._finished_rows + running
         if not done:
             return None
         if self._start is None:

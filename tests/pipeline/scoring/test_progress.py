@@ -3,6 +3,7 @@
 import io
 import json
 import time
+from pathlib import Path
 
 from bert_tf.config.console import Console
 from pipeline.scoring import progress
@@ -37,3 +38,24 @@ def test_the_last_line_has_all_rows(tmp_path, make_plan, monkeypatch):
     first, last = log.getvalue().splitlines()
     assert first == "scoring: 1 row"
     assert last.startswith("scoring: 2 of 2 rows, ")
+
+
+def test_a_file_is_read_once(tmp_path, make_plan, monkeypatch):
+    (tmp_path / "in.csv").write_text("text\nx\n")
+    plan = make_plan("in.csv", output="out.csv")
+    watcher = ProgressWatcher(plan)
+    for block in range(50):
+        plan.part_file(0, block).write_text("")
+        plan.done_file(0, block).write_text(json.dumps({"rows_out": 10, "rejected": {}}))
+    assert watcher.line(0.0) == "scoring: 500 rows"
+    plan.done_file(0, 50).write_text(json.dumps({"rows_out": 10, "rejected": {}}))
+    plan.progress_file(0, 51).write_text("3")
+    read = []
+    real = Path.read_text
+    monkeypatch.setattr(
+        Path,
+        "read_text",
+        lambda path, *rest, **keys: read.append(path) or real(path, *rest, **keys),
+    )
+    assert watcher.line(0.5).startswith("scoring: 513 rows")
+    assert sorted(read) == sorted([plan.done_file(0, 50), plan.progress_file(0, 51)])
