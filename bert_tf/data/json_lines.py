@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, too_long
 from bert_tf.data.rejects import Reject
 from bert_tf.data.table_dialect import TableDialect
@@ -22,8 +22,10 @@ def read_json_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRo
 
     Raises:
         InputError: the file is one JSON array or one object over many lines.
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or was said to have no header.
     """
+    if not dialect.has_header:
+        raise UsageError(f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys")
     with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")

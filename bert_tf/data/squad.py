@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -15,14 +14,14 @@ import numpy as np
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError
 from bert_tf.data.rejects import Reject
+from bert_tf.data.squad_json import is_squad_json, read_squad_entries
 from bert_tf.data.table_budget import TableBudget
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.tables import cell_text, read_table_blocks, refuse_missing_columns
-from bert_tf.data.text_files import CutLine, bounded_lines, has_surrogates, open_text
+from bert_tf.data.text_files import has_surrogates
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
 _LONGEST_CONTEXT = 10**9  # characters
-_JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple of its text
 
 
 class Answer(NamedTuple):
@@ -49,7 +48,7 @@ class Questions:
     Attributes:
         source: the file.
         ids: SQuAD's ids, or the lines of a table.
-        lines: line of each question in a table, 0 in SQuAD JSON.
+        lines: the line each question begins on, counted from 1.
         questions: the texts.
         contexts: every context once.
         context_index: int64 [questions], the context of each question.
@@ -98,13 +97,14 @@ def read_questions(
             `dialect.max_table_megabytes`.
         UsageError: the file is missing or lacks a column.
     """
-    if is_squad_json(path):
-        found = _squad_questions(str(path), dialect.max_table_megabytes / _JSON_GROWTH)
+    names_questions = is_squad_json(path)
+    if names_questions:
+        found = _squad_questions(path, dialect)
     else:
         found = _table_questions(
             path, columns, check_offsets=check_offsets, dialect=dialect, console=console
         )
-    builder = _Builder(str(path), check_offsets=check_offsets)
+    builder = _Builder(str(path), check_offsets=check_offsets, names_questions=names_questions)
     budget = TableBudget(path, dialect.max_table_megabytes)
     for count, question in enumerate(found, start=1):
         if builder.add(question):
@@ -115,23 +115,6 @@ def read_questions(
         if count == max_rows:
             break
     return builder.build()
-
-
-def is_squad_json(path: str | Path) -> bool:
-    """Whether a file is SQuAD JSON, not a table: by name, then by its first line."""
-    name = Path(path).name
-    if not name.removesuffix(".gz").lower().endswith(".json"):
-        return False
-    with open_text(path, newline="\n") as stream:
-        lines = bounded_lines(stream, PLAIN.max_row_characters, newline="\n")
-        first = next((line for line in lines if line.strip()), "")
-    if isinstance(first, CutLine):  # too long for a row of JSON lines
-        return True
-    try:
-        value = json.loads(first)
-    except (ValueError, RecursionError):
-        return True
-    return not isinstance(value, dict) or "data" in value
 
 
 class _Question(NamedTuple):
@@ -146,10 +129,17 @@ class _Question(NamedTuple):
 
 
 class _Builder:
-    """Collects usable questions, each context once, and rejects."""
+    """Collects usable questions, each context once, and rejects.
 
-    def __init__(self, source: str, *, check_offsets: bool):
+    Args:
+        source: the file.
+        check_offsets: see `read_questions`.
+        names_questions: whether questions have ids of their own.
+    """
+
+    def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
         self._source = source
+        self._names_questions = names_questions
         self._check_offsets = check_offsets
         self._questions: list[_Question] = []
         self._ids: set[str] = set()
@@ -162,7 +152,7 @@ class _Builder:
         fault = found.fault or self._fault(found)
         if fault:
             reason, detail = fault
-            if found.line == 0:
+            if self._names_questions and found.fault is None:
                 detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
             self._rejects.append(Reject(self._source, found.line, reason, detail))
             return False
@@ -208,66 +198,41 @@ class _Builder:
         return "answer does not stand at its start", f"{text!r} at {start}, where {there!r} stands"
 
 
-def _squad_questions(path: str, megabytes: float) -> Iterator[_Question]:
-    with open_text(path, newline="\n") as stream:
-        longest = int(megabytes * 1e6)
-        text = stream.read(longest + 1)
-        if len(text) > longest:
-            raise InputError(
-                f"{path}: is larger than {megabytes:g} MB, which JSON that is read whole may be; "
-                "split it, or raise max_table_megabytes (an eighth of it is for JSON)"
-            )
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}: is not JSON ({error}); expected SQuAD JSON") from None
-    articles = document.get("data") if isinstance(document, dict) else None
-    if not isinstance(articles, list):
-        raise InputError(
-            f'{path}: is not SQuAD JSON; expected {{"data": [{{"paragraphs": [{{"context": …, '
-            '"qas": […]}]}]}'
-        )
-    for number, article in enumerate(articles, start=1):
-        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
-        if not isinstance(paragraphs, list):
-            yield _unusable(f"of article {number}", "article has no list of paragraphs")
-            continue
-        for place, paragraph in enumerate(paragraphs, start=1):
-            qas = paragraph.get("qas") if isinstance(paragraph, dict) else None
-            if not isinstance(qas, list):
-                where = f"of article {number}, paragraph {place}"
-                yield _unusable(where, "paragraph has no list of questions")
-                continue
-            for entry in qas:
-                yield _squad_question(paragraph.get("context"), entry)
+def _squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[_Question]:
+    for line, context, question, fault in read_squad_entries(path, dialect):
+        if fault is not None:
+            yield _unusable(line, *fault)
+        elif not isinstance(question, dict):
+            yield _unusable(line, "question is not a JSON object")
+        else:
+            yield _squad_question(line, context, question)
 
 
-def _squad_question(context: Any, entry: Any) -> _Question:
-    if not isinstance(entry, dict):
-        return _unusable("", "question is not a JSON object")
+def _squad_question(line: int, context: Any, entry: dict[str, Any]) -> _Question:
     identity = cell_text(entry.get("id"))
     question = entry.get("question")
     if not identity:
-        return _unusable(identity, "question has no id")
+        return _unusable(line, "question has no id")
+    where = f"question {identity!r}"
     if not isinstance(context, str):
-        return _unusable(identity, "context is missing or not text")
+        return _unusable(line, "context is missing or not text", where)
     if not isinstance(question, str):
-        return _unusable(identity, "question is missing or not text")
+        return _unusable(line, "question is missing or not text", where)
     answers: tuple[Answer, ...] = ()
     if entry.get("is_impossible") is not True:
         listed = entry.get("answers")
         if not isinstance(listed, list):
-            return _unusable(identity, "question has no list of answers")
+            return _unusable(line, "question has no list of answers", where)
         for item in listed:
             text = item.get("text") if isinstance(item, dict) else None
             if not isinstance(text, str) or not text.strip():
-                return _unusable(identity, "answer is missing or not text")
+                return _unusable(line, "answer is missing or not text", where)
             answers += (Answer(text, _whole_number(item.get("answer_start"))),)
-    return _Question(identity, 0, question, context, answers, None)
+    return _Question(identity, line, question, context, answers, None)
 
 
-def _unusable(identity: str, reason: str, *, line: int = 0, detail: str = "") -> _Question:
-    return _Question(identity, line, "", "", (), (reason, detail))
+def _unusable(line: int, reason: str, detail: str = "") -> _Question:
+    return _Question("", line, "", "", (), (reason, detail))
 
 
 def _table_questions(
@@ -293,10 +258,7 @@ def _table_questions(
             _table_question(row, line, columns)
             for row, line in zip(block.rows, block.lines, strict=True)
         ]
-        found += [
-            _unusable("", reject.reason, line=reject.line, detail=reject.detail)
-            for reject in block.rejects
-        ]
+        found += [_unusable(reject.line, reject.reason, reject.detail) for reject in block.rejects]
         yield from sorted(found, key=lambda question: question.line)
 
 
@@ -304,7 +266,7 @@ def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) ->
     texts = _as_list(row.get(columns.answer)) if columns.answer else []
     starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
     if not all(_is_value(text) for text in texts):
-        return _unusable("", "answer is neither text nor number", line=line)
+        return _unusable(line, "answer is neither text nor number")
     numbers = [_whole_number(start) for start in starts]
     numbers += [-1] * (len(texts) - len(numbers))
     answers = tuple(

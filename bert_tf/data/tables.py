@@ -1,6 +1,7 @@
 """Tables of labelled or unlabelled rows: CSV, TSV and JSON lines, read in blocks or whole.
 
 The format goes by the end of the file's name: .csv, .tsv, .jsonl or .json, each optionally .gz.
+SQuAD JSON is a table of questions with `id`, `question` and `context`.
 Cells are never changed: a text that looks like a number or a formula stays what it is.
 """
 
@@ -19,6 +20,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.json_lines import read_json_rows
 from bert_tf.data.rejects import Reject, summarize_rejects
+from bert_tf.data.squad_json import is_squad_json, read_squad_rows
 from bert_tf.data.table_budget import TableBudget
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 
@@ -132,11 +134,8 @@ def read_table_blocks(
         case "tsv":
             parsed = read_tsv_rows(path, dialect)
         case _:
-            if not dialect.has_header:
-                raise UsageError(
-                    f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys"
-                )
-            objects = read_json_rows(path, dialect)
+            is_squad = is_squad_json(path)
+            objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect)
             first = _first_rows(objects)
             columns = _object_keys(first)
             if columns:

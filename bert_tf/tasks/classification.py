@@ -17,7 +17,7 @@ from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
 from bert_tf.config.sections.scoring import refuse_unread_columns
 from bert_tf.config.wording import quantity
 from bert_tf.data.encoded_rows import encode_texts
-from bert_tf.data.rejects import Reject
+from bert_tf.data.rejects import Reject, summarize_rejects
 from bert_tf.data.table_dialect import PLAIN, TableDialect
 from bert_tf.data.tables import Table, read_table
 from bert_tf.data.wordpiece import WordPieceTokenizer
@@ -83,7 +83,7 @@ class ClassificationTask:
         if len(labels) < 2:
             raise InputError(
                 f"{config.train}: column {config.label_column!r} holds {labels[0]!r} in every row; "
-                "classification needs at least two labels"
+                f"classification needs at least two labels{_rejected(table)}"
             )
         if len(labels) > min(_MANY_LABELS, len(table) // 2):
             console.warn(
@@ -295,6 +295,14 @@ class ClassificationTask:
                 )
             ],
         )
+
+
+def _rejected(table: Table) -> str:
+    if not table.rejects:
+        return ""
+    rows = len(table) + len(table.rejects)
+    summary = summarize_rejects(table.rejects)[0]
+    return f"; {len(table.rejects):,} of {quantity(rows, 'row')} are rejected, most for: {summary}"
 
 
 def sorted_labels(labels: set[str]) -> tuple[str, ...]:

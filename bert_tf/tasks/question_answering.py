@@ -282,7 +282,7 @@ class QuestionAnsweringTask:
         predictions = [
             {
                 "id": identity,
-                **({"line": line} if line else {}),
+                "line": line,
                 "answers": gold,
                 "predicted_answer": text,
                 "predicted_start": int(start) if start >= 0 else None,

@@ -16,6 +16,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.delimited import TableHeader
 from bert_tf.data.rejects import Reject
+from bert_tf.data.squad_json import is_squad_json
 from bert_tf.data.tables import TableBlock, read_table_blocks
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import ScoringPlan
@@ -84,7 +85,7 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
         table.source,
         dialect=plan.dialect,
         block_rows=plan.block_rows,
-        text_columns=tuple(plan.columns.sources.values()),
+        text_columns=tuple(_sources(table, plan).values()),
         console=console,
     )
     taken = set(next(blocks).columns).intersection(plan.columns.predictions)
@@ -105,11 +106,12 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
+    sources = _sources(table, plan)
     for block in read_table_blocks(
         table.source,
         dialect=plan.dialect,
         block_rows=plan.block_rows,
-        text_columns=tuple(plan.columns.sources.values()),
+        text_columns=tuple(sources.values()),
         max_rows=plan.limit,
     ):
         block = _without_reserved_keys(table, block, set(plan.columns.predictions))
@@ -121,7 +123,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
                 "no table; put what differs by row into values"
             )
         _refuse_names_beyond_tsv(table, keys)
-        yield _write_block(table, block, number, plan)
+        yield _write_block(table, block, number, plan, sources)
         header = block.header
         rows_in += block.rows_in
         number += 1
@@ -186,8 +188,20 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     )
 
 
+def _sources(table: ScoredTable, plan: ScoringPlan) -> dict[str, str]:
+    """Column by name of the model's input; SQuAD JSON has names of its own."""
+    sources = plan.columns.sources
+    if sources.keys() == {"question", "context"} and is_squad_json(table.source):
+        return {name: name for name in sources}
+    return sources
+
+
 def _write_block(
-    table: ScoredTable, block: TableBlock, number: int, plan: ScoringPlan
+    table: ScoredTable,
+    block: TableBlock,
+    number: int,
+    plan: ScoringPlan,
+    sources: dict[str, str],
 ) -> BlockReference:
     needs_cells = table.source_format not in (table.output_format, "jsonl")
     content = {
@@ -195,7 +209,7 @@ def _write_block(
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if needs_cells else None,
-        "texts": {name: block.texts(column) for name, column in plan.columns.sources.items()},
+        "texts": {name: block.texts(column) for name, column in sources.items()},
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)

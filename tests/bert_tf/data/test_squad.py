@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
 
 from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.squad import QuestionColumns, is_squad_json, read_questions
+from bert_tf.data.squad import QuestionColumns, read_questions
+from bert_tf.data.squad_json import is_squad_json
 from bert_tf.data.table_dialect import PLAIN, TableDialect
+from bert_tf.data.tables import read_table_blocks
 
 COLUMNS = QuestionColumns(
     question="question", context="context", answer="answer", answer_start="answer_start"
@@ -73,10 +76,10 @@ def test_broken_squad_questions_are_rejected(tmp_path):
         ("answer does not stand at its start", "question 'beyond': 'x' at 9999, where '' stands"),
         ("question is missing or not text", "question 'no-question'"),
         ("question is empty", "question 'blank'"),
-        ("question has no id", "question ''"),
+        ("question has no id", ""),
         ("answer is missing or not text", "question 'null'"),
         ("answer is not Unicode text", "question 'surrogate'"),
-        ("question is not a JSON object", "question ''"),
+        ("question is not a JSON object", ""),
     ]
 
 
@@ -95,12 +98,75 @@ def test_broken_paragraphs_are_rejected(tmp_path):
     ]
     path.write_text(json.dumps({"data": data}))
     found = read_questions(path, COLUMNS, check_offsets=True)
-    assert [reject.reason for reject in found.rejects] == [
-        "paragraph has no list of questions",
-        "paragraph has no list of questions",
-        "article has no list of paragraphs",
-        "context is missing or not text",
+    assert [(reject.reason, reject.detail) for reject in found.rejects] == [
+        ("paragraph has no list of questions", "article 1, paragraph 2"),
+        ("paragraph has no list of questions", "article 1, paragraph 3"),
+        ("article has no list of paragraphs", "article 2"),
+        ("context is missing or not text", "question 'q'"),
     ]
+
+
+def test_questions_and_rejects_of_squad_json_have_lines(tmp_path):
+    """Oracle: the text before the id of a question that occurs once."""
+    path = tmp_path / "a.json"
+    squad(path, [question("a", ("China", 22)), question("b", ("China", 2)), "no object"])
+    document = json.loads(path.read_text())
+    document["data"] += [3, {"paragraphs": [{"context": 4, "qas": [question("c")]}]}]
+    path.write_text("\n" + json.dumps(document, indent=1))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    text = path.read_text()
+
+    def line_before(mark: str) -> int:
+        """Of the bracket that opens the object in which the mark comes first."""
+        return text[: text.index(mark)].count("\n")
+
+    assert found.lines == [line_before('"id": "a"')]
+    lines = {reject.reason: reject.line for reject in found.rejects}
+    assert lines == {
+        "answer does not stand at its start": line_before('"id": "b"'),
+        "question is not a JSON object": line_before('"no object"') + 1,
+        "article has no list of paragraphs": line_before(" 3,\n") + 1,
+        "context is missing or not text": line_before('"id": "c"'),
+    }
+    path.write_text("\n" + json.dumps(document))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert {*found.lines, *(reject.line for reject in found.rejects)} == {2}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_squad"),
+    [
+        ('{"data": []}', True),
+        ('{"version": "1.1", "data": [{"title": "t", "paragraphs": []}]}', True),
+        ('{"about": "x", "data": [{"paragraphs": []}]}', True),
+        ('{\n "about": 1,\n "data": []}', True),
+        ('{"text": "x", "data": []}\n{"text": "y"}', False),
+        ('{"text": "x", "data": [{"a": 1}]}', False),
+        ('{"data": "x", "text": "y"}', False),
+        ("[\n {}\n]", False),
+        ("", False),
+    ],
+)
+def test_squad_json_is_told_from_rows(tmp_path, content, is_squad):
+    for name in ("a.json", "a.JSON.gz"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content.encode()) if name[-1] == "z" else content.encode())
+        assert is_squad_json(path) == is_squad
+    (tmp_path / "a.jsonl").write_text(content)
+    assert not is_squad_json(tmp_path / "a.jsonl")
+
+
+def test_squad_json_is_a_table_of_questions(tmp_path):
+    path = squad(tmp_path / "a.json", [{"id": "x", "question": "Where?"}, {"question": 3}, "none"])
+    (block,) = read_table_blocks(path, text_columns=("question", "context"))
+    assert block.rows == [{"id": "x", "question": "Where?", "context": CONTEXT}]
+    assert [json.loads(raw) for raw in block.raw_rows] == block.rows
+    assert [reject.reason for reject in block.rejects] == [
+        "column 'question' is not text",
+        "question is not a JSON object",
+    ]
+    with pytest.raises(UsageError, match="this is SQuAD JSON"):
+        next(read_table_blocks(path, dialect=TableDialect(has_header=False)))
 
 
 def test_first_questions_only(tmp_path):
@@ -111,8 +177,9 @@ def test_first_questions_only(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is not JSON"),
-        ('{"data": 3}', "is not SQuAD JSON"),
+        ('{"data": [', "is not JSON"),
+        ('{\n"data": 3}', "is not SQuAD JSON"),
+        ("[\n]", "expected an object a line"),
         ('{"data": []}', "holds no question"),
         ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "the first:"),
     ],
@@ -199,6 +266,7 @@ def test_json_and_questions_beyond_the_limit_are_one_line(tmp_path):
 
 def test_a_first_line_too_long_for_a_row_is_not_parsed_to_find_the_format(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
-    path.write_text('{"text": "' + "x" * PLAIN.max_row_characters + '"}')
     monkeypatch.setattr(json, "loads", None)
-    assert is_squad_json(path)
+    for key in ("data", "text"):
+        path.write_text(f'{{"{key}": "{"x" * PLAIN.max_row_characters}"}}')
+        assert is_squad_json(path) == (key == "data")

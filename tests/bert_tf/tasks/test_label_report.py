@@ -7,6 +7,7 @@ import io
 import pytest
 
 from bert_tf.config.console import Console
+from bert_tf.config.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.classification import ClassificationTask
@@ -105,3 +106,11 @@ def test_a_task_says_it_all_when_it_reads(tmp_path):
         "  Sports              3           0",
         "  'sports '           2           0",
     ]
+
+
+def test_one_label_left_by_rejects_says_so(tmp_path):
+    train = tmp_path / "train.csv"
+    train.write_bytes("text,label\na,good\nb,good\nc,mélo\n".encode("latin-1"))
+    values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
+    with pytest.raises(InputError, match=r"two labels; 1 of 3 rows are rejected.*latin-1$"):
+        ClassificationTask.from_training(build_section(FinetuneConfig, values), Console())

@@ -7,6 +7,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.table_dialect import TableDialect
-from pipeline.scoring.blocks import check_table
+from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
+from pipeline.scoring.parts import ScoredBlock, join_parts, write_part
 from pipeline.scoring.tables import list_tables
 
 CELLS = st.text(
@@ -111,6 +113,35 @@ def test_tables_without_a_header_get_none(tmp_path, make_plan, score, output, co
     counts = score(plan)
     assert (tmp_path / output).read_text() == content
     assert (counts.rows_in, counts.rows_out) == (2, 2)
+
+
+QUESTIONS = ScoringColumns(
+    sources={"question": "frage", "context": "text"}, predictions=("predicted_answer",)
+)
+
+
+def test_squad_json_is_scored_by_question(tmp_path, make_plan):
+    paragraph = {
+        "context": "It rains\nin Łódź.",
+        "qas": [{"id": str(n), "question": f"{n}?", "answers": []} for n in range(3)],
+    }
+    document = {"version": "2.0", "data": [{"title": "t", "paragraphs": [paragraph, {}]}]}
+    (tmp_path / "in.json").write_text(json.dumps(document))
+    for output in ("out.jsonl", "out.csv"):
+        plan = make_plan("in.json", output=output, columns=QUESTIONS, block_rows=2)
+        check_table(plan.tables[0], plan, Console(io.StringIO()))
+        for reference in cut_table(plan.tables[0], plan):
+            block = read_block(reference, plan)
+            predicted = {"predicted_answer": np.array(block.texts["question"], object)}
+            write_part(ScoredBlock(block, predicted), plan)
+        counts = join_parts(plan, tmp_path / "rejects.jsonl")
+        assert (counts.rows_in, counts.rows_out) == (4, 3)
+        assert rejects_of(tmp_path) == [(1, "paragraph has no list of questions")]
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    context = paragraph["context"]
+    assert rows[0] == {"id": "0", "question": "0?", "context": context, "predicted_answer": "0?"}
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as stream:
+        assert list(csv.DictReader(stream)) == rows
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 9])
