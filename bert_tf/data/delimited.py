@@ -25,9 +25,11 @@ from bert_tf.data.rejects import TOO_LONG, Reject
 from bert_tf.data.table_dialect import TableDialect, numbered_columns
 from bert_tf.data.text_files import (
     CutLine,
+    Opener,
     bounded_lines,
     has_byte_order_mark,
     has_surrogates,
+    open_local,
     open_text,
 )
 
@@ -59,7 +61,11 @@ class TableHeader:
 
 
 def read_csv_rows(
-    path: str | Path, dialect: TableDialect, *, console: Console | None
+    path: str | Path,
+    dialect: TableDialect,
+    *,
+    console: Console | None,
+    opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yields the header of a CSV file, then its rows.
 
@@ -72,7 +78,7 @@ def read_csv_rows(
         UsageError: the file cannot be read.
     """
     csv.field_size_limit(dialect.max_row_characters)  # one for the process; 131,072 by default
-    with open_text(path, newline="", encoding=dialect.encoding) as stream:
+    with open_text(path, newline="", encoding=dialect.encoding, opener=opener) as stream:
         longest = dialect.max_row_characters
         lines = _ReplayedLines(bounded_lines(stream, longest, newline=""), longest)
         first_line, number = _first_line(path, lines, dialect)
@@ -106,7 +112,7 @@ def read_csv_rows(
             columns=tuple(columns),
             raw=raw,
             delimiter=delimiter,
-            has_mark=has_byte_order_mark(path),
+            has_mark=has_byte_order_mark(path, opener),
         )
         yield header
         yield from _csv_rows_below(path, number, header, reader, lines, dialect)
@@ -149,14 +155,16 @@ def _fault(error: Exception, rest: list[str]) -> str:
     return "text after a closing quote"
 
 
-def read_tsv_rows(path: str | Path, dialect: TableDialect) -> Iterator[TableHeader | ParsedRow]:
+def read_tsv_rows(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[TableHeader | ParsedRow]:
     """Yields the header of a TSV file, then its rows; quotes mean nothing.
 
     Raises:
         InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         columns: tuple[str, ...] | None = None
         lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
         for number, line in enumerate(lines, start=1):
@@ -177,7 +185,7 @@ def read_tsv_rows(path: str | Path, dialect: TableDialect) -> Iterator[TableHead
                     columns=columns,
                     raw=raw if dialect.has_header else None,
                     delimiter="\t",
-                    has_mark=has_byte_order_mark(path),
+                    has_mark=has_byte_order_mark(path, opener),
                 )
                 if dialect.has_header:
                     continue

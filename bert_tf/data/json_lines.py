@@ -12,12 +12,21 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.delimited import ParsedRow, too_long
 from bert_tf.data.rejects import Reject
 from bert_tf.data.table_dialect import TableDialect
-from bert_tf.data.text_files import CutLine, bounded_lines, has_surrogates, open_text
+from bert_tf.data.text_files import (
+    CutLine,
+    Opener,
+    bounded_lines,
+    has_surrogates,
+    open_local,
+    open_text,
+)
 
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_json_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRow]:
+def read_json_rows(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[ParsedRow]:
     """Yields the objects of a JSON lines file; blank lines are no rows.
 
     Raises:
@@ -26,7 +35,7 @@ def read_json_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRo
     """
     if not dialect.has_header:
         raise UsageError(f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys")
-    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
         for number, line in enumerate(lines, start=1):

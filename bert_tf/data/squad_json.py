@@ -13,7 +13,7 @@ from bert_tf.data.delimited import ParsedRow
 from bert_tf.data.json_places import JsonPath, lines_of_parts
 from bert_tf.data.rejects import Reject
 from bert_tf.data.table_dialect import PLAIN, TableDialect
-from bert_tf.data.text_files import has_surrogates, open_text
+from bert_tf.data.text_files import Opener, has_surrogates, open_local, open_text
 
 _USUAL_BEGINNING = re.compile(
     r'\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"data"\s*:\s*\[\s*\{\s*"(title|paragraphs)"\s*:'
@@ -39,12 +39,12 @@ class SquadEntry(NamedTuple):
     fault: tuple[str, str] | None
 
 
-def is_squad_json(path: str | Path) -> bool:
+def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
     """Whether a file is SQuAD JSON, not a table: by name, then by its beginning."""
     name = Path(path).name
     if not name.removesuffix(".gz").lower().endswith(".json"):
         return False
-    with open_text(path, newline="\n") as stream:
+    with open_text(path, newline="\n", opener=opener) as stream:
         beginning = stream.read(_BEGINNING_CHARACTERS).lstrip()
         if _USUAL_BEGINNING.match(beginning):
             return True
@@ -64,7 +64,9 @@ def is_squad_json(path: str | Path) -> bool:
     return is_article or not value.keys() - {"version", "data"}
 
 
-def read_squad_entries(path: str | Path, dialect: TableDialect) -> Iterator[SquadEntry]:
+def read_squad_entries(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[SquadEntry]:
     """Yields all questions in file order.
 
     Raises:
@@ -75,7 +77,7 @@ def read_squad_entries(path: str | Path, dialect: TableDialect) -> Iterator[Squa
     if not dialect.has_header:
         raise UsageError(f"{path}: --no-header is for CSV and TSV; this is SQuAD JSON")
     megabytes = dialect.max_table_megabytes / _JSON_GROWTH
-    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         text = stream.read(int(megabytes * 1e6) + 1)
     if len(text) > megabytes * 1e6:
         raise InputError(
@@ -113,14 +115,16 @@ def read_squad_entries(path: str | Path, dialect: TableDialect) -> Iterator[Squa
                 yield SquadEntry(line, paragraph.get("context"), question, None)
 
 
-def read_squad_rows(path: str | Path, dialect: TableDialect) -> Iterator[ParsedRow]:
+def read_squad_rows(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[ParsedRow]:
     """Yields the questions as rows with `id`, `question` and `context`; answers are left out.
 
     Raises:
         InputError, UsageError: as `read_squad_entries`.
     """
     source = str(path)
-    for line, context, question, fault in read_squad_entries(path, dialect):
+    for line, context, question, fault in read_squad_entries(path, dialect, opener):
         if fault is not None:
             yield line, "", Reject(source, line, *fault)
             continue

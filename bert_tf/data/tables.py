@@ -23,6 +23,7 @@ from bert_tf.data.rejects import Reject, summarize_rejects
 from bert_tf.data.squad_json import is_squad_json, read_squad_rows
 from bert_tf.data.table_budget import TableBudget
 from bert_tf.data.table_dialect import PLAIN, TableDialect
+from bert_tf.data.text_files import Opener, open_local
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
@@ -106,6 +107,7 @@ def read_table_blocks(
     allow_empty: bool = False,
     max_rows: int = 0,
     console: Console | None = None,
+    opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
     """Reads a table in blocks of rows, so that memory does not grow with the file.
 
@@ -118,6 +120,7 @@ def read_table_blocks(
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         console: told of a delimiter other than the comma.
+        opener: opens the file, which may lie on other storage.
 
     Raises:
         InputError: the file is empty, its header is unusable, or no row can be used.
@@ -130,12 +133,12 @@ def read_table_blocks(
     parsed: Iterator[TableHeader | ParsedRow]
     match table_format(path):
         case "csv":
-            parsed = read_csv_rows(path, dialect, console=console)
+            parsed = read_csv_rows(path, dialect, console=console, opener=opener)
         case "tsv":
-            parsed = read_tsv_rows(path, dialect)
+            parsed = read_tsv_rows(path, dialect, opener)
         case _:
-            is_squad = is_squad_json(path)
-            objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect)
+            is_squad = is_squad_json(path, opener)
+            objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
             first = _first_rows(objects)
             columns = _object_keys(first)
             if columns:

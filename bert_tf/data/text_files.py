@@ -7,21 +7,40 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.lfs_pointer import refuse_lfs_pointer
+
+Opener = Callable[[str], BinaryIO]
+"""Opens a file by its name to read its bytes as they are stored."""
 
 _SKIPPED_AT_ONCE = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
 
 
+def open_local(path: str) -> BinaryIO:
+    """Opens a file of this machine.
+
+    Raises:
+        UsageError: it is missing, or a folder.
+        InputError: it is a pointer of Git LFS.
+    """
+    refuse_lfs_pointer(Path(path))
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+
+
 @contextmanager
-def open_text(path: str | Path, *, newline: str, encoding: str = "utf-8") -> Iterator[TextIO]:
+def open_text(
+    path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
+) -> Iterator[TextIO]:
     """Opens a text file, `.gz` or plain, without its byte-order mark.
 
     Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
@@ -32,13 +51,15 @@ def open_text(path: str | Path, *, newline: str, encoding: str = "utf-8") -> Ite
         newline: as in `open`: "" splits lines at LF, CR and CRLF, "\\n" at LF only; line ends are
             kept.
         encoding: as Python names it.
+        opener: opens the file, which may lie on other storage.
 
     Raises:
         UsageError: the file is missing, or a folder.
         InputError: the file is of another encoding by its byte-order mark, cannot be read as text
-            of this one at all, or its compression is damaged (the last two also while reading).
+            of this one at all, its compression is damaged, or its storage fails (the last three
+            also while reading).
     """
-    with _open_bytes(path) as buffered:
+    with _open_bytes(path, opener) as buffered:
         decoder = _decoder_of(path, buffered.peek(4), encoding)
         try:
             with io.TextIOWrapper(
@@ -54,30 +75,32 @@ def open_text(path: str | Path, *, newline: str, encoding: str = "utf-8") -> Ite
             ) from None
 
 
-def has_byte_order_mark(path: str | Path) -> bool:
+def has_byte_order_mark(path: str | Path, opener: Opener = open_local) -> bool:
     """Whether a file begins with the byte-order mark of UTF-8 or UTF-16.
 
     Raises:
         UsageError, InputError: as `open_text`.
     """
-    with _open_bytes(path) as buffered:
+    with _open_bytes(path, opener) as buffered:
         return buffered.peek(4).startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
 
 
 @contextmanager
-def _open_bytes(path: str | Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
-    path = Path(path)
-    refuse_lfs_pointer(path)
-    try:
-        binary = path.open("rb")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    with binary:
+def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    with opener(str(path)) as binary:
         try:
-            yield gzip.GzipFile(fileobj=binary) if path.name.endswith(".gz") else binary
+            if str(path).endswith(".gz"):
+                yield gzip.GzipFile(fileobj=binary)
+            else:
+                yield io.BufferedReader(cast(io.RawIOBase, binary))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(
                 f"{path}: compression is damaged ({error}); copy or compress the file again"
+            ) from None
+        except OSError as error:
+            message = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+            raise InputError(
+                f"{path}: cannot be read to its end ({message}); try again, or copy the file"
             ) from None
 
 

@@ -25,6 +25,7 @@ from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.progress import showing_progress
 from pipeline.scoring.tables import ScoredTable, list_tables
 from pipeline.scoring.transforms import ScoreTables
+from pipeline.storage import use_storage_options
 
 _SPEED = ("batch_tokens", "block_rows", "engine")
 
@@ -35,6 +36,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     An interrupted job keeps its finished blocks in a folder beside the output file, or in the
     output folder, and goes on from there.
     """
+    use_storage_options(runner.options)
     tables, is_folder = list_tables(config.input, config.output)
     plan = _make_plan(config, tables, is_folder=is_folder)
     for table in tables:
@@ -96,7 +98,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 
 def _make_plan(config: ScoreConfig, tables: list[ScoredTable], *, is_folder: bool) -> ScoringPlan:
-    model, output = Path(config.model), Path(config.output)
+    model, output = Path(config.model), Path(config.output).absolute()
     check_is_exported(model)
     refuse_unfinished(model)
     columns = scoring_columns(config, read_task(model))
@@ -107,7 +109,7 @@ def _make_plan(config: ScoreConfig, tables: list[ScoredTable], *, is_folder: boo
         "formats": [(table.source_format, table.output_format) for table in tables],
     }
     return ScoringPlan(
-        model=config.model,
+        model=str(model.absolute()),
         columns=columns,
         tables=tuple(tables),
         parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),

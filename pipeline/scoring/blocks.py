@@ -18,6 +18,7 @@ from bert_tf.data.delimited import TableHeader
 from bert_tf.data.rejects import Reject
 from bert_tf.data.squad_json import is_squad_json
 from bert_tf.data.tables import TableBlock, read_table_blocks
+from pipeline.corpus.files import refuse_unshared
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -87,6 +88,7 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
         block_rows=plan.block_rows,
         text_columns=tuple(_sources(table, plan).values()),
         console=console,
+        opener=plan.open_table,
     )
     taken = set(next(blocks).columns).intersection(plan.columns.predictions)
     if taken:
@@ -101,8 +103,10 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
 
     Raises:
         InputError: the table is empty, no row of it can be used, or its rows have too many keys.
-        UsageError: a column's name cannot stand in the output's format.
+        UsageError: a column's name cannot stand in the output's format, or the worker does not see
+            the folder of the blocks.
     """
+    refuse_unshared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
@@ -113,6 +117,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         block_rows=plan.block_rows,
         text_columns=tuple(sources.values()),
         max_rows=plan.limit,
+        opener=plan.open_table,
     ):
         block = _without_reserved_keys(table, block, set(plan.columns.predictions))
         for row in block.rows:
@@ -148,7 +153,12 @@ def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
 
 
 def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
-    """Loads a block."""
+    """Loads a block.
+
+    Raises:
+        UsageError: the worker does not see the folder of the blocks.
+    """
+    refuse_unshared(str(plan.parts))
     path = plan.block_file(reference.table, reference.number)
     content = json.loads(path.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
@@ -191,7 +201,7 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
 def _sources(table: ScoredTable, plan: ScoringPlan) -> dict[str, str]:
     """Column by name of the model's input; SQuAD JSON has names of its own."""
     sources = plan.columns.sources
-    if sources.keys() == {"question", "context"} and is_squad_json(table.source):
+    if sources.keys() == {"question", "context"} and is_squad_json(table.source, plan.open_table):
         return {name: name for name in sources}
     return sources
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import BinaryIO
 
 from bert_tf.data.table_dialect import PLAIN, TableDialect
+from bert_tf.data.text_files import open_local
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.tables import ScoredTable
+from pipeline.storage import open_stored
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,11 +18,12 @@ class ScoringPlan:
     """A scoring job.
 
     Attributes:
-        model: exported model.
+        model: absolute path of an exported model.
         columns: what it reads and adds.
         tables: the inputs and outputs.
         dialect: how the inputs are written.
-        parts: folder for blocks and parts, on a disk that all workers share.
+        folder: where relative paths of inputs begin; a worker may have another working folder.
+        parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
         identity: hash of all that decides a part's content but its block.
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
@@ -35,6 +39,15 @@ class ScoringPlan:
     limit: int
     batch_tokens: int
     dialect: TableDialect = PLAIN
+    folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
+
+    def open_table(self, path: str) -> BinaryIO:
+        """Opens an input, of any storage, to read the bytes as they are stored.
+
+        Raises:
+            UsageError: the storage is not known or not installed, or the file cannot be opened.
+        """
+        return open_stored(path) if "://" in path else open_local(str(Path(self.folder) / path))
 
     def table_file(self, table: int) -> Path:
         """What was found in a table: written when it has been cut."""

@@ -3,17 +3,12 @@
 import bz2
 import gzip
 import hashlib
-import io
 import re
 
 import pytest
-from apache_beam.io.filesystem import (
-    BeamIOError,
-    CompressionTypes,
-    FileMetadata,
-    FileSystem,
-)
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
+from memory_storage import MemoryFileSystem
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import build_section
@@ -25,78 +20,7 @@ from pipeline.corpus.formats import make_reader
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.storage import list_stored, open_stored, use_storage_options
 
-FILES: dict[str, bytes] = {}
-
-
-class MemoryFileSystem(FileSystem):
-    """Reads `memory://…` from FILES; what only writers need is left out."""
-
-    @classmethod
-    def scheme(cls):
-        return "memory"
-
-    def join(self, basepath, *paths):
-        return "/".join([basepath.rstrip("/"), *paths])
-
-    def split(self, path):
-        head, _, tail = path.rpartition("/")
-        return head, tail
-
-    def has_dirs(self):
-        return False
-
-    def _list(self, dir_or_prefix):
-        for path, data in FILES.items():
-            if path.startswith(dir_or_prefix):
-                yield FileMetadata(path, len(data))
-
-    def open(
-        self,
-        path,
-        mime_type="application/octet-stream",
-        compression_type=CompressionTypes.AUTO,
-    ):
-        if path not in FILES:
-            raise BeamIOError("Open operation failed", {path: FileNotFoundError("no such object")})
-        assert compression_type == CompressionTypes.UNCOMPRESSED, "the readers decompress"
-        return io.BytesIO(FILES[path])
-
-    def exists(self, path):
-        return path in FILES
-
-    def size(self, path):
-        return len(FILES[path])
-
-    def metadata(self, path):
-        return FileMetadata(path, len(FILES[path]))
-
-    def last_updated(self, path):
-        raise NotImplementedError
-
-    def checksum(self, path):
-        raise NotImplementedError
-
-    def mkdirs(self, path):
-        raise NotImplementedError
-
-    def create(self, path, mime_type="", compression_type=CompressionTypes.AUTO):
-        raise NotImplementedError
-
-    def copy(self, source_file_names, destination_file_names):
-        raise NotImplementedError
-
-    def rename(self, source_file_names, destination_file_names):
-        raise NotImplementedError
-
-    def delete(self, paths):
-        raise NotImplementedError
-
-
-@pytest.fixture(autouse=True)
-def files():
-    FILES.clear()
-    yield FILES
-    FILES.clear()
+pytestmark = pytest.mark.usefixtures("files")
 
 
 def documents(path, block_bytes, **values):

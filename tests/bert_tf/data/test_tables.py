@@ -402,3 +402,35 @@ def test_rejects_are_counted_and_written(tmp_path):
     lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert '"line": 2' in lines[0]
+
+
+class FailingStream(io.RawIOBase):
+    """Gives a few rows, then loses its connection."""
+
+    def __init__(self, content: bytes):
+        self._left = io.BytesIO(content)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        read = self._left.readinto(buffer)
+        if not read:
+            raise ConnectionError("connection reset\nby peer")
+        return read
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.json", "x.jsonl"])
+def test_storage_that_fails_is_told_and_opened_by_its_name(name):
+    asked = []
+
+    def opener(path):
+        asked.append(path)
+        return FailingStream(b'{"text": "a"}\n' if ".json" in name else b"text\na\n")
+
+    with pytest.raises(InputError) as failure:
+        list(read_table_blocks(f"far://b/{name}", block_rows=1, opener=opener))
+    assert str(failure.value) == (
+        f"far://b/{name}: cannot be read to its end (connection reset); try again, or copy the file"
+    )
+    assert set(asked) == {f"far://b/{name}"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
+import gzip
 import io
 import json
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from memory_storage import MemoryFileSystem
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.console import Console
@@ -183,6 +186,65 @@ def test_several_tables_go_to_a_folder(model, tmp_path):
     assert len((tmp_path / "out" / "a.csv").read_text().splitlines()) == 6
     (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["line"] == 2
+
+
+def test_tables_on_other_storage_are_reached_with_its_options(model, tmp_path, files, monkeypatch):
+    write_rows(tmp_path / "a.csv")
+    files["memory://b/a.csv"] = (tmp_path / "a.csv").read_bytes()
+    files["memory://b/b.jsonl.gz"] = gzip.compress(b'{"body": "good"}\n{"body": 1}\n')
+    seen = []
+    monkeypatch.setattr(
+        MemoryFileSystem,
+        "__init__",
+        lambda self, pipeline_options: seen.append(pipeline_options.get_all_options()),
+    )
+    config = config_of(model, output=tmp_path / "out", input=["memory://b/*"])
+    runner = dataclasses.replace(RUNNER, options=("--s3_region_name=eu-west-1",))
+    manifest = scoring.run(config, runner, Told().options())
+    assert {given["s3_region_name"] for given in seen} == {"eu-west-1"}
+    assert [item["path"] for item in manifest["inputs"]][1:] == list(files)
+    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["source"] == "memory://b/b.jsonl.gz"
+    local = config_of(model, tmp_path / "a.csv", output=tmp_path / "local.csv")
+    scoring.run(local, RUNNER, Told().options())
+    assert (tmp_path / "out" / "a.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
+
+
+def test_workers_may_have_another_working_folder(model, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    (tmp_path / "elsewhere").mkdir()
+    run_pipeline = scoring.run_pipeline
+
+    def run_elsewhere(*arguments, **options):
+        with contextlib.chdir(tmp_path / "elsewhere"):
+            run_pipeline(*arguments, **options)
+
+    monkeypatch.setattr(scoring, "run_pipeline", run_elsewhere)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").symlink_to(model)
+    config = config_of(Path("model"), Path("new.csv"), output=Path("scored.csv"))
+    manifest = scoring.run(config, RUNNER, Told().options())
+    assert manifest["counts"]["rows_out"] == 5
+    assert manifest["inputs"][1]["path"] == "new.csv"
+    assert len(Path("scored.csv").read_text().splitlines()) == 6
+
+
+def test_a_worker_that_does_not_see_the_output_says_so(model, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    parts = tmp_path / ".scored.csv.parts"
+    run_pipeline = scoring.run_pipeline
+
+    def run_without_the_folder(*arguments, **options):
+        parts.rmdir()
+        try:
+            run_pipeline(*arguments, **options)
+        finally:
+            parts.mkdir()
+
+    monkeypatch.setattr(scoring, "run_pipeline", run_without_the_folder)
+    with pytest.raises(UsageError, match=r"\.scored\.csv\.parts: worker \S+ does not see"):
+        scoring.run(config, RUNNER, Told().options())
 
 
 def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
