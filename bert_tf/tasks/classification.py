@@ -51,7 +51,6 @@ class ClassificationTask:
     """
 
     name: ClassVar[str] = "classification"
-    best_metric: ClassVar[str] = "accuracy"
 
     labels: tuple[str, ...]
     text_column: str

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.sections.finetuning import METRICS
 from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.seeds import unsigned_seed
@@ -23,6 +24,7 @@ from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
+from bert_tf.training.best_model import BestModel
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.precision import Numerics, choose_numerics
@@ -50,6 +52,7 @@ class FinetuningResult:
         train, evaluation: the rows; no evaluation rows without `--eval`.
         training: how the loop ended.
         best: step and metrics of the model in `best/`; without evaluation the last step alone.
+        best_model: which model that is.
     """
 
     task: Task
@@ -57,6 +60,7 @@ class FinetuningResult:
     evaluation: TaskData | None
     training: TrainingResult
     best: dict[str, Any]
+    best_model: BestModel
 
 
 def finetune(
@@ -92,6 +96,7 @@ def finetune(
     for line in task.describe(train.source, evaluation and evaluation.source):
         console.say(line)
     check([data.source for data in (train, evaluation) if data is not None])
+    _check_selection(config, evaluation)
 
     numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
@@ -112,7 +117,9 @@ def finetune(
             max_rows=config.eval_batch_size,
             console=console,
         )
-    keeper = _BestModel(config, task, model, init, evaluator=evaluator, writes=is_chief(strategy))
+    keeper = _BestModelKeeper(
+        config, task, model, init, evaluator=evaluator, writes=is_chief(strategy)
+    )
     inputs = FinetuningInputs(
         train,
         batch_size=config.batch_size,
@@ -138,6 +145,11 @@ def finetune(
         evaluation=evaluation,
         training=training,
         best=training.notes["best"],
+        best_model=BestModel.of_notes(
+            training.notes["best"],
+            metric=config.selection_metric,
+            updates_per_epoch=inputs.updates_an_epoch,
+        ),
     )
 
 
@@ -149,7 +161,7 @@ def _training_loop(
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
     numerics: Numerics,
-    keeper: _BestModel,
+    keeper: _BestModelKeeper,
     console: Console,
 ) -> TrainingLoop:
     total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
@@ -183,7 +195,7 @@ def _training_loop(
     )
 
 
-class _BestModel:
+class _BestModelKeeper:
     """Evaluates after every epoch and keeps the best model so far in `best/`.
 
     Without evaluation rows the last model is the best.
@@ -200,6 +212,7 @@ class _BestModel:
         writes: bool,
     ):
         self._run = Path(config.output)
+        self._metric = config.selection_metric
         self._task = task
         self._model = model
         self._init = init
@@ -219,8 +232,9 @@ class _BestModel:
         return line
 
     def _rank(self, line: dict[str, float]) -> tuple[float, float]:
-        """The task's metric decides, among equals the loss, if it is known."""
-        return line[self._task.best_metric], -line.get("loss", 0.0)
+        """The metric decides, among equals the loss, if it is known."""
+        loss = -line.get("loss", 0.0)
+        return (loss, 0.0) if self._metric == "loss" else (line[self._metric], loss)
 
     def _keep(self) -> None:
         if not self._writes:
@@ -242,6 +256,15 @@ def _check_length(task: Task, init: ModelDirectory) -> None:
             f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
             f"pieces only; use at most {longest}"
         )
+
+
+def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> None:
+    if evaluation is None or config.selection_metric != "loss" or evaluation.weights.any():
+        return
+    raise UsageError(
+        f"--best-metric loss: {config.eval} does not say where its answers stand in the contexts, "
+        f"so there is no loss; choose one of {', '.join(METRICS[config.task])}"
+    )
 
 
 def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:

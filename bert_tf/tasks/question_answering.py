@@ -53,7 +53,6 @@ class QuestionAnsweringTask:
     """
 
     name: ClassVar[str] = "qa"
-    best_metric: ClassVar[str] = "f1"
 
     columns: QuestionColumns
     max_seq_length: int

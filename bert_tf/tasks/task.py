@@ -102,12 +102,10 @@ class Task(Protocol):
 
     Attributes:
         name: as on the command line and in `task.json`.
-        best_metric: the metric that decides which epoch's model is kept, the higher the better.
         max_seq_length: pieces of the longest row.
     """
 
     name: ClassVar[str]
-    best_metric: ClassVar[str]
 
     @property
     def max_seq_length(self) -> int: ...

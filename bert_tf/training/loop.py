@@ -14,7 +14,9 @@
     result = loop.run()
 
 `run` goes on from the newest checkpoint in `run_directory`. On one device in float32 the losses
-after that equal those of a run that was never interrupted, to the last bit.
+after that equal those of a run that was never interrupted, to the last bit. Where that checkpoint
+is of a run of fewer steps in all, the run is extended: the learning rates are those of the new
+number of steps from there on.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class TrainingResult:
         resumed_from: step of the checkpoint this process went on from; 0 for a fresh start.
         train: the last train line of metrics.jsonl.
         eval: the last eval line, None without evaluation.
+        extended_from: steps after which the run was given more steps than it was planned with.
         stopped_early: why the run ended before its last step; None if it did not.
         notes: what `evaluate` kept in its notes.
     """
@@ -72,6 +75,7 @@ class TrainingResult:
     resumed_from: int
     train: dict[str, Any]
     eval: dict[str, Any] | None
+    extended_from: list[int]
     stopped_early: str | None
     notes: dict[str, Any]
 
@@ -158,6 +162,7 @@ class TrainingLoop:
             self._variables,
             inputs=inputs,
             seed=settings.seed,
+            total_steps=settings.total_steps,
             log=self._log,
             files=self._files,
             console=console,
@@ -175,7 +180,8 @@ class TrainingLoop:
         Raises:
             StoppedEarly: SIGTERM, Ctrl-C or `request_stop`; a checkpoint has been saved.
             InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
-            UsageError: the checkpoint belongs to another model or to other data.
+            UsageError: the checkpoint belongs to another model or to other data, or has more steps
+                than the run.
         """
         self._step, elapsed_before = self._state.restore()
         resumed_from = self._step
@@ -194,6 +200,7 @@ class TrainingLoop:
             resumed_from=resumed_from,
             train=self._log.lines.get("train", {}),
             eval=self._log.lines.get("eval"),
+            extended_from=self._state.extended_from,
             stopped_early=None
             if self._step == self._settings.total_steps
             else self._early_stop.reason(self._state.notes),

@@ -24,7 +24,7 @@ from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizer import make_optimizer
 from bert_tf.training.phases import PhasedInputs
 from bert_tf.training.precision import Numerics, choose_numerics
-from bert_tf.training.pretraining_evaluation import BestModel, RecordsEvaluation
+from bert_tf.training.pretraining_evaluation import BestModelKeeper, RecordsEvaluation
 from bert_tf.training.pretraining_loss import PretrainingLoss
 from bert_tf.training.pretraining_phases import (
     PretrainingPhase,
@@ -113,7 +113,7 @@ def pretrain(
         for name in load_weights(model, initial):
             console.warn(f"{initial.path} has no {name}; it starts at random")
     console.say(f"{model.count_params():,} parameters")
-    best = BestModel(
+    best = BestModelKeeper(
         Path(config.output) / "best",
         model,
         vocab=vocab,
@@ -144,7 +144,7 @@ def _make_loop(
     *,
     inputs: list[PretrainingInputs],
     model: BertPretrainingModel,
-    best: BestModel,
+    best: BestModelKeeper,
     numerics: Numerics,
     strategy: tf.distribute.Strategy,
     console: Console,

@@ -22,7 +22,7 @@ from bert_tf.training.pretraining_phases import PretrainingPhase
 from bert_tf.weights.model_directory import write_model_directory
 
 
-class BestModel:
+class BestModelKeeper:
     """Writes `best/` whenever the masked-LM loss on the eval records is the lowest so far.
 
     Losses on different data cannot be compared, so every phase starts anew.
@@ -90,7 +90,7 @@ class RecordsEvaluation:
         model: Any,
         loss: PretrainingLoss,
         strategy: tf.distribute.Strategy,
-        best: BestModel,
+        best: BestModelKeeper,
         console: Console,
     ):
         self._phases = phases

@@ -22,12 +22,14 @@ class RunState:
         variables: by the names they have in checkpoints.
         inputs: tell the position of an update.
         seed: of the run, for people.
+        total_steps: that the run is to have.
         log: whose unwritten numbers and newest lines are saved.
         files: hold the checkpoints.
         console: told what the run goes on from.
 
     Attributes:
         notes: JSON values by name, kept for the caller.
+        extended_from: steps after which `total_steps` was raised.
         evaluated_step: updates made before the last evaluation, None before the first.
     """
 
@@ -37,6 +39,7 @@ class RunState:
         *,
         inputs: TrainingInputs,
         seed: int,
+        total_steps: int,
         log: ProgressLog,
         files: RunFiles,
         console: Console,
@@ -44,11 +47,13 @@ class RunState:
         self._variables = variables
         self._inputs = inputs
         self._seed = seed
+        self._total_steps = total_steps
         self._log = log
         self._files = files
         self._console = console
         self._saved: tuple[int | None, ...] = ()
         self.notes: dict[str, Any] = {}
+        self.extended_from: list[int] = []
         self.evaluated_step: int | None = None
 
     def save(self, step: int, elapsed: float) -> None:
@@ -79,13 +84,19 @@ class RunState:
         """Goes on from the newest checkpoint, if any; returns its step and elapsed seconds.
 
         Raises:
-            UsageError: the checkpoint belongs to another model or to other data.
+            UsageError: the checkpoint belongs to another model or to other data, or has more steps
+                than the run is to have.
             InputError: all checkpoints are damaged.
         """
         checkpoint = self._files.newest_checkpoint()
         if checkpoint is None:
             return 0, 0.0
         state = checkpoint.state
+        if checkpoint.step > self._total_steps:
+            raise UsageError(
+                f"{checkpoint.path}: has {checkpoint.step} steps already, more than the "
+                f"{self._total_steps} asked for; choose another --output"
+            )
         position = self._inputs.position(checkpoint.step)
         if state["position"] != position:
             raise UsageError(
@@ -98,7 +109,18 @@ class RunState:
         self.evaluated_step = state.get("evaluated_step")
         self._saved = self._progress(checkpoint.step)
         self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
+        self.extended_from = state.get("extended_from", [])
+        if state.get("total_steps", self._total_steps) < self._total_steps:
+            self._extend(checkpoint.step, state["total_steps"])
         return checkpoint.step, float(state["elapsed_seconds"])
+
+    def _extend(self, step: int, total_before: int) -> None:
+        self.extended_from = [*self.extended_from, step]
+        self._console.say(
+            f"extended from {total_before:,} to {self._total_steps:,} steps: from here on the "
+            f"learning rates of a run of {self._total_steps:,} steps; such a run from the start "
+            "would end with another model, since its learning rate had not decayed before"
+        )
 
     def _progress(self, step: int) -> tuple[int | None, ...]:
         """What grows whenever something happens that a checkpoint keeps."""
@@ -112,4 +134,6 @@ class RunState:
             **self._log.state(),
             "notes": self.notes,
             "evaluated_step": self.evaluated_step,
+            "total_steps": self._total_steps,
+            "extended_from": self.extended_from,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,12 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
     )
     if not is_chief_process(config.strategy):
         check = RejectsCheck(options.max_rejects, None, options.console)
-        return train_along(config.output, options, lambda: finetune(config, options.console, check))
+        return train_along(
+            config,
+            options,
+            lambda: finetune(config, options.console, check),
+            extendable_key="epochs",
+        )
 
     def body(record: JobRecord) -> None:
         say_if_nothing_resumes(config.output, options)
@@ -70,11 +76,16 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             "eval": result.training.eval,
         }
         stopped = result.training.stopped_early
-        record.extra = {"task": result.task.settings(), "stopped_early": stopped}
+        record.extra = {
+            "task": result.task.settings(),
+            "best_model": dataclasses.asdict(result.best_model),
+            "stopped_early": stopped,
+            "extended_from": result.training.extended_from,
+        }
         if stopped:
             record.console.say(f"stopped early at step {result.training.step}: {stopped}")
         record.made = [
-            (str(Path(config.output) / "best"), "the model of the best epoch"),
+            (str(Path(config.output) / "best"), str(result.best_model)),
             (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),
         ]
         if rejects:
@@ -99,4 +110,5 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         body=body,
         ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
+        extendable_key="epochs",
     )

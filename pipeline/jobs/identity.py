@@ -51,3 +51,20 @@ def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -
     return sorted([item[key] for key in keys] for item in before) == sorted(
         [item[key] for key in keys] for item in now
     )
+
+
+def is_extended(
+    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
+) -> bool:
+    """Whether a config asks for more of the key, such as steps, than an earlier one."""
+    if extendable_key is None or extendable_key not in before:
+        return False
+    return now[extendable_key] > before[extendable_key]
+
+
+def different_keys(
+    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
+) -> list[str]:
+    """The keys in which a config differs from an earlier one, beyond being extended."""
+    extended = extendable_key if is_extended(before, now, extendable_key) else None
+    return [key for key in now if before.get(key) != now[key] and key != extended]

@@ -17,6 +17,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
 from pipeline.artifacts import (
     MANIFEST_VERSION,
+    manifest_path,
     package_versions,
     read_manifest,
     write_manifest,
@@ -25,7 +26,9 @@ from pipeline.jobs.identity import (
     Inputs,
     are_same_contents,
     config_key,
+    different_keys,
     input_fingerprints,
+    is_extended,
     kept_keys,
 )
 from pipeline.jobs.lock import holding_output
@@ -90,6 +93,7 @@ def run_job(
     body: Callable[[JobRecord], None],
     ignored_keys: tuple[str, ...] = (),
     can_resume: bool = False,
+    extendable_key: str | None = None,
     temporary: Path | None = None,
 ) -> dict[str, Any]:
     """Runs `body` unless its output is finished, and writes the manifest.
@@ -106,6 +110,8 @@ def run_job(
         ignored_keys: further config keys that do not change the output's content.
         can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
             what it left is removed first.
+        extendable_key: config key that `body`, which can resume, takes an output up by, finished or
+            not, that is of a smaller value and otherwise the same.
         temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
             one that is a file; removed once the output is finished.
 
@@ -131,6 +137,7 @@ def run_job(
             body=body,
             ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
             can_resume=can_resume,
+            extendable_key=extendable_key,
         )
 
 
@@ -144,10 +151,11 @@ def _run_alone(
     body: Callable[[JobRecord], None],
     ignored_keys: tuple[str, ...],
     can_resume: bool,
+    extendable_key: str | None,
 ) -> dict[str, Any]:
     console, output = options.console, place.output
     read = input_fingerprints(inputs)
-    identity = {
+    identity: dict[str, Any] = {
         "command": command,
         "config": kept_keys(config.as_dict(), ignored_keys),
         "inputs": read,
@@ -155,10 +163,14 @@ def _run_alone(
     if Path(output).exists() and not options.overwrite:
         finished = read_manifest(output)
         if finished is not None:
-            _refuse_other_config(output, finished, identity)
+            _refuse_other_config(output, finished, identity, extendable_key)
             remove_marks(place, config.section_name)
-            console.say(f"{output} is finished already and its config is the same; nothing to do")
-            return {**finished, "already_done": True}
+            if not is_extended(finished["config"], identity["config"], extendable_key):
+                console.say(
+                    f"{output} is finished already and its config is the same; nothing to do"
+                )
+                return {**finished, "already_done": True}
+            manifest_path(output).unlink()  # it does not vouch for what is written from here on
     if place.is_directory:
         writing = writing_folder(
             place,
@@ -168,6 +180,7 @@ def _run_alone(
             overwrite=options.overwrite,
             ignored_keys=ignored_keys,
             can_resume=can_resume,
+            extendable_key=extendable_key,
         )
     else:
         writing = writing_file(
@@ -209,14 +222,19 @@ def _manifest(record: JobRecord) -> dict[str, Any]:
     }
 
 
-def _refuse_other_config(output: str, finished: dict[str, Any], identity: dict[str, Any]) -> None:
+def _refuse_other_config(
+    output: str,
+    finished: dict[str, Any],
+    identity: dict[str, Any],
+    extendable_key: str | None,
+) -> None:
     differences = []
     if finished.get("command") != identity["command"]:
         differences.append(f"command: {finished.get('command')} then, {identity['command']} now")
     before, now = finished.get("config", {}), identity["config"]
-    for key in now:
-        if before.get(key) != now[key]:
-            differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now")
+    for key in different_keys(before, now, extendable_key):
+        hint = ", and it cannot be shortened" if key == extendable_key else ""
+        differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now{hint}")
     read = finished.get("inputs", [])
     if not differences and not are_same_contents(read, identity["inputs"]):
         differences.append("the content of the inputs has changed")

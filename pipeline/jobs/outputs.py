@@ -21,7 +21,7 @@ from bert_tf.data.atomic import (
     write_text_atomically,
 )
 from pipeline.artifacts import JOB_FILES, manifest_path, read_manifest, rejects_path
-from pipeline.jobs.identity import are_same_contents, kept_keys
+from pipeline.jobs.identity import are_same_contents, different_keys, is_extended, kept_keys
 from pipeline.jobs.place import (
     OutputPlace,
     marker_path,
@@ -53,6 +53,7 @@ def writing_folder(
     overwrite: bool,
     ignored_keys: tuple[str, ...],
     can_resume: bool,
+    extendable_key: str | None,
 ) -> Iterator[None]:
     """Makes the folder ready for the block to fill; `config.yaml` in it says whose it is.
 
@@ -68,6 +69,7 @@ def writing_folder(
         ignored_keys: config keys that an unfinished run may differ in.
         can_resume: whether the block goes on from what an unfinished run left; if not, that is
             removed.
+        extendable_key: config key that an unfinished run may have a smaller value of.
 
     Raises:
         UsageError: there is a folder of somebody else, or an unfinished run of another config or
@@ -83,7 +85,7 @@ def writing_folder(
     if content == [rejects_path(folder)]:  # rows were refused before the work with them began
         remove(content.pop())
     if content and not overwrite:
-        _refuse_other_run(place, marked, config, ignored_keys)
+        _refuse_other_run(place, marked, config, ignored_keys, extendable_key)
     if content and (overwrite or not can_resume):
         _refuse_what_cannot_be_removed(content)
         manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
@@ -91,7 +93,11 @@ def writing_folder(
             remove(path)
     elif content:
         _refuse_other_inputs(folder, inputs)
-        console.say(f"{folder}: unfinished run of the same config found; going on")
+        before = (marked or {}).get(config.section_name, {})
+        if is_extended(before, config.as_dict(), extendable_key):
+            console.say(f"{folder}: run of fewer {extendable_key} found; extending it")
+        else:
+            console.say(f"{folder}: unfinished run of the same config found; resuming it")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -214,11 +220,12 @@ def _refuse_other_run(
     marked: dict[str, Any] | None,
     config: Section,
     ignored_keys: tuple[str, ...],
+    extendable_key: str | None = None,
 ) -> None:
     assert marked is not None
     before = kept_keys(marked.get(config.section_name, {}), ignored_keys)
     now = kept_keys(config.as_dict(), ignored_keys)
-    if any(before.get(key) != now[key] for key in now):
+    if different_keys(before, now, extendable_key):
         raise UsageError(
             f"{place.output}: holds an unfinished run of another config (see {place.marker}); "
             "choose another --output or replace it with --overwrite"

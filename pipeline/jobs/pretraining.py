@@ -15,6 +15,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
+from bert_tf.training.best_model import BestModel
 from bert_tf.training.curve import loss_curve_lines
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.pretraining import PretrainingResult, pretrain
@@ -58,8 +59,10 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
             console=options.console,
         )
 
+    # With more steps the boundaries of phases would move, and what ends by the clock stays ended.
+    extendable_key = None if config.phases or config.max_minutes else "steps"
     if not is_chief_process(config.strategy):
-        return train_along(config.output, options, train)
+        return train_along(config, options, train, extendable_key=extendable_key)
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
@@ -81,9 +84,15 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
             "init": [str(initial.path)] if initial else [],
         },
         body=body,
-        ignored_keys=_SPEED_AND_SAFETY,
+        # Phases that have steps say themselves how many there are.
+        ignored_keys=(*_SPEED_AND_SAFETY, *(["steps"] if _have_steps(config) else [])),
         can_resume=True,
+        extendable_key=extendable_key,
     )
+
+
+def _have_steps(config: TrainConfig) -> bool:
+    return any(phase.steps for phase in config.phases)
 
 
 def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
@@ -151,11 +160,14 @@ def _report(
 ) -> None:
     output, result = Path(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
-    record.metrics = {"train": result.train, "eval": result.eval, **result.notes}
+    best = BestModel.of_notes(result.notes["best"], metric="mlm_loss")
+    record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}
     record.extra = {
         "training_seconds": round(result.seconds, 3),
         "vocab_sha256": vocab_fingerprint(vocab),
+        "best_model": dataclasses.asdict(best),
         "stopped_early": result.stopped_early,
+        "extended_from": result.extended_from,
     }
     if config.phases:
         record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
@@ -164,7 +176,7 @@ def _report(
     _say_curve(output / "metrics.jsonl", record.console)
     _say_end(result, record.console)
     record.made = [
-        (str(output / "best"), "the model with the lowest eval loss, a HuggingFace folder"),
+        (str(output / "best"), f"{best}; a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
         (str(output / "tensorboard"), "the same for TensorBoard"),
     ]

@@ -6,18 +6,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config.sections.loop import LoopSection
 from pipeline.artifacts import read_manifest
+from pipeline.jobs.identity import is_extended
 from pipeline.jobs.job import RunOptions
 
 
-def train_along(output: str, options: RunOptions, train: Callable[[], object]) -> dict[str, Any]:
+def train_along(
+    config: LoopSection,
+    options: RunOptions,
+    train: Callable[[], object],
+    *,
+    extendable_key: str | None,
+) -> dict[str, Any]:
     """What a worker does that is not the chief: it trains, unless the run is finished.
 
     Returns:
         Nothing; the chief alone writes, the manifest too.
     """
-    if read_manifest(output) is not None and not options.overwrite:
-        options.console.say(f"{output} is finished already; nothing to do")
+    finished = read_manifest(config.output)
+    if (
+        finished is not None
+        and not options.overwrite
+        and not is_extended(finished["config"], config.as_dict(), extendable_key)
+    ):
+        options.console.say(f"{config.output} is finished already; nothing to do")
     else:
         train()
     return {}

@@ -9,7 +9,11 @@ from bert_tf.config.section import option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
 
-TASKS = ("classification", "qa")
+METRICS = {
+    "classification": ("accuracy", "macro_f1", "matthews_correlation"),
+    "qa": ("f1", "exact_match"),
+}
+TASKS = tuple(METRICS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,12 @@ class FinetuneConfig(TableSection, LoopSection):
     eval_batch_size: int = option(
         "rows a batch in evaluation", default=64, minimum=1, maximum=1_000_000
     )
+    best_metric: str | None = option(
+        "metric of the --eval rows whose best epoch becomes best/: "
+        + "; ".join(f"{' or '.join(names)} ({task})" for task, names in METRICS.items())
+        + "; loss, the lowest, for both (default: accuracy, f1)",
+        default=None,
+    )
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
     warmup_proportion: float = option(
         "share of the steps spent on warm-up", default=0.1, minimum=0.0, maximum=1.0
@@ -74,6 +84,14 @@ class FinetuneConfig(TableSection, LoopSection):
         faults = super().faults()
         if self.early_stop_evals and self.eval is None:
             faults.append("early_stop_evals: needs rows to evaluate on; give --eval or set it to 0")
+        known = (*METRICS[self.task], "loss")
+        if self.best_metric not in (None, *known):
+            faults.append(
+                f"best_metric: {self.best_metric!r} is not a metric of {self.task}; choose one of "
+                f"{', '.join(known)}"
+            )
+        elif self.best_metric and self.eval is None:
+            faults.append("best_metric: needs rows to evaluate on; give --eval or leave it out")
         if self.gradient_accumulation_steps > self.batch_size:
             faults.append(
                 f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
@@ -91,3 +109,8 @@ class FinetuneConfig(TableSection, LoopSection):
     def sequence_length(self) -> int:
         """Pieces in a sequence, with the task's default filled in."""
         return self.max_seq_length or (384 if self.task == "qa" else 128)
+
+    @property
+    def selection_metric(self) -> str:
+        """The metric that chooses the best epoch's model, with the task's default filled in."""
+        return self.best_metric or METRICS[self.task][0]

@@ -99,3 +99,16 @@ def test_dropout_is_the_models_unless_it_is_set():
     model = sized_config("tiny", 100, hidden_dropout_prob=0.3)
     changed = train(data="d", attention_probs_dropout_prob=0.0).with_dropout(model)
     assert changed == model.replace(attention_probs_dropout_prob=0.0)
+
+
+def test_the_metric_of_the_best_model_is_one_of_the_task():
+    keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "eval": "e"}
+    assert build_section(FinetuneConfig, keys).selection_metric == "f1"
+    for metric in ("exact_match", "loss"):
+        assert build_section(FinetuneConfig, {**keys, "best_metric": metric}).best_metric == metric
+    with pytest.raises(
+        ConfigError, match="'accuracy' is not a metric of qa; choose one of f1, exact_match, loss"
+    ):
+        build_section(FinetuneConfig, {**keys, "best_metric": "accuracy"})
+    with pytest.raises(ConfigError, match="best_metric: needs rows to evaluate on; give --eval"):
+        build_section(FinetuneConfig, {**keys, "eval": None, "best_metric": "f1"})

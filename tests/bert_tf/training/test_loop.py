@@ -151,6 +151,23 @@ def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
+def test_a_run_is_extended_with_the_schedule_of_the_new_total(tmp_path, console):
+    keys = {"run_directory": tmp_path, "warmup_steps": 0, "log_every": 1}
+    assert make_loop(**keys).run().extended_from == []
+    before = losses(tmp_path)
+    run_until(make_loop(steps=24, steps_per_call=1, console=console, **keys), 15)
+    assert "extended from 12 to 24 steps: from here on the learning rates of" in console.text
+    result = make_loop(steps=24, **keys).run()
+    assert (result.step, result.resumed_from, result.extended_from) == (24, 15, [12])
+    after = losses(tmp_path)
+    assert {step: after[step] for step in before} == before
+    rates = [after[step]["learning_rate"] for step in range(13, 25)]
+    assert rates == pytest.approx([1e-2 * (1 - step / 24) for step in range(12, 24)])
+    assert make_loop(steps=36, **keys).run().extended_from == [12, 24]
+    with pytest.raises(UsageError, match="has 36 steps already, more than the 30 asked for"):
+        make_loop(steps=30, **keys).run()
+
+
 def test_data_that_changed_are_refused(tmp_path):
     run_until(make_loop(run_directory=tmp_path, steps_per_call=1), 2)
     with pytest.raises(UsageError, match="the data have changed since; start again"):

@@ -129,8 +129,21 @@ def test_the_run_directory_and_its_manifest(place, finished):
 def test_a_finished_run_is_left_alone_and_another_config_refused(place, finished):
     config, _ = finished
     assert finetuning.run(config, quietly())["already_done"]
-    with pytest.raises(UsageError, match="epochs: 5.0 then, 6.0 now"):
-        finetuning.run(dataclasses.replace(config, epochs=6.0), quietly())
+    with pytest.raises(UsageError, match="epochs: 5.0 then, 4.0 now, and it cannot be shortened"):
+        finetuning.run(dataclasses.replace(config, epochs=4.0), quietly())
+    with pytest.raises(UsageError, match=r"seed: 1 then, 2 now\);"):
+        finetuning.run(dataclasses.replace(config, epochs=6.0, seed=2), quietly())
+
+
+def test_more_epochs_extend_a_finished_run(place):
+    config = dataclasses.replace(make_config(place, "extended"), epochs=1.0)
+    finetuning.run(config, quietly())
+    longer, told = dataclasses.replace(config, epochs=2.0), io.StringIO()
+    manifest = finetuning.run(longer, RunOptions(console=Console(told)))
+    assert (manifest["counts"]["steps"], manifest["extended_from"]) == (4, [2])
+    assert manifest["config"]["epochs"] == 2.0
+    assert "run of fewer epochs found; extending it" in told.getvalue()
+    assert finetuning.run(longer, quietly())["already_done"]
 
 
 def test_a_crashed_run_goes_on_as_if_nothing_had_happened(place, finished):
@@ -219,6 +232,40 @@ def test_latin_1_is_suggested_and_read(place):
     read = dataclasses.replace(config, eval=None, encoding="latin-1")
     assert finetuning.run(read, options)["counts"]["rows_out"] == 7, "into the folder of before"
     assert (place / "latin" / "rejects.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize("metric", [None, "loss", "macro_f1"])
+def test_the_best_model_is_that_of_the_metric(place, finished, metric):
+    told = io.StringIO()
+    if metric is None:
+        run, manifest, metric = place / "run", finished[1], "accuracy"
+    else:
+        run = place / f"best-{metric}"
+        config = dataclasses.replace(make_config(place, run.name), best_metric=metric)
+        manifest = finetuning.run(config, RunOptions(console=Console(told)))
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    values = {line["step"]: line[metric] for line in lines if line["split"] == "eval"}
+    best = manifest["best_model"]
+    extreme = min if metric == "loss" else max
+    assert best["value"] == values[best["step"]] == extreme(values.values())
+    assert (best["metric"], best["epoch"]) == (metric, best["step"] / 2)
+    assert manifest["metrics"]["best"]["step"] == best["step"]
+    if told.getvalue():
+        how = "lowest" if metric == "loss" else "highest"
+        assert (
+            f"the model of epoch {best['epoch']:g} (step {best['step']}), with the {how} {metric}: "
+            f"{best['value']:.4f}\n"
+        ) in told.getvalue()
+
+
+def test_without_evaluation_the_last_model_is_said_to_be_that(place):
+    told = io.StringIO()
+    config = dataclasses.replace(make_config(place, "unevaluated"), eval=None, epochs=2.0)
+    manifest = finetuning.run(config, RunOptions(console=Console(told)))
+    assert manifest["best_model"] == {
+        "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
+    }  # fmt: skip
+    assert "the model of the last epoch (step 4); nothing was evaluated" in told.getvalue()
 
 
 def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):

@@ -158,6 +158,8 @@ def test_the_run_directory_is_whole(learnt):
     }
     assert evals.keys() == {125, 250}
     assert best == {"step": min(evals, key=evals.get), "mlm_loss": min(evals.values())}
+    assert manifest["best_model"]["value"] == best["mlm_loss"]
+    assert f"the model of step {best['step']}, with the lowest mlm_loss: " in said
     assert f"--init {run}" in manifest["next"]
     assert manifest["stopped_early"] is None
     perplexity = np.exp(best["mlm_loss"])
@@ -209,7 +211,7 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
 ):
     """Dropout is on, and the interruption falls inside an epoch."""
     data = padded_data
-    keep_if_best = training.BestModel.keep_if_best
+    keep_if_best = training.BestModelKeeper.keep_if_best
 
     def keep_and_stop(self, found, metrics, notes):
         keep_if_best(self, found, metrics, notes)
@@ -218,7 +220,7 @@ def test_an_interrupted_run_ends_with_the_losses_of_one_that_was_not(
 
     keys = {"model_config": model_config, "eval_every": 3, "packing": packing, "batch_size": 6}
     train(data, tmp_path / "whole", **keys)
-    monkeypatch.setattr(training.BestModel, "keep_if_best", keep_and_stop)
+    monkeypatch.setattr(training.BestModelKeeper, "keep_if_best", keep_and_stop)
     with pytest.raises(StoppedEarly, match="stopped at step 3 of 12"):
         train(data, tmp_path / "parts", **keys)
     manifest, said = train(data, tmp_path / "parts", resume=True, **keys)
@@ -241,11 +243,43 @@ def test_any_whole_number_is_a_seed(seed, data, model_config, tmp_path):
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.5)
 
 
+def test_more_steps_extend_a_run(data, model_config, tmp_path, monkeypatch):
+    """A finished one; one that is killed on the way from there to more; and no other way."""
+    keys = {"model_config": model_config, "eval_every": 3, "checkpoint_every": 3}
+    run = tmp_path / "run"
+    manifest, _ = train(data, run, steps=6, **keys)
+    assert manifest["extended_from"] == []
+    first = losses(run)
+
+    def kill(self, found, metrics, notes):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.BestModelKeeper, "keep_if_best", kill)
+        with pytest.raises(MemoryError):
+            train(data, run, steps=9, **keys)
+    assert not (run / "manifest.json").exists(), "it would vouch for what may have changed"
+    manifest, said = train(data, run, steps=12, **keys)
+    assert f"{run}: run of fewer steps found; extending it" in said
+    assert "extended from 6 to 12 steps: from here on the learning rates of a run of 12" in said
+    assert (manifest["config"]["steps"], manifest["counts"]["steps"]) == (12, 12)
+    assert manifest["extended_from"] == [6]
+    assert losses(run)[:6] == first
+    assert [loss["step"] for loss in losses(run)] == [*range(1, 13)]
+    with pytest.raises(UsageError, match="steps: 12 then, 6 now, and it cannot be shortened"):
+        train(data, run, steps=6, **keys)
+    with pytest.raises(UsageError, match=r"seed: 1 then, 2 now\); choose another"):
+        train(data, run, steps=20, seed=2, **keys)
+    with pytest.raises(UsageError, match="max_minutes: 0.0 then, 5.0 now"):
+        train(data, run, steps=20, max_minutes=5, **keys)
+
+
 def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path):
     data = write_data(tmp_path / "data", eval_records=0)
     manifest, said = train(data, tmp_path / "run", model_config=model_config, steps=1)
     assert "has no eval shards, so nothing is evaluated and best/ is the last model" in said
     assert manifest["metrics"]["eval"] is None
+    assert "the model of the last step (1); nothing was evaluated to choose another" in said
     assert read_model_directory(tmp_path / "run").config.hidden_size == 16
 
 
@@ -305,7 +339,7 @@ def test_a_run_stopped_between_phases_ends_as_one_that_was_not(
     whole, phases, model_config, tmp_path, monkeypatch
 ):
     """To the last bit, averaged weights included."""
-    keep_if_best = training.BestModel.keep_if_best
+    keep_if_best = training.BestModelKeeper.keep_if_best
 
     def keep_and_stop(self, found, metrics, notes):
         keep_if_best(self, found, metrics, notes)
@@ -313,7 +347,7 @@ def test_a_run_stopped_between_phases_ends_as_one_that_was_not(
             os.kill(os.getpid(), signal.SIGTERM)
 
     keys = {"model_config": model_config, "phases": phases, **PHASE_KEYS}
-    monkeypatch.setattr(training.BestModel, "keep_if_best", keep_and_stop)
+    monkeypatch.setattr(training.BestModelKeeper, "keep_if_best", keep_and_stop)
     with pytest.raises(StoppedEarly, match="stopped at step 8 of 12"):
         train(None, tmp_path / "parts", **keys)
     train(None, tmp_path / "parts", **keys)

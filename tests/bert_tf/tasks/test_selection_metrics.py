@@ -1,0 +1,58 @@
+"""The metrics that a config may name are those that the tasks measure."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.sections.finetuning import METRICS
+from bert_tf.tasks import finetuning
+from bert_tf.tasks.answer_metrics import answer_metrics
+from bert_tf.tasks.classification_metrics import classification_metrics
+from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.task import TaskResults
+
+
+def test_every_task_has_metrics():
+    assert METRICS.keys() == TASKS.keys()
+
+
+def test_all_of_classification_are_named():
+    measured = classification_metrics(np.array([0, 1]), np.array([0, 0]))
+    assert set(METRICS["classification"]) == measured.keys()
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_those_of_answers_that_are_always_there_are_named(version_2):
+    measured = answer_metrics(["a"], [["a"]], version_2=version_2)
+    assert set(METRICS["qa"]) == {name for name in measured if "answerable" not in name}
+
+
+@pytest.mark.parametrize(
+    ("metric", "kept"), [(None, [1, 2, 3]), ("loss", [1, 4]), ("macro_f1", [1, 2])]
+)
+def test_the_metric_decides_and_the_loss_among_equals(monkeypatch, metric, kept):
+    lines = [
+        {"loss": 1.0, "accuracy": 0.5, "macro_f1": 0.1},
+        {"loss": 2.0, "accuracy": 0.9, "macro_f1": 0.8},
+        {"loss": 1.5, "accuracy": 0.9, "macro_f1": 0.7},
+        {"loss": 0.5, "accuracy": 0.8, "macro_f1": 0.6},
+    ]
+    config = FinetuneConfig(
+        task="classification", train="t", eval="e", init="i", output="o", best_metric=metric
+    )
+    results = (TaskResults(metrics=line, predictions=[]) for line in lines)
+    keeper = finetuning._BestModelKeeper(
+        config,
+        None,
+        None,
+        None,
+        evaluator=SimpleNamespace(run=lambda: next(results)),
+        writes=True,
+    )
+    written, notes = [], {}
+    monkeypatch.setattr(keeper, "_keep", lambda: written.append(notes["best"]["step"]))
+    for step in range(1, 5):
+        keeper.evaluate(step, notes)
+    assert written == kept
