@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import unicodedata
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.checksums import SUMS, file_sha256
+from bert_tf.data.checksums import SUMS, file_sha256, read_sums
+from bert_tf.data.sealed_json import read_sealed, sealed
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 # What a job writes about its folder: its manifest, how it is being made, from what, and its lock.
 JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", LOCK)
+# Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
+# events say is in metrics.jsonl too.
+_WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
 _PACKAGES = (
     "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
     "sentencex", "tensorflow", "tensorflow-text",
@@ -66,25 +70,86 @@ def read_manifest(output: str | Path) -> dict[str, Any] | None:
     """
     path = manifest_path(output)
     try:
-        text = path.read_text(encoding="utf-8")
+        return read_sealed(path)
     except FileNotFoundError:
         return None
-    try:
-        manifest = json.loads(text)
     except ValueError as error:
         raise InputError(
             f"{path}: damaged manifest ({error}); make the output again with --overwrite"
         ) from None
-    if not isinstance(manifest, dict):
-        raise InputError(f"{path}: damaged manifest; make the output again with --overwrite")
-    return manifest
 
 
 def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
-    """Writes the manifest, which declares the output finished: call it last."""
+    """Writes the manifest, which declares the output finished: call it last.
+
+    Its key `checksum` is that of its own content.
+    """
     path = manifest_path(output)
-    write_text_atomically(path, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_text_atomically(path, sealed(manifest, indent=2))
     return path
+
+
+def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Path, bytes and SHA-256 of every file of an output, for its manifest.
+
+    Left out are hidden files, what the job notes about the folder, and the working folders of a
+    run. What a model's `SHA256SUMS` says is taken from there: it was true when they were written.
+
+    Args:
+        output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
+        known: SHA-256 of files that were hashed when they were written, by path in the output.
+    """
+    output = Path(output)
+    if not output.is_dir():
+        beside = (output, rejects_path(output), duplicates_path(output))
+        return [_describe(path, path.name, None) for path in beside if path.is_file()]
+    hashes = dict(known)
+    for folder in (output, output / "best"):
+        prefix = folder.relative_to(output)
+        hashes.update({str(prefix / name): sha256 for name, sha256 in read_sums(folder).items()})
+    names = sorted(str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
+    return [
+        _describe(output / name, name, hashes.get(name)) for name in names if _is_made(Path(name))
+    ]
+
+
+def _is_made(path: Path) -> bool:
+    return not (
+        path.parts[0] in _WORKING_FOLDERS
+        or str(path) in JOB_FILES
+        or any(part.startswith(".") for part in path.parts)
+    )
+
+
+def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
+    size = path.stat().st_size
+    return {"path": name, "bytes": size, "sha256": sha256 or file_sha256(path)}
+
+
+def check_files(output: str | Path, names: Collection[str]) -> None:
+    """Compares files of an output with what its manifest says was made.
+
+    An output without a manifest, or with one of another tool, passes.
+
+    Args:
+        output: file or folder.
+        names: which of its files, as in the manifest's `outputs`.
+
+    Raises:
+        InputError: a file is not what was written.
+    """
+    manifest = read_manifest(output) or {}
+    folder, alternative = Path(output), ""
+    if not folder.is_dir():
+        folder = folder.parent
+        alternative = f", or delete {manifest_path(output)} if the change is meant"
+    for made in manifest.get("outputs", []):
+        path = folder / made["path"]
+        if made["path"] in names and path.is_file() and file_sha256(path) != made["sha256"]:
+            raise InputError(
+                f"{path}: is not what was written (its SHA-256 differs from the manifest's), so it "
+                f"is damaged or edited; make it again{alternative}"
+            )
 
 
 def fingerprint(path: str | Path) -> dict[str, Any]:

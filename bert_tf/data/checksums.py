@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import write_text_atomically
@@ -21,6 +22,31 @@ def file_sha256(path: str | Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class HashingStream:
+    """A file to write to that hashes what goes through, so that it need not be read again.
+
+    Args:
+        file: opened to write bytes.
+    """
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Writes bytes; how many there were."""
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """As of the file."""
+        self._file.flush()
+
+    def sha256(self) -> str:
+        """SHA-256 of what was written, in hexadecimal."""
+        return self._digest.hexdigest()
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:

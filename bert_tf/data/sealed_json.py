@@ -38,7 +38,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
         raise ValueError("expected a JSON object")
     seal = document.pop(_SEAL, None)
     if seal is not None and seal != _digest(document):
-        raise ValueError("its checksum is wrong")
+        raise ValueError("its content is not the one that its key `checksum` is of")
     return document
 
 

@@ -1,14 +1,13 @@
 """Checkpoints of a run: whole or not there, checked when read, the newest few kept.
 
 `checkpoints/step-00001000/` holds `state.safetensors` (every variable of model, optimizer and loss
-scale) and `state.json` (step, elapsed seconds, input position, and the SHA-256 of the tensors).
+scale) and `state.json` (step, elapsed seconds, input position, and the SHA-256 of the tensors and
+of its own content).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import re
 import shutil
 from contextlib import suppress
@@ -24,6 +23,8 @@ from safetensors.numpy import load_file, save_file
 from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import replacing_directory
+from bert_tf.data.checksums import file_sha256
+from bert_tf.data.sealed_json import read_sealed, sealed
 
 _TENSORS, _STATE = "state.safetensors", "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -52,8 +53,8 @@ def write_checkpoint(
     """
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
-        document = {**state, "step": step, "tensors_sha256": _sha256(aside / _TENSORS)}
-        (aside / _STATE).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
+        (aside / _STATE).write_text(sealed(document, indent=2), encoding="utf-8")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -63,9 +64,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         InputError: a file is missing, cannot be parsed or is not what was written.
     """
     try:
-        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-        sha256 = _sha256(path / _TENSORS)
-        if sha256 != state["tensors_sha256"]:
+        state = read_sealed(path / _STATE)
+        if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
             raise InputError(f"{path / _TENSORS}: its SHA-256 is not the one in {_STATE}")
         return Checkpoint(path, int(state["step"]), load_file(path / _TENSORS), state)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -188,8 +188,3 @@ def _value(variable: Any) -> np.ndarray:
 
 def _shape(value: Any) -> str:
     return str(list(value.shape))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -6,7 +6,6 @@ references are shuffled; on a cluster, whose workers share no disk, the data are
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
+import google_crc32c
+
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.sealed_json import read_sealed, sealed
 from pipeline.progress import Progress, tell_progress
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
+_BYTES_AT_ONCE = 1 << 20
 
 
 class FileReference(NamedTuple):
@@ -103,19 +106,18 @@ class SpilledBlobs:
             with _SpillWriter(file) as writer:
                 finished = list(work(writer))
                 writer.sync()  # before a file says that it is whole
-            done = {"file": file.name, "bytes": _size(file), "blobs": finished}
-            write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", json.dumps(done))
+            done = {"file": file.name, "crc32c": writer.crc32c, "blobs": finished}
+            write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", sealed(done))
         yield from finished
 
     def finished(self, name: str) -> list[LabelledBlob] | None:
         """What the folder holds; None as well if the blobs are not what they were."""
         folder = Path(self._folder)
         try:
-            text = (folder / f"{name}{_FINISHED}").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        done = json.loads(text)
-        if _size(folder / done["file"]) != done["bytes"]:
+            done = read_sealed(folder / f"{name}{_FINISHED}")
+            if _crc32c(folder / done["file"]) != done["crc32c"]:
+                return None
+        except (FileNotFoundError, ValueError):
             return None
         return [(label, FileReference(*reference)) for label, reference in done["blobs"]]
 
@@ -134,11 +136,12 @@ class SpilledBlobs:
             return stream.read(length)
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
+def _crc32c(path: Path) -> int:
+    crc = 0
+    with path.open("rb") as stream:
+        while part := stream.read(_BYTES_AT_ONCE):
+            crc = google_crc32c.extend(crc, part)
+    return crc
 
 
 def remove_unfinished_work(folder: Path) -> None:
@@ -154,12 +157,15 @@ def count_finished_work(folder: Path, kind: str) -> int:
 
 
 class _SpillWriter:
+    """Writes blobs to a file; `crc32c` is that of all of them, enough for data soon removed."""
+
     def __init__(self, path: Path):
         self._path = path
 
     def __enter__(self) -> _SpillWriter:
         self._stream = self._path.open("wb")
         self._offset = 0
+        self.crc32c = 0
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -174,6 +180,7 @@ class _SpillWriter:
         offset = self._offset
         for part in parts:
             self._offset += self._stream.write(part)
+            self.crc32c = google_crc32c.extend(self.crc32c, bytes(part))
         self._stream.flush()
         return FileReference(self._path.name, offset, self._offset - offset)
 

@@ -6,12 +6,12 @@ import dataclasses
 import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import numba
 import numpy as np
 
 from bert_tf.data.atomic import replacing_file
+from bert_tf.data.checksums import HashingStream
 from bert_tf.data.flat_documents import offsets_of
 from pipeline.corpus.blobs import BlobReference, BlobStore
 
@@ -119,7 +119,7 @@ def _copy_stretches(data, starts, sizes):
     return out
 
 
-def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> None:
+def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
     """Writes framed records as a TFRecord file, which appears whole.
 
     A gzip file tells neither its name nor the time, so that equal records make equal bytes.
@@ -128,15 +128,20 @@ def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: s
         path: the file.
         parts: uint8 arrays.
         compression: "none" or "gzip".
+
+    Returns:
+        SHA-256 of the file.
     """
-    with replacing_file(path) as aside, aside.open("wb") as stream:
+    with replacing_file(path) as aside, aside.open("wb") as file:
+        stream = HashingStream(file)
         if compression == "gzip":
             with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
                 _write_all(packed, parts)
         else:
             _write_all(stream, parts)
+    return stream.sha256()
 
 
-def _write_all(stream: BinaryIO | gzip.GzipFile, parts: Iterable[np.ndarray]) -> None:
+def _write_all(stream: HashingStream | gzip.GzipFile, parts: Iterable[np.ndarray]) -> None:
     for part in parts:
         stream.write(part.data)

@@ -14,6 +14,8 @@ import numpy as np
 from apache_beam.metrics import Metrics
 
 from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.checksums import file_sha256
 from bert_tf.data.piece_counts import write_piece_counts
 from bert_tf.data.random_numbers import combine_keys, seed_key
 from bert_tf.data.records import shard_name
@@ -44,6 +46,7 @@ NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _BYTES_DEALT_AT_ONCE = 64_000_000
 _COUNTS = "counts"
 _COUNTS_FILE = "example-counts.json"
+_HASHES_FILE = "shard-hashes.json"
 
 
 def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabelledBlob:
@@ -142,6 +145,8 @@ class WriteExamples(beam.PTransform):
             | "AddEmptyShards" >> beam.Flatten()
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShard(job))
+            | "GatherHashes" >> beam.combiners.ToDict()
+            | "WriteHashes" >> beam.Map(_write_hashes, job.work)
         )
         return tokenised[FACTS]
 
@@ -156,6 +161,16 @@ def read_example_counts(work: str) -> Counter[str]:
     return Counter(json.loads(text))
 
 
+def read_shard_hashes(work: str) -> dict[str, str]:
+    """SHA-256 of every shard that `WriteExamples` wrote, by name.
+
+    Raises:
+        InputError: they have not arrived.
+    """
+    (text,) = read_shared_files(work, _HASHES_FILE)
+    return json.loads(text)
+
+
 def _add_up_counts(counts: Iterable[Counter[str]]) -> Counter[str]:
     total: Counter[str] = Counter()
     for some in counts:
@@ -165,6 +180,10 @@ def _add_up_counts(counts: Iterable[Counter[str]]) -> Counter[str]:
 
 def _write_counts(counts: Counter[str], work: str) -> None:
     write_shared_file(work, _COUNTS_FILE, json.dumps(counts).encode())
+
+
+def _write_hashes(hashes: dict[str, str], work: str) -> None:
+    write_shared_file(work, _HASHES_FILE, json.dumps(hashes).encode())
 
 
 def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
@@ -344,7 +363,7 @@ class MakeExamples(beam.DoFn):
 
 
 class WriteShard(beam.DoFn):
-    """Merges the runs of a shard into its file, unless that is there: it appears whole."""
+    """Merges the runs of a shard into its file, unless that is there as it was written."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -353,16 +372,23 @@ class WriteShard(beam.DoFn):
         """Refuses to write where nobody looks."""
         refuse_unshared(self._job.work)
 
-    def process(self, shard: tuple[str, Iterable[BlobReference | None]]) -> None:
-        """Writes one file."""
+    def process(
+        self, shard: tuple[str, Iterable[BlobReference | None]]
+    ) -> Iterator[tuple[str, str]]:
+        """Writes one file; yields its name and SHA-256."""
         name, references = shard
         path = Path(self._job.output) / name
-        if path.exists():
-            return
-        runs = [reference for reference in references if reference is not None]
-        write_shard(
-            path,
-            merge_runs(self._job.store, runs),
-            compression=self._job.config.compression,
-        )
-        tell_progress(Progress.SHARDS, 1)
+        note = Path(self._job.work) / f"{name}.sha256"
+        sha256 = note.read_text(encoding="ascii", errors="replace") if note.exists() else None
+        is_new = not path.exists()
+        if is_new or file_sha256(path) != sha256:
+            runs = [reference for reference in references if reference is not None]
+            sha256 = write_shard(
+                path,
+                merge_runs(self._job.store, runs),
+                compression=self._job.config.compression,
+            )
+            write_text_atomically(note, sha256)
+        if is_new:
+            tell_progress(Progress.SHARDS, 1)
+        yield name, sha256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from bert_tf.config.bert import BertConfig
@@ -18,6 +19,7 @@ from bert_tf.weights.import_weights import (
 )
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import with_positions, with_vocab
+from pipeline.artifacts import check_files
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 
 _DEFAULT_LENGTH = 128
@@ -30,6 +32,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     if config.max_position_embeddings is not None:
         directory = with_positions(directory, config.max_position_embeddings)
     if config.vocab is not None:
+        check_files(config.vocab, {Path(config.vocab).name})
         directory = with_vocab(directory, config.vocab)
 
     def body(record: JobRecord) -> None:

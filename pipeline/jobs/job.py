@@ -17,6 +17,7 @@ from bert_tf.config.errors import UsageError
 from bert_tf.config.section import Section
 from pipeline.artifacts import (
     MANIFEST_VERSION,
+    describe_files,
     manifest_path,
     package_versions,
     read_manifest,
@@ -54,6 +55,8 @@ class JobRecord:
         counts: whole numbers by name (`rows_in`, `documents`, …; `rejected` may be a mapping from
             reason to number).
         metrics: results by name.
+        sha256: of files hashed while they were written, by path in the output folder; the others
+            are read again to hash them.
         extra: further manifest keys (schema, vocabulary hash, …).
         made: paths worth telling the user, with a word on each.
         next_command: the command to run next.
@@ -66,6 +69,7 @@ class JobRecord:
         self.identity = identity
         self.counts: dict[str, Any] = {}
         self.metrics: dict[str, Any] = {}
+        self.sha256: dict[str, str] = {}
         self.extra: dict[str, Any] = {}
         self.made: list[tuple[str, str]] = []
         self.next_command: list[str] | None = None
@@ -191,7 +195,7 @@ def _run_alone(
         start = time.monotonic()
         body(record)
         record.timings["total"] = round(time.monotonic() - start, 3)
-        manifest = _manifest(record)
+        manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
         written = write_manifest(output, manifest)
         if place.temporary is not None:  # before the mark goes that says whose it is
             shutil.rmtree(place.temporary, ignore_errors=True)

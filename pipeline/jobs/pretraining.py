@@ -13,6 +13,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
 from bert_tf.data.pretraining_data import PretrainingData
 from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.training.best_model import BestModel
@@ -21,7 +22,7 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.pretraining import PretrainingResult, pretrain
 from bert_tf.training.strategy import is_chief_process
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.artifacts import read_manifest
+from pipeline.artifacts import check_files, read_manifest
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
 
@@ -105,7 +106,9 @@ def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
 def _read_data(folder: str) -> PretrainingData:
     if not Path(folder).is_dir():
         raise UsageError(f"--data {folder}: no such folder; make it with: bert-pipeline preprocess")
-    return PretrainingData.from_manifest(folder, read_manifest(folder))
+    data = PretrainingData.from_manifest(folder, read_manifest(folder))
+    check_files(folder, {"vocab.txt", PIECE_COUNTS_FILE})  # records have checksums of their own
+    return data
 
 
 def _read_vocab(data: list[PretrainingData]) -> list[str]:

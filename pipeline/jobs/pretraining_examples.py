@@ -18,7 +18,7 @@ from bert_tf.config.wording import quantity
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
 from bert_tf.data.vocab_file import read_vocab_for_masking, vocab_fingerprint
-from pipeline.artifacts import duplicates_path, package_versions, rejects_path
+from pipeline.artifacts import check_files, duplicates_path, package_versions, rejects_path
 from pipeline.corpus.blobs import count_finished_work, store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
 from pipeline.corpus.files import FileInfo, match_files
@@ -32,7 +32,13 @@ from pipeline.corpus.report import (
 )
 from pipeline.examples.plan import plan_examples
 from pipeline.examples.progress import describe_examples
-from pipeline.examples.transforms import POOL, ExamplesJob, WriteExamples, read_example_counts
+from pipeline.examples.transforms import (
+    POOL,
+    ExamplesJob,
+    WriteExamples,
+    read_example_counts,
+    read_shard_hashes,
+)
 from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
 from pipeline.jobs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
@@ -50,6 +56,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         UsageError: an input or the vocabulary is missing or not what it should be.
         InputError: there is no usable document, or no example could be made.
     """
+    check_files(config.vocab, {Path(config.vocab).name})
     vocab = read_vocab_for_masking(config.vocab)
     use_storage_options(runner.options)
     files = match_files(config.input)
@@ -78,6 +85,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
                 _make_shards(job, runner, files, found["shards"], options.console)
             write_rejects(job.work, rejects_path(output))
             write_duplicates(job.work, duplicates_path(output))
+            record.sha256 = read_shard_hashes(job.work)
             report = read_report(job.work)
             record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
             for line in tell_report(report, config.duplicates):

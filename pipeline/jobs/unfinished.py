@@ -12,6 +12,7 @@ from typing import Any
 from bert_tf.config.console import Console
 from bert_tf.config.errors import BertPipelineError
 from bert_tf.data.atomic import remove, write_text_atomically
+from bert_tf.data.sealed_json import read_sealed, sealed
 from pipeline.artifacts import JOB_FILES
 from pipeline.corpus.blobs import remove_unfinished_work
 
@@ -33,24 +34,26 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
     """
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
+    is_new = not work.exists()
     before = _read_identity(work)
     if before == identity:
         remove_unfinished_work(work)
         return work
-    if before is not None:
+    if not is_new:
         console.say(f"{output}: of the unfinished run nothing can be used; starting again")
     for path in output.iterdir():
         if path.name not in JOB_FILES:
             remove(path)
     work.mkdir()
-    write_text_atomically(work / _IDENTITY, json.dumps(identity))
+    write_text_atomically(work / _IDENTITY, sealed(identity))
     return work
 
 
 def _read_identity(work: Path) -> dict[str, Any] | None:
+    """None as well where it is damaged: nothing can be used of work that is not known."""
     try:
-        return json.loads((work / _IDENTITY).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return read_sealed(work / _IDENTITY)
+    except (FileNotFoundError, ValueError):
         return None
 
 

@@ -15,7 +15,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.wording import quantity, shown_size
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.vocab_file import read_vocab
-from pipeline.artifacts import duplicates_path, rejects_path
+from pipeline.artifacts import check_files, duplicates_path, rejects_path
 from pipeline.corpus.blobs import store_for
 from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
 from pipeline.corpus.files import FileInfo, match_files
@@ -71,6 +71,7 @@ def _read_base(config: VocabConfig) -> list[str]:
     """The pieces that the vocabulary begins with."""
     if config.extend is None:
         return list(SPECIALS)
+    check_files(config.extend, {Path(config.extend).name})
     base = read_vocab(config.extend)
     if len(base) >= config.vocab_size:
         raise UsageError(

@@ -16,7 +16,9 @@ from typing import IO, Any, cast
 import numpy as np
 
 from bert_tf.data.atomic import replacing_file, write_text_atomically
+from bert_tf.data.checksums import file_sha256
 from bert_tf.data.rejects import Reject, count_reasons, write_rejects
+from bert_tf.data.sealed_json import read_sealed, sealed
 from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
 from pipeline.scoring.columns import prediction_rows
 from pipeline.scoring.output_rows import (
@@ -53,10 +55,16 @@ def is_scored(reference: BlockReference, plan: ScoringPlan) -> bool:
     """Whether the part of this very block, by this very model, is finished."""
     try:
         path = plan.done_file(reference.table, reference.number)
-        done = json.loads(path.read_text(encoding="utf-8"))
+        done = read_sealed(path)
+        is_this = (done["identity"], done["block"]) == (plan.identity, reference.sha256)
+        return is_this and done["sha256"] == _sha256_of_part(plan, reference)
     except (FileNotFoundError, ValueError):
         return False
-    return (done["identity"], done["block"]) == (plan.identity, reference.sha256)
+
+
+def _sha256_of_part(plan: ScoringPlan, reference: BlockReference) -> list[str]:
+    place = (reference.table, reference.number)
+    return [file_sha256(path) for path in (plan.part_file(*place), plan.rejects_file(*place))]
 
 
 def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
@@ -80,8 +88,9 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
         "block": block.reference.sha256,
         "rows_out": len(lines),
         "rejected": count_reasons(rejects),
+        "sha256": _sha256_of_part(plan, block.reference),
     }
-    write_text_atomically(plan.done_file(*place), json.dumps(done) + "\n")
+    write_text_atomically(plan.done_file(*place), sealed(done))
     plan.block_file(*place).unlink(missing_ok=True)
     plan.progress_file(*place).unlink(missing_ok=True)
 
@@ -177,4 +186,4 @@ def _open_output(path: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def _read_done(plan: ScoringPlan, table: ScoredTable, block: int) -> dict[str, Any]:
-    return json.loads(plan.done_file(table.number, block).read_text(encoding="utf-8"))
+    return read_sealed(plan.done_file(table.number, block))

@@ -12,6 +12,8 @@ from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import remove_leftovers, replacing_directory, replacing_file
 from bert_tf.data.checksums import write_sums
 from pipeline.artifacts import (
+    check_files,
+    describe_files,
     fingerprint,
     manifest_path,
     package_versions,
@@ -70,11 +72,56 @@ def test_a_manifest_stands_in_a_folder_and_beside_a_file(tmp_path):
     assert read_manifest(tmp_path / "vocab.txt") is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", ""])
-def test_a_damaged_manifest_is_refused(tmp_path, text):
-    (tmp_path / "manifest.json").write_text(text)
+@pytest.mark.parametrize("content", [b"{", b"[]", b"", b'{"a": "\xff"}', b'{"checksum": "1"}'])
+def test_a_damaged_manifest_is_refused(tmp_path, content):
+    (tmp_path / "manifest.json").write_bytes(content)
     with pytest.raises(InputError, match="damaged manifest.*--overwrite"):
         read_manifest(tmp_path)
+
+
+def test_a_run_is_described_by_what_stays_of_it(tmp_path):
+    """The hash of a model is that of its writing, others may be known, the rest is hashed."""
+    files = {
+        name: f"content of {name}".encode()
+        for name in (
+            *("best/model.safetensors", "vocab.txt", "train-0", "checkpoints/step-1/state.json"),
+            *("tensorboard/events", "config.yaml", "manifest.json", ".lock", "best/config.yaml"),
+        )
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    write_sums(tmp_path / "best", ["model.safetensors"])
+    (tmp_path / "best" / "model.safetensors").write_bytes(b"damaged")
+    described = {made["path"]: made for made in describe_files(tmp_path, {"train-0": "abc"})}
+    assert described.keys() == {
+        *("best/SHA256SUMS", "best/model.safetensors", "best/config.yaml", "train-0", "vocab.txt")
+    }
+    assert described["train-0"] == {"path": "train-0", "bytes": 18, "sha256": "abc"}
+    for name in ("best/model.safetensors", "vocab.txt"):
+        assert described[name]["sha256"] == hashlib.sha256(files[name]).hexdigest()
+
+
+def test_a_file_is_described_with_what_lies_beside_it(tmp_path):
+    for name in ("out.csv", "out.csv.rejects.jsonl", "out.csv.manifest.json", "out2.csv"):
+        (tmp_path / name).write_text(name)
+    described = describe_files(tmp_path / "out.csv", {})
+    assert [made["path"] for made in described] == ["out.csv", "out.csv.rejects.jsonl"]
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_file_that_is_not_what_was_made_is_named(tmp_path, is_folder):
+    output = tmp_path if is_folder else tmp_path / "vocab.txt"
+    (tmp_path / "vocab.txt").write_text("[PAD]")
+    write_manifest(output, {"outputs": describe_files(output, {})})
+    check_files(output, {"vocab.txt"})
+    (tmp_path / "vocab.txt").write_text("[PAT]")
+    check_files(output, {"another.txt"})
+    cure = "make it again$" if is_folder else r"or delete .*vocab.txt.manifest.json if the change"
+    with pytest.raises(InputError, match=f"vocab.txt: is not what was written .*; .*{cure}"):
+        check_files(output, {"vocab.txt"})
+    manifest_path(output).unlink()
+    check_files(output, {"vocab.txt"})
 
 
 @pytest.mark.parametrize("manager", [replacing_file, replacing_directory])

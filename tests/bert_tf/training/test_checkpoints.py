@@ -70,7 +70,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, f
     elif fault == "cut":
         path.write_bytes(content[:-9])
     else:
-        position = content.index(b"sha256") + 12 if file == "state.json" else len(content) - 3
+        position = content.index(b"notes") + 1 if file == "state.json" else len(content) - 3
         path.write_bytes(
             content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
         )
@@ -78,6 +78,24 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(store, console, f
     assert "step-00000010" in console.text
     assert "trying the one before" in console.text
     assert names(path.parents[1]) == ["damaged-step-00000010", "step-00000005"]
+
+
+@pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
+def test_no_flipped_bit_changes_what_is_read(tmp_path, file):
+    write_checkpoint(tmp_path / "one", step=7, tensors=TENSORS, state={"notes": {"a": 1}})
+    whole = read_checkpoint(tmp_path / "one")
+    content = (tmp_path / "one" / file).read_bytes()
+    for bit in np.random.default_rng(1).choice(8 * len(content), 100):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "one" / file).write_bytes(flipped)
+        try:
+            read = read_checkpoint(tmp_path / "one")
+        except InputError:
+            continue
+        # What was hit is the name of the key `checksum`.
+        assert set(read.state) - set(whole.state) != set()
+        assert {key: read.state[key] for key in whole.state} == whole.state
 
 
 def test_only_damaged_checkpoints_are_an_error(store, reader):

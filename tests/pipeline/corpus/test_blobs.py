@@ -70,14 +70,17 @@ def test_unfinished_work_leaves_nothing(tmp_path, work):
     assert do(store, "pool-2", work) == BLOBS
 
 
-@pytest.mark.parametrize("damage", ["cut short", "gone"])
+@pytest.mark.parametrize("damage", ["cut short", "gone", "flipped", "note"])
 def test_damaged_work_is_done_again(tmp_path, work, damage):
     store = SpilledBlobs(str(tmp_path))
     do(store, "pool-1", work)
     (blobs,) = tmp_path.glob("*.blobs")
     if damage == "gone":
         blobs.unlink()
+    elif damage == "note":
+        (note,) = tmp_path.glob("*.finished.json")
+        note.write_text(note.read_text().replace('"last"', '"lost"'))
     else:
-        blobs.write_bytes(b"abcd")
+        blobs.write_bytes(b"abcd" if damage == "cut short" else b"abcdd")
     assert do(store, "pool-1", work) == BLOBS
     assert work.runs == 2

@@ -1,5 +1,6 @@
 """A preprocess that is interrupted and run again: same bytes, same counts, little done twice."""
 
+import hashlib
 import io
 import json
 import random
@@ -190,6 +191,34 @@ def test_a_run_goes_on_after_several_interruptions_in_every_variant(corpus, work
     assert resumed["counts"] == manifest["counts"]
 
 
+@pytest.mark.parametrize(
+    "kind", ["*.blobs", "*.finished.json", "*.tfrecord", "*.sha256", "identity.json"]
+)
+def test_what_was_damaged_meanwhile_is_made_again(corpus, whole, workers, tmp_path, kind):
+    manifest, files, work = whole
+    values = values_of(corpus, tmp_path / "data")
+    interrupt(workers, values, "shards", 3)
+    found = sorted((tmp_path / "data").rglob(kind))
+    damaged = [path for path in found if path.stat().st_size]
+    assert damaged
+    for number, path in enumerate(damaged):
+        content = bytearray(path.read_bytes())
+        content[number * 9973 % len(content)] ^= 1 << number % 8
+        path.write_bytes(content)
+    resumed, _ = run(values)
+    assert files_in(tmp_path / "data") == files
+    assert resumed["counts"] == manifest["counts"]
+    if kind in ("*.tfrecord", "*.sha256"):
+        assert workers.take_counts()["shards"] == work["shards"]
+
+
+def test_a_manifest_holds_the_hashes_of_what_was_made(whole):
+    manifest, files, _ = whole
+    assert {made["path"]: made["sha256"] for made in manifest["outputs"]} == {
+        name: hashlib.sha256(content).hexdigest() for name, content in files.items()
+    }
+
+
 def test_a_killed_process_leaves_what_it_finished(corpus, whole, workers, tmp_path):
     manifest, files, _ = whole
     values = values_of(corpus, tmp_path / "data")
@@ -207,7 +236,7 @@ def write_one_and_die(path, parts, *, compression):
     if "-00001-" in str(path):
         next(iter(parts))
         os.kill(os.getpid(), signal.SIGKILL)
-    write(path, parts, compression=compression)
+    return write(path, parts, compression=compression)
 
 transforms.write_shard = write_one_and_die
 pretraining_examples.run(

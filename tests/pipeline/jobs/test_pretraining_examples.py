@@ -195,7 +195,7 @@ def test_a_failure_leaves_nothing_finished_and_a_rerun_completes(folder, monkeyp
     def failing(path, parts, *, compression):
         if "00001" in Path(path).name:
             raise InputError("disk full")
-        real(path, parts, compression=compression)
+        return real(path, parts, compression=compression)
 
     real = transforms.write_shard
     with monkeypatch.context() as patch:

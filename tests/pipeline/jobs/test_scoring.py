@@ -273,6 +273,32 @@ def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
     assert not parts.exists()
 
 
+@pytest.mark.parametrize("kind", [".rows", ".rejects.jsonl", ".done.json", "table-00000.json"])
+def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path, monkeypatch, kind):
+    write_rows(tmp_path / "new.csv")
+    with (tmp_path / "new.csv").open("a") as rows:
+        rows.write("6\n")
+    whole = config_of(model, tmp_path / "new.csv", output=tmp_path / "whole.csv")
+    wanted = scoring.run(whole, RUNNER, Told().options())
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    monkeypatch.setattr(scoring, "join_parts", fail)
+    with pytest.raises(RuntimeError):
+        scoring.run(config, RUNNER, Told().options())
+    monkeypatch.undo()
+    damaged = [path for path in (tmp_path / ".scored.csv.parts").iterdir() if kind in path.name]
+    assert damaged
+    for path in damaged:
+        content = path.read_bytes()
+        path.write_bytes(
+            content[:-4] + bytes([content[-4] ^ 1]) + content[-3:] if content else b"x"
+        )
+    manifest = scoring.run(config, RUNNER, Told().options())
+    assert manifest["counts"] == wanted["counts"]
+    for name in ("{}.csv", "{}.csv.rejects.jsonl"):
+        scored, expected = ((tmp_path / name.format(file)) for file in ("scored", "whole"))
+        assert scored.read_bytes() == expected.read_bytes()
+
+
 def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path):
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "out", text_column="text")

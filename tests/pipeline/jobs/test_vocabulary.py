@@ -10,6 +10,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
+from pipeline.artifacts import read_manifest
 from pipeline.jobs import vocabulary
 from pipeline.jobs.job import RunOptions
 
@@ -59,7 +60,7 @@ def test_it_makes_a_vocabulary_and_says_what_comes_next(corpus, tmp_path):
     assert 1 <= manifest["metrics"]["held_out_pieces_per_word"] < 2
     assert manifest["next"].startswith(f"bert-pipeline preprocess --input '{corpus}/*' --vocab")
     assert "words of held-out documents" in said
-    assert json.loads((tmp_path / "out" / "vocab.txt.manifest.json").read_text()) == {
+    assert read_manifest(output) == {
         key: value for key, value in manifest.items() if key != "already_done"
     }
     (reject,) = (tmp_path / "out" / "vocab.txt.rejects.jsonl").read_text().splitlines()
