@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import time
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def test_the_sum_is_shown_while_it_runs(monkeypatch):
         tell_progress(Progress.TEXT_BYTES, 1_500_000)
         tell_progress(Progress.TEXT_BYTES, 2_000_000)
         limit = time.monotonic() + 10
-        while "read 3.5 MB of text, 0 s" not in stream.getvalue() and time.monotonic() < limit:
+        while "read 3.5 MB of text, " not in stream.getvalue() and time.monotonic() < limit:
             time.sleep(0.01)
     assert "read 3.5 MB of text" in stream.getvalue()
     assert not path.exists()
@@ -42,7 +43,7 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
         tell_progress(Progress.SPILLED_BYTES, 7_000_000)
         for _ in range(2):
             tell_progress(Progress.SHARDS, 1)
-    first, last = log.getvalue().splitlines()
+    first, last = re.sub(r"\d+ s\b", "0 s", log.getvalue()).splitlines()
     assert first == "read 1.5 kB of text, 0 s; 1 of 3 shards finished"
     assert last == "read 4.0 kB of text, 0 s; 7 MB of pieces and records, 3 of 3 shards finished"
 

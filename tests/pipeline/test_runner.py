@@ -104,14 +104,15 @@ def test_missing_options_and_files_are_named(values, message):
 
 
 def test_a_job_server_that_does_not_answer_is_told_at_once():
-    with socket.create_server(("localhost", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(UsageError, match=f"^localhost:{port}: no job server answers .*refused"):
-        run(
-            lambda p: pytest.fail("built"),
-            runner="prism",
-            options=(f"--job_endpoint=localhost:{port}",),
-        )
+    with socket.socket() as silent:  # it has the port and does not listen
+        silent.bind(("localhost", 0))
+        port = silent.getsockname()[1]
+        with pytest.raises(UsageError, match=f"^localhost:{port}: no job server answers .*refused"):
+            run(
+                lambda p: pytest.fail("built"),
+                runner="prism",
+                options=(f"--job_endpoint=localhost:{port}",),
+            )
 
 
 def fail(kind):

@@ -1,5 +1,6 @@
 """One and two replicas give the same curve; each strategy runs in processes of its own."""
 
+import contextlib
 import json
 import os
 import re
@@ -40,6 +41,19 @@ def printed(process):
     return json.loads(output.strip().splitlines()[-1]), errors
 
 
+def free_ports(count):
+    """Ports that are still free when they are used: below those given to whoever asks for any."""
+    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = []
+    for port in range(lowest_given - 1 - os.getpid() % 1000 * 10, 1024, -1):
+        with contextlib.suppress(OSError), socket.socket() as trial:
+            trial.bind(("127.0.0.1", port))
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise RuntimeError("no free port")
+
+
 @pytest.fixture(scope="module")
 def two_processors(tmp_path_factory):
     """Run directories, what was printed, and what was logged, of a machine of two devices."""
@@ -52,11 +66,7 @@ def two_processors(tmp_path_factory):
 def two_workers(tmp_path_factory):
     """Run directories, and what both workers printed."""
     runs = tmp_path_factory.mktemp("multi-worker")
-    with socket.socket() as first, socket.socket() as second:
-        for each in (first, second):
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in (first, second)]
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
     workers = [
         start(
             "multi-worker",
