@@ -6,7 +6,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.table_dialect import TableDialect
 from bert_tf.data.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.prediction import Evaluator
+from bert_tf.tasks.prediction import Evaluator, evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults, accept_any_rows
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
@@ -47,4 +47,6 @@ def evaluate(
         max_rows=None,
         console=console,
     )
-    return source, evaluator.run()
+    results = evaluator.run()
+    console.end_progress(evaluation_progress(len(source), len(source)))
+    return source, results

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.console import Console
+from bert_tf.config.wording import quantity
 from bert_tf.data.batching import budgeted_batches, padded_length
 from bert_tf.tasks.task import Task, TaskData, TaskResults
 from bert_tf.training.protocols import Batch
@@ -47,6 +48,7 @@ class Evaluator:
         self._data = data
         self._pad_id = pad_id
         self._console = console
+        self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
         self._batches = budgeted_batches(
             data.rows.lengths,
             batch_tokens=batch_tokens,
@@ -73,6 +75,7 @@ class Evaluator:
         reduced: list[dict[str, np.ndarray]] = []
         losses: dict[str, np.ndarray] = {}
         rows_done = 0
+        unread = np.bincount(self._owners, minlength=len(self._data.source))
         for chosen in self._batches:
             outputs, sums = self._forward(
                 {name: tf.constant(values) for name, values in self._batch(chosen).items()}
@@ -81,8 +84,9 @@ class Evaluator:
                 losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
             arrays = {name: values.numpy() for name, values in outputs.items()}
             reduced.append(self._task.reduce(self._data, chosen, arrays))
-            rows_done += len(chosen)
-            self._console.progress(f"evaluating: {rows_done}/{len(self._data.rows)} rows")
+            np.subtract.at(unread, self._owners[chosen], 1)
+            rows_done += int((unread[np.unique(self._owners[chosen])] == 0).sum())
+            self._console.progress(evaluation_progress(rows_done, len(unread)))
         predicted = self._task.predict(self._data, self._in_row_order(reduced))
         results = self._task.measure(self._data.source, predicted)
         if not all(weight for _, weight in losses.values()):
@@ -112,3 +116,8 @@ class Evaluator:
             joined[name] = np.empty_like(values)
             joined[name][order] = values
         return joined
+
+
+def evaluation_progress(done: int, total: int) -> str:
+    """How far an evaluation is, in rows of the file."""
+    return f"evaluating: {done:,} of {quantity(total, 'row')}"

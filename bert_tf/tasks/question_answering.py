@@ -171,6 +171,7 @@ class QuestionAnsweringTask:
             rows=encoded.rows,
             targets={"start_position": starts, "end_position": ends},
             weights=is_located[encoded.windows.question].astype(np.float32),
+            owners=encoded.windows.question,
             details=encoded,
         )
 

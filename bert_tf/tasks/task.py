@@ -59,6 +59,7 @@ class TaskData:
         rows: model input; a long context has several rows here.
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
+        owners: int64 [rows], the row of the file that each is a part of; None where each is one.
         details: what the task needs to turn outputs into predictions.
     """
 
@@ -66,6 +67,7 @@ class TaskData:
     rows: EncodedRows
     targets: dict[str, np.ndarray]
     weights: np.ndarray
+    owners: np.ndarray | None = None
     details: Any = None
 
     def batch(

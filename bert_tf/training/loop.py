@@ -265,6 +265,7 @@ class TrainingLoop:
     def _finish(self) -> None:
         if self._log.has_unwritten:
             self._log.write_training(self._step, self._pace)
+        self._log.end_progress()
         if self._state.evaluated_step != self._step:
             self._run_evaluation()
         self._save()

@@ -33,6 +33,7 @@ class ProgressLog:
         self._files = files
         self._console = console
         self._builder = LineBuilder()
+        self._text: str | None = None
         self.lines: dict[str, Line] = {}
 
     @property
@@ -67,9 +68,15 @@ class ProgressLog:
         seconds_left = self._course.seconds_left(
             step, elapsed=elapsed, seconds_per_step=pace.seconds_per_step
         )
-        self._console.progress(
-            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left)
+        self._text = progress_text(
+            line, total_steps=self._settings.total_steps, seconds_left=seconds_left
         )
+        self._console.progress(self._text)
+
+    def end_progress(self) -> None:
+        """Shows the newest train line of this process, if the one shown last is older."""
+        if self._text is not None:
+            self._console.end_progress(self._text)
 
     def write_evaluation(self, step: int, pace: Pace, metrics: dict[str, float]) -> None:
         """The line of an evaluation."""

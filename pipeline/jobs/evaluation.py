@@ -14,6 +14,7 @@ from bert_tf.data.rejects import count_reasons
 from bert_tf.data.table_dialect import TableDialect
 from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
+from bert_tf.tasks.prediction import evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
@@ -95,7 +96,8 @@ def evaluate_exported(
     def show(rows: int) -> None:
         nonlocal rows_done
         rows_done += rows
-        console.progress(f"evaluating: {rows_done}/{len(source)} rows")
+        console.progress(evaluation_progress(rows_done, len(source)))
 
     predicted = exported.predict(task.texts(source), batch_tokens=config.batch_tokens, on_rows=show)
+    console.end_progress(evaluation_progress(rows_done, len(source)))
     return source, task.measure(source, predicted)

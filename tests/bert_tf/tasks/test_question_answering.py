@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
 
 import pytest
 
+from bert_tf.config.console import Console
 from bert_tf.config.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
@@ -88,9 +91,35 @@ def test_a_few_questions_are_learnt_by_heart(small_config, tmp_path, quiet_conso
                 row = {"question": entry["question"], "context": paragraph["context"]}
                 stream.write(json.dumps({**row, "answer": answers}) + "\n")
     output["data"] = str(tmp_path / "without_starts.jsonl")
-    _, measured = evaluate(build_section(EvaluateConfig, output), quiet_console)
+    log = io.StringIO()
+    every_batch = build_section(EvaluateConfig, {**output, "batch_tokens": 64})
+    _, measured = evaluate(every_batch, Console(log, log_seconds=0))
     assert "loss" not in measured.metrics
     assert measured.metrics["f1"] == 100.0
+    rows = len(results.predictions)
+    progress = [line for line in log.getvalue().splitlines() if line.startswith("evaluating")]
+    numbers = [int(line.split()[1]) for line in progress]
+    assert numbers == sorted(numbers)
+    assert len(numbers) > rows, "several windows a question"
+    assert progress[-1] == f"evaluating: {rows} of {rows} rows"
+
+    without_loss = dataclasses.replace(config, eval=output["data"], best_metric="loss")
+    with pytest.raises(UsageError, match="--best-metric loss: .* so there is no loss; choose one"):
+        finetune(without_loss, quiet_console)
+
+
+def test_an_evaluation_shows_its_end(small_config, tmp_path, quiet_console):
+    """Though a log shows a line every 15 s."""
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "good film,good\nbad film,bad\n" * 40)
+    finetune(
+        small_config(task="classification", train=str(path), epochs=0.1, eval=None), quiet_console
+    )
+    log = io.StringIO()
+    output = {"model": str(tmp_path / "run"), "data": str(path), "output": "x", "batch_tokens": 64}
+    evaluate(build_section(EvaluateConfig, output), Console(log, log_seconds=1e9))
+    shown = [line for line in log.getvalue().splitlines() if line.startswith("evaluating")]
+    assert shown == ["evaluating: 8 of 80 rows", "evaluating: 80 of 80 rows"]
 
 
 def test_a_table_gives_the_rows_that_squad_json_gives(

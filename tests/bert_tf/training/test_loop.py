@@ -1,3 +1,4 @@
+import io
 import itertools
 import json
 import math
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from regression_task import Numbers, make_loop
 
+from bert_tf.config.console import Console
 from bert_tf.config.errors import InputError, StoppedEarly, UsageError
 from bert_tf.training.metrics_log import read_metrics
 
@@ -44,6 +46,14 @@ def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
     }
     for line in lines:
         assert line["tokens_per_second"] == pytest.approx(4 * line["examples_per_second"], rel=0.1)
+
+
+def test_a_log_ends_with_the_last_step():
+    """Though it shows a line every 15 s."""
+    log = io.StringIO()
+    make_loop(console=Console(log, log_seconds=1e9)).run()
+    steps = [line.split("  ")[0] for line in log.getvalue().splitlines() if "loss" in line]
+    assert steps == ["step 1/12", "step 12/12"]
 
 
 def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
