@@ -30,6 +30,9 @@ ROWS = "text,label\n" + "".join(
 )
 
 
+NUMBERED = {"header": False, "encoding": "latin-1", "text_column": "2", "label_column": "1"}
+
+
 class CrashingConsole(Console):
     """Fails like a power cut once the loop has made six updates."""
 
@@ -266,6 +269,26 @@ def test_without_evaluation_the_last_model_is_said_to_be_that(place):
         "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
     }  # fmt: skip
     assert "the model of the last epoch (step 4); nothing was evaluated" in told.getvalue()
+
+
+def test_rows_without_a_header_are_trained_on_by_number(place):
+    rows = place / "unnamed.csv"
+    rows.write_bytes("good,film café\nbad,red film\n".encode("latin-1"))
+    config = dataclasses.replace(
+        make_config(place, "numbered"), train=str(rows), eval=str(rows), epochs=0.5, **NUMBERED
+    )
+    manifest = finetuning.run(config, quietly())
+    assert manifest["counts"]["train"]["rows_in"] == manifest["counts"]["eval"]["rows_in"] == 2
+    assert manifest["task"]["columns"] == {"text": "2", "text_pair": None, "label": "1"}
+
+
+@pytest.mark.parametrize("model", ["run", "exported"])
+def test_rows_without_a_header_are_measured_on_by_number(place, finished, exported, model):
+    rows = place / "rows.csv"
+    rows.write_bytes("good,film café\nbad,red film\n".encode("latin-1"))
+    values = {"model": str(place / model), "data": str(rows), "output": str(place / f"n-{model}")}
+    manifest = evaluation.run(build_section(EvaluateConfig, {**values, **NUMBERED}), quietly())
+    assert (manifest["counts"]["rows_in"], manifest["counts"]["rows_rejected"]) == (2, 0)
 
 
 def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):

@@ -247,6 +247,16 @@ def test_a_worker_that_does_not_see_the_output_says_so(model, tmp_path, monkeypa
         scoring.run(config, RUNNER, Told().options())
 
 
+def test_rows_without_a_header_in_another_encoding_are_scored(model, tmp_path):
+    (tmp_path / "new.csv").write_bytes("7,film café\n8,bad\n".encode("latin-1"))
+    numbered = {"header": False, "encoding": "latin-1", "text_column": "2"}
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv", **numbered)
+    manifest = scoring.run(config, RUNNER, Told().options())
+    assert manifest["counts"]["rows_out"] == 2
+    lines = (tmp_path / "scored.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[:2] for line in lines] == [["7", "film café"], ["8", "bad"]]
+
+
 def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
