@@ -28,6 +28,7 @@ from pipeline.jobs import (
 )
 from pipeline.jobs.job import RunOptions
 from pipeline.jobs.lock import holding_output
+from pipeline.jobs.place import OutputPlace, refuse_bad_place
 
 _RUNNER = RunnerConfig()
 
@@ -48,14 +49,16 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
         UsageError: there are no weights, the folder holds the demo of another release, or another
             demo runs in it.
     """
+    source = find_weights(weights)
+    refuse_bad_place(OutputPlace(output=output, is_directory=True), [str(source)])
     with holding_output(output, is_directory=True, command="demo", console=options.console):
-        return _run_stages(Path(output), weights, options)
+        return _run_stages(Path(output), source, options)
 
 
-def _run_stages(folder: Path, weights: str | None, options: RunOptions) -> dict[str, Any]:
+def _run_stages(folder: Path, weights: Path, options: RunOptions) -> dict[str, Any]:
     start = time.monotonic()
     console = options.console
-    plan = make_plan(folder, find_weights(weights))
+    plan = make_plan(folder, weights)
     _write_inputs(plan, options)
     _pretrain(plan, options)
     measures = {
