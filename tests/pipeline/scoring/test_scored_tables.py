@@ -245,17 +245,19 @@ def test_limit_counts_rejected_rows_too(tmp_path, make_plan, score):
 
 
 def test_finished_parts_are_used_again_and_others_are_not(tmp_path, make_plan, score):
-    (tmp_path / "in.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(7)))
+    (tmp_path / "in.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(11)))
     plan = make_plan("in.csv", output="out.csv")
     score(plan)
-    kept, lost = plan.part_file(0, 0), plan.part_file(0, 1)
-    kept.write_text("kept\n")
+    whole = (tmp_path / "out.csv").read_bytes()
+    kept, damaged, lost = (plan.part_file(0, number) for number in range(3))
+    inodes = [path.stat().st_ino for path in (kept, damaged, lost)]
+    damaged.write_text("damaged\n")
     lost.write_text("lost\n")
-    plan.done_file(0, 1).unlink()
+    plan.done_file(0, 2).unlink()
     score(plan)
-    lines = (tmp_path / "out.csv").read_text().splitlines()
-    assert lines[1] == "kept"
-    assert lines[2].startswith("row 3,")
+    assert (tmp_path / "out.csv").read_bytes() == whole
+    again = [path.stat().st_ino for path in (kept, damaged, lost)]
+    assert [old == new for old, new in zip(inodes, again, strict=True)] == [True, False, False]
     score(make_plan("in.csv", output="out.csv", identity="model b"))
     assert (tmp_path / "out.csv").read_text().splitlines()[1].startswith("row 0,")
 
