@@ -18,8 +18,10 @@ from bert_tf.data.sealed_json import read_sealed, sealed
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
-# What a job writes about its folder: its manifest, how it is being made, from what, and its lock.
-JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", LOCK)
+SECONDS = ".seconds"
+# What a job writes about its folder: its manifest, how it is being made, from what, how long it
+# took so far, and its lock.
+JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
 # events say is in metrics.jsonl too.
 _WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class BertPipelineError(Exception):
     """A job could not be done; the message says what was expected and what to do (exit code 1)."""
@@ -18,6 +20,18 @@ class UsageError(BertPipelineError):
     an output made with another configuration (exit code 2)."""
 
     exit_code = 2
+
+
+def no_folder(path: str | Path, what: str) -> UsageError:
+    """The failure where a folder is wanted and a path is none.
+
+    Args:
+        path: as it was given.
+        what: what is wanted, in the singular: `model directory`.
+    """
+    if Path(path).exists():
+        return UsageError(f"{path}: is a file; expected a {what}")
+    return UsageError(f"{path}: no such {what}; check the path")
 
 
 class ConfigError(UsageError):

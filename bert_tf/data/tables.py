@@ -85,10 +85,12 @@ def table_format(path: str | Path) -> str:
     """`csv`, `tsv` or `jsonl`, by the end of the file's name.
 
     Raises:
-        UsageError: the name ends otherwise.
+        UsageError: the name ends otherwise, or is that of a folder.
     """
     name = Path(path).name.removesuffix(".gz")
     format_name = FORMATS.get(Path(name).suffix.lower())
+    if Path(path).is_dir():
+        raise UsageError(f"{path}: is a folder; name the file to read in it")
     if format_name is None:
         raise UsageError(
             f"{path}: format unknown; the name must end in {', '.join(FORMATS)}, "

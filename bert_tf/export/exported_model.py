@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the operations that the graph uses
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import InputError, UsageError, no_folder
 from bert_tf.data.checksums import check_sums
 from bert_tf.export.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
@@ -126,7 +126,7 @@ def check_is_exported(path: Path) -> None:
         UsageError: there is no such folder, or it holds no SavedModel.
     """
     if not path.is_dir():
-        raise UsageError(f"{path}: no such model directory")
+        raise no_folder(path, "model directory")
     if (path / SAVED_MODEL).is_file():
         return
     if (path / "checkpoints").is_dir() or (path / "best").is_dir():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.errors import InputError, UsageError, no_folder
 from bert_tf.config.json_file import read_json_object
 from bert_tf.data.checksums import check_sums
 from bert_tf.models.encoder import BertEncoder
@@ -48,7 +48,7 @@ def read_source(source: str | Path) -> ModelDirectory:
     """
     folder = Path(source)
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder")
+        raise no_folder(folder, "folder of weights")
     check_sums(folder)
     if (folder / GOOGLE_CONFIG).is_file():
         directory = read_google_checkpoint(folder)

@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import UsageError, no_folder
 from bert_tf.config.json_file import read_json_object
 from bert_tf.data.atomic import replacing_directory, write_text_atomically
 from bert_tf.data.checksums import SUMS, check_sums, withdraw_sums, write_sums
@@ -92,7 +92,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     """
     folder = model_folder(path)
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such model directory")
+        raise no_folder(folder, "model directory")
     if not (folder / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
     check_sums(folder, _FILES.__contains__)

@@ -14,6 +14,7 @@ from apache_beam.io.filesystems import FileSystems
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.atomic import replacing_file
 from pipeline.corpus.folder_hint import instead_of_folder
+from pipeline.globs import GLOB_MARK
 from pipeline.storage import innermost_message, list_stored, open_stored
 
 _UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
@@ -62,7 +63,7 @@ def match_files(
     for pattern in patterns:
         files = list_stored(pattern)
         if not files:
-            raise UsageError(f"{pattern}: no file matches; check the path and quote the glob")
+            raise UsageError(f"{pattern}: {_why_no_file(pattern)}")
         folders = [path for path in files if Path(path).is_dir()]
         if folders:
             hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
@@ -71,6 +72,14 @@ def match_files(
     for path in sorted(found):
         _refuse_name_that_is_not_utf8(path)
     return [FileInfo(path, found[path]) for path in sorted(found)]
+
+
+def _why_no_file(pattern: str) -> str:
+    if GLOB_MARK.search(pattern):
+        return "no file matches; check the path and quote the glob"
+    if pattern.endswith("/"):
+        return "no file in this folder that is not hidden; check the path"
+    return "no such file; check the path"
 
 
 def _refuse_name_that_is_not_utf8(path: str) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.demo.closing import (
     align,
@@ -49,6 +50,8 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
         UsageError: there are no weights, the folder holds the demo of another release, or another
             demo runs in it.
     """
+    if Path(output).is_file():
+        raise UsageError(f"--output {output}: is a file; name a folder")
     source = find_weights(weights)
     refuse_bad_place(OutputPlace(output=output, is_directory=True), [str(source)])
     with holding_output(output, is_directory=True, command="demo", console=options.console):

@@ -23,6 +23,7 @@ from pipeline.artifacts import (
     read_manifest,
     write_manifest,
 )
+from pipeline.jobs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.jobs.identity import (
     Inputs,
     are_same_contents,
@@ -174,6 +175,7 @@ def _run_alone(
                     f"{output} is finished already and its config is the same; nothing to do"
                 )
                 return {**finished, "already_done": True}
+            keep_seconds(place.seconds, finished["timings"]["total"])
             manifest_path(output).unlink()  # it does not vouch for what is written from here on
     if place.is_directory:
         writing = writing_folder(
@@ -192,9 +194,10 @@ def _run_alone(
         )
     record = JobRecord(console, identity)
     with writing:
-        start = time.monotonic()
-        body(record)
-        record.timings["total"] = round(time.monotonic() - start, 3)
+        kept = place.seconds if can_resume else None
+        with adding_up_seconds(kept, anew=options.overwrite) as elapsed:
+            body(record)
+        record.timings.update(elapsed.timings())
         manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
         written = write_manifest(output, manifest)
         if place.temporary is not None:  # before the mark goes that says whose it is
@@ -232,9 +235,12 @@ def _refuse_other_config(
     identity: dict[str, Any],
     extendable_key: str | None,
 ) -> None:
-    differences = []
     if finished.get("command") != identity["command"]:
-        differences.append(f"command: {finished.get('command')} then, {identity['command']} now")
+        raise UsageError(
+            f"{output}: made by bert-pipeline {finished.get('command')}; "
+            "choose another --output or replace it with --overwrite"
+        )
+    differences = []
     before, now = finished.get("config", {}), identity["config"]
     for key in different_keys(before, now, extendable_key):
         hint = ", and it cannot be shortened" if key == extendable_key else ""

@@ -107,8 +107,8 @@ def writing_folder(
         yield
     except BaseException:
         if not _content(folder):
-            marker.unlink(missing_ok=True)
-            (folder / _INPUTS).unlink(missing_ok=True)
+            for path in (marker, folder / _INPUTS, place.seconds):
+                path.unlink(missing_ok=True)
         raise
     (folder / _INPUTS).unlink(missing_ok=True)
 
@@ -159,6 +159,7 @@ def writing_file(
                 aside.write_bytes(vouched)
         if not _is_there(place) or (is_untouched and marked is None and not _is_begun(place)):
             marker.unlink(missing_ok=True)
+            place.seconds.unlink(missing_ok=True)
         raise
     marker.unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ import yaml
 
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections import SECTIONS
-from pipeline.artifacts import holds_records, read_manifest, side_paths
+from pipeline.artifacts import SECONDS, holds_records, read_manifest, side_paths
 from pipeline.jobs.lock import lock_path
 
 
@@ -39,6 +39,13 @@ class OutputPlace:
         return marker_path(self.output, is_directory=self.is_directory)
 
     @property
+    def seconds(self) -> Path:
+        """The file that keeps the time of an unfinished job, see `adding_up_seconds`."""
+        if self.is_directory:
+            return self.path / SECONDS
+        return self.path.with_name(f".{self.path.name}{SECONDS}")
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """What appears with the output and is renamed into its place: beside a file its manifest
         and lists of rows; a folder has them inside."""
@@ -49,7 +56,7 @@ class OutputPlace:
         """All that a job may replace or remove, the output first."""
         lock = lock_path(self.output, is_directory=self.is_directory)
         temporary = (self.temporary,) if self.temporary is not None else ()
-        return (*self.files, self.marker, lock, *temporary)
+        return (*self.files, self.marker, self.seconds, lock, *temporary)
 
 
 def marker_path(output: str, *, is_directory: bool) -> Path:

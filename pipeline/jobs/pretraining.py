@@ -105,7 +105,8 @@ def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
 
 def _read_data(folder: str) -> PretrainingData:
     if not Path(folder).is_dir():
-        raise UsageError(f"--data {folder}: no such folder; make it with: bert-pipeline preprocess")
+        what = "is a file" if Path(folder).exists() else "no such folder"
+        raise UsageError(f"--data {folder}: {what}; give a folder made by bert-pipeline preprocess")
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     check_files(folder, {"vocab.txt", PIECE_COUNTS_FILE})  # records have checksums of their own
     return data

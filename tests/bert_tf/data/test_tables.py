@@ -380,6 +380,8 @@ def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, rows, line_en
 
 
 def test_names_and_cells():
+    with pytest.raises(UsageError, match=r"^/: is a folder; name the file to read in it$"):
+        table_format("/")
     assert [table_format(name) for name in ("a.csv", "b.tsv.gz", "c.JSONL", "d.json")] == [
         "csv",
         "tsv",

@@ -144,6 +144,7 @@ def test_more_epochs_extend_a_finished_run(place):
     longer, told = dataclasses.replace(config, epochs=2.0), io.StringIO()
     manifest = finetuning.run(longer, RunOptions(console=Console(told)))
     assert (manifest["counts"]["steps"], manifest["extended_from"]) == (4, [2])
+    assert manifest["timings"]["total"] > manifest["timings"]["last_part"]
     assert manifest["config"]["epochs"] == 2.0
     assert "run of fewer epochs found; extending it" in told.getvalue()
     assert finetuning.run(longer, quietly())["already_done"]

@@ -51,6 +51,14 @@ def test_an_output_on_other_storage_is_refused(job, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [job.input]
 
 
+def test_the_output_of_another_command_is_named_without_its_config(job):
+    job.run()
+    manifest = read_manifest(job.output)
+    write_manifest(job.output, {**manifest, "command": "train"})
+    with pytest.raises(UsageError, match=r"made by bert-pipeline train; choose another --output "):
+        job.run()
+
+
 def test_changed_input_is_refused(job):
     job.run()
     job.input.write_text("other")
@@ -68,8 +76,10 @@ def test_an_interrupted_folder_is_resumed_or_cleared(make_job, can_resume):
     with pytest.raises(UsageError, match="unfinished run of another config"):
         job.run(times=2)
     job.dies = False
-    job.run(speed=3)
+    manifest = job.run(speed=3)
     assert job.found == (["copy.txt"] if can_resume else [])
+    assert list(manifest["timings"]) == (["last_part", "total"] if can_resume else ["total"])
+    assert not (job.output / ".seconds").exists()
 
 
 def test_a_folder_where_nothing_was_made_yet_takes_another_config(make_job):

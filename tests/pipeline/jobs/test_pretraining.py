@@ -290,6 +290,8 @@ def test_sides_that_do_not_fit_are_named(data, model_config, learnt, tmp_path):
         train(data, tmp_path / "run", model_config=wrong)
     with pytest.raises(UsageError, match="--batch-size 4 cannot be divided .* use 6"):
         train(data, tmp_path / "run", model_config=model_config, gradient_accumulation_steps=3)
+    with pytest.raises(UsageError, match="--data .*: is a file; give a folder made by "):
+        train(wrong, tmp_path / "run", model_config=model_config)
     with pytest.raises(UsageError, match="--data .*: no such folder"):
         train(tmp_path / "nothing", tmp_path / "run", model_config=model_config)
     other = write_data(tmp_path / "other")
