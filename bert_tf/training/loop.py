@@ -285,6 +285,8 @@ class TrainingLoop:
         )
 
     def _run_evaluation(self) -> None:
+        if self._step == self._settings.total_steps:
+            self._log.end_progress()
         if self._evaluate is None:
             return
         with self._averages.in_place_of_weights() if self._averages else nullcontext():

@@ -51,9 +51,10 @@ def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
 def test_a_log_ends_with_the_last_step():
     """Though it shows a line every 15 s."""
     log = io.StringIO()
-    make_loop(console=Console(log, log_seconds=1e9)).run()
+    console = Console(log, log_seconds=1e9)
+    make_loop(console=console, eval_every=12, evaluate=lambda step, notes: {"loss": 1.0}).run()
     steps = [line.split("  ")[0] for line in log.getvalue().splitlines() if "loss" in line]
-    assert steps == ["step 1/12", "step 12/12"]
+    assert steps == ["step 1/12", "step 12/12", "step 12, eval: loss 1.0000"]
 
 
 def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
