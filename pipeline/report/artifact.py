@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.wording import quantity, shown_size
 from bert_tf.data.text_files import open_text
+from bert_tf.data.vocab_file import read_vocab
 from bert_tf.training.curve import loss_curve_lines
-from pipeline.artifacts import manifest_path, read_manifest
+from bert_tf.weights.model_directory import CONFIG, TASK
+from pipeline.artifacts import manifest_path, read_manifest, rejects_path
+from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarise_records
 
+_TABLES_SHOWN = 3
+_NAMES_SHOWN = 10
 _MEANINGS = {
     "vocab": "WordPiece vocabulary",
     "preprocess": "pretraining TFRecords",
@@ -35,48 +40,69 @@ def require_manifest(path: str) -> dict[str, Any]:
         InputError: the output is not finished.
     """
     if not Path(path).exists():
-        raise UsageError(f"{path}: does not exist")
+        raise UsageError(f"{path}: no such file or folder; check the path")
     manifest = read_manifest(path)
     if manifest is not None:
         return manifest
     if (Path(path) / "config.yaml").is_file():
         raise InputError(
-            f"{path}: unfinished, it has no manifest yet; run the command in {path}/config.yaml "
-            "again to go on"
+            f"{path}: unfinished, it has no manifest yet; run the command that began it again "
+            f"(its config is in {path}/config.yaml)"
         )
     raise UsageError(
-        f"{path}: not made by bert-pipeline (looked for {manifest_path(path)}); "
-        "give a vocabulary file, a data, run or model folder, or a scored file"
+        f"{path}: not an output of bert-pipeline, it has no {manifest_path(path).name}{_hint(path)}"
     )
+
+
+def _hint(path: str) -> str:
+    """What to give instead of something that is no artifact."""
+    place = Path(path).absolute()
+    for folder in place.parents:
+        if (folder / "manifest.json").is_file():
+            return f"; it is a part of {folder}, inspect that"
+    if place.is_dir():
+        names = [child.name for child in sorted(place.iterdir()) if manifest_path(child).is_file()]
+        if names:
+            more = ", …" if len(names) > _NAMES_SHOWN else ""
+            return f", but holds some: inspect {', '.join(names[:_NAMES_SHOWN])}{more} in it"
+    return "; give a vocabulary file, a data, run or model folder, or a scored file"
 
 
 def describe_artifact(path: str, *, samples: int) -> list[str]:
-    """Lines that tell what an artifact is, its counts and metrics, and show some of it.
+    """Lines that say what an artifact is, its counts and metrics, and show some of it.
 
     Args:
-        path: file or folder with a manifest.
+        path: file or folder with a manifest, or a model directory.
         samples: examples, rows or pieces to show.
+
+    Raises:
+        UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
     """
+    if is_foreign_model(path):
+        return [f"{path}: model directory without a manifest", *model_lines(Path(path))]
     manifest = require_manifest(path)
     lines = [headline(path, manifest)]
-    lines += _mapping_lines("config", manifest.get("config", {}))
-    lines += [
-        f"input: {item['path']}  {item['bytes']:,} bytes  sha256 {item['sha256'][:12]}"
-        for item in manifest.get("inputs", [])
-    ]
+    lines += _fact_lines("config", setting_facts(manifest.get("config", {})))
+    lines += [f"{name}: {text}" for name, text in input_facts(manifest.get("inputs", []))]
     for key in ("counts", "metrics"):
-        lines += _mapping_lines(key, manifest.get(key, {}))
-    lines.append(
-        f"made in {manifest['timings']['total']:.1f} s with "
-        + ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
-    )
+        lines += _fact_lines(key, measured_facts(manifest.get(key, {})))
+    lines.append(f"made in {duration(manifest['timings'])}")
     if manifest.get("command") == "preprocess":
         lines += record_lines(summarise_records(path, samples=samples))
     else:
         lines += content_lines(manifest, Path(path), samples=samples)
+    lines.append(
+        "made with "
+        + ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+    )
     if manifest.get("next"):
         lines.append(f"next: {manifest['next']}")
     return lines
+
+
+def is_foreign_model(path: str) -> bool:
+    """Whether a path is a model directory that no command has finished as an output of its own."""
+    return (Path(path) / CONFIG).is_file() and read_manifest(path) is None
 
 
 def headline(path: str, manifest: dict[str, Any]) -> str:
@@ -85,21 +111,8 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
     return f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"
 
 
-def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of nested mappings that say something, with the keys that lead to each."""
-    for key, value in mapping.items():
-        if isinstance(value, dict):
-            yield from leaves(value, *path, key)
-        elif value not in (None, [], ""):
-            yield (*path, key), value
-
-
-def _mapping_lines(title: str, mapping: dict[str, Any]) -> list[str]:
-    lines = []
-    for (*groups, key), value in leaves(mapping):
-        shown = f"{value:.4f}" if isinstance(value, float) else value
-        lines.append(f"{' '.join((title, *groups))}: {key} = {shown}")
-    return lines
+def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[str]:
+    return [f"{' '.join((title, *groups))}: {key} = {text}" for (*groups, key), text in facts]
 
 
 def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list[str]:
@@ -111,32 +124,58 @@ def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list
         return _first_lines(path / "predictions.jsonl", samples)
     if command == "vocab":
         return _vocabulary_lines(path, samples)
-    if command == "score" and path.is_file():
-        return _first_lines(path, samples)
+    if command == "score":
+        tables = [path] if path.is_file() else _tables(path)
+        return [line for table in tables for line in _first_lines(table, samples)]
     if command in ("export", "import-weights"):
-        return _model_lines(path)
+        return model_lines(path)
     return []
+
+
+def _tables(folder: Path) -> list[Path]:
+    """The first tables that a job wrote into a folder."""
+    own = (manifest_path(folder), rejects_path(folder), folder / "config.yaml")
+    tables = (path for path in sorted(folder.iterdir()) if path.is_file() and path not in own)
+    return [path for path in tables if not path.name.startswith(".")][:_TABLES_SHOWN]
 
 
 def _first_lines(path: Path, number: int) -> list[str]:
     with open_text(path, newline="\n") as stream:
-        return [f"sample: {line.rstrip()}" for line in itertools.islice(stream, number)]
+        return [f"{path.name}: {line.rstrip()}" for line in itertools.islice(stream, number)]
 
 
 def _vocabulary_lines(path: Path, samples: int) -> list[str]:
-    pieces = path.read_text(encoding="utf-8").splitlines()
+    pieces = read_vocab(path)
     continued = sum(piece.startswith("##") for piece in pieces)
     longest = sorted(pieces, key=len, reverse=True)[:samples]
-    return [
-        f"pieces: {len(pieces)}, of them {continued} continue a word",
-        f"longest: {' '.join(longest)}",
-    ]
+    lines = [f"{quantity(len(pieces), 'piece')}, {continued:,} of them continue a word"]
+    return [*lines, f"the longest: {' '.join(longest)}"] if longest else lines
 
 
-def _model_lines(path: Path) -> list[str]:
+def model_lines(folder: Path) -> list[str]:
+    """The config and task of a model directory, and its files.
+
+    Raises:
+        InputError: one of the former is not JSON.
+    """
     lines = []
-    for name in ("config.json", "task.json"):
-        if (path / name).is_file():
-            content = json.loads((path / name).read_text(encoding="utf-8"))
-            lines += _mapping_lines(name, content)
-    return lines
+    for name in (CONFIG, TASK):
+        if (folder / name).is_file():
+            content = {**_read_json(folder / name), "label2id": None}  # id2label once more
+            lines += _fact_lines(name, setting_facts(content))
+    sizes = (
+        f"{path.name} {shown_size(path.stat().st_size)}"
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name not in ("manifest.json", "config.yaml")
+    )
+    return [*lines, f"files: {', '.join(sizes)}"]
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); make or copy the model again") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a JSON object; make or copy the model again")
+    return content

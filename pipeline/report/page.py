@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from bert_tf.training.metrics_log import read_metrics
-from pipeline.report.artifact import content_lines, headline, leaves, require_manifest
+from pipeline.report.artifact import (
+    content_lines,
+    headline,
+    is_foreign_model,
+    model_lines,
+    require_manifest,
+)
 from pipeline.report.curve_plot import plot_curves
+from pipeline.report.manifest_facts import input_facts, measured_facts, setting_facts
 from pipeline.report.records import (
     Histogram,
     ShownExample,
@@ -41,7 +47,7 @@ _LEGEND = (
 
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """HTML of what `inspect` tells about an artifact, with plots.
+    """HTML of what `inspect` says about an artifact, with plots.
 
     Args:
         path: file or folder with a manifest.
@@ -50,6 +56,9 @@ def artifact_page(path: str, *, samples: int) -> str:
     Raises:
         UsageError, InputError: as `inspect`.
     """
+    if is_foreign_model(path):
+        lines = model_lines(Path(path))
+        return _html(f"{path}: model directory without a manifest", _preformatted(lines))
     manifest = require_manifest(path)
     command = manifest.get("command")
     if command == "preprocess":
@@ -58,33 +67,32 @@ def artifact_page(path: str, *, samples: int) -> str:
     elif command in ("train", "finetune"):
         content = plot_curves(read_metrics(Path(path) / "metrics.jsonl"))
     else:
-        lines = content_lines(manifest, Path(path), samples=samples)
-        content = f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
-    title = escape(headline(path, manifest))
-    tables = "".join(
-        f"<h2>{name}</h2>{_mapping_table(manifest[name])}"
-        for name in ("counts", "metrics", "config", "timings", "versions")
-        if manifest.get(name)
-    )
-    inputs = _table(
-        (item["path"], f"{item['bytes']:,} bytes, sha256 {item['sha256'][:12]}")
-        for item in manifest.get("inputs", [])
-    )
+        content = _preformatted(content_lines(manifest, Path(path), samples=samples))
+    sections = [
+        ("counts", _joined(measured_facts(manifest.get("counts", {})))),
+        ("metrics", _joined(measured_facts(manifest.get("metrics", {})))),
+        ("config", _joined(setting_facts(manifest.get("config", {})))),
+        ("inputs", input_facts(manifest.get("inputs", []))),
+        ("seconds", _joined(measured_facts(manifest.get("timings", {})))),
+        ("versions", _joined(setting_facts(manifest.get("versions", {})))),
+    ]
+    tables = "".join(f"<h2>{name}</h2>{_table(facts)}\n" for name, facts in sections if facts)
+    return _html(headline(path, manifest), f"{content}\n{tables}")
+
+
+def _html(title: str, body: str) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">{GENERATOR}'
-        f"<title>{title}</title><style>{_STYLE}</style>\n<h1>{title}</h1>\n{content}\n{tables}\n"
-        f"<h2>inputs</h2>{inputs}</html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>\n<h1>{escape(title)}</h1>\n{body}</html>\n"
     )
 
 
-def _mapping_table(mapping: dict[str, Any]) -> str:
-    return _table((" ".join(path), _shown(value)) for path, value in leaves(mapping))
+def _preformatted(lines: list[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def _joined(facts: list[tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
+    return [(" ".join(path), text) for path, text in facts]
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

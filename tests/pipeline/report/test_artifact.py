@@ -1,15 +1,103 @@
 """What `inspect` shows of artifacts other than pretraining records."""
 
 import gzip
+import json
+from html.parser import HTMLParser
 
 import pytest
 
-from pipeline.report.artifact import content_lines
+from bert_tf.config.errors import InputError, UsageError
+from pipeline.artifacts import write_manifest
+from pipeline.report.artifact import content_lines, describe_artifact
+from pipeline.report.page import artifact_page
+
+SETTINGS = {"learning_rate": 5e-5, "adam_epsilon": 1e-6}
+MANIFEST = {
+    "command": "import-weights",
+    "config": SETTINGS,
+    "inputs": [{"path": f"{n}.txt", "bytes": 5, "sha256": "0" * 64} for n in range(403)],
+    "timings": {"total": 62.0, "last_part": 21.0},
+    "versions": {"keras": "3"},
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    config = {"layer_norm_eps": 1e-12, "id2label": {"0": "good"}, "label2id": {"good": 0}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(bytes(1500))
+    return folder
+
+
+class Cells(HTMLParser):
+    """The texts of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.texts = []
+        self.feed(page)
+
+    def handle_data(self, data):
+        self.texts += data.strip().splitlines()
 
 
 @pytest.mark.parametrize(("name", "compress"), [("a.csv", bytes), ("a.csv.gz", gzip.compress)])
 def test_scored_tables_are_shown_as_text(tmp_path, name, compress):
     path = tmp_path / name
     path.write_bytes(compress("text,predicted_label\nschön,gut\nschlimm,schlecht\n".encode()))
-    lines = content_lines({"command": "score"}, path, samples=2)
-    assert lines == ["sample: text,predicted_label", "sample: schön,gut"]
+    expected = [f"{name}: text,predicted_label", f"{name}: schön,gut"]
+    assert content_lines({"command": "score"}, path, samples=2) == expected
+    for other in ("manifest.json", "rejects.jsonl", "config.yaml", ".hidden"):
+        (tmp_path / other).write_text("no table\n")
+    assert content_lines({"command": "score"}, tmp_path, samples=2) == expected
+
+
+def test_numbers_are_shown_faithfully_in_both_forms(model):
+    write_manifest(model, MANIFEST)
+    lines = describe_artifact(str(model), samples=1)
+    for line in (
+        "config: learning_rate = 5e-05",
+        "config: adam_epsilon = 1e-06",
+        "config.json: layer_norm_eps = 1e-12",
+        "config.json id2label: 0 = good",
+        "made in 62.0 s, of which 21.0 s since it was resumed",
+        "input: and 400 more; 403 in all, 2.0 kB",
+    ):
+        assert line in lines
+    assert sum(line.startswith("input: ") for line in lines) == 4
+    texts = Cells(artifact_page(str(model), samples=1)).texts
+    assert {"5e-05", "1e-06", "and 400 more; 403 in all, 2.0 kB"} <= set(texts)
+    assert "config.json: layer_norm_eps = 1e-12" in texts
+
+
+def test_a_model_directory_without_a_manifest_is_shown(model):
+    lines = describe_artifact(str(model), samples=1)
+    assert lines == [
+        f"{model}: model directory without a manifest",
+        "config.json: layer_norm_eps = 1e-12",
+        "config.json id2label: 0 = good",
+        "files: config.json 77 bytes, model.safetensors 1.5 kB",
+    ]
+    assert set(lines) <= set(Cells(artifact_page(str(model), samples=1)).texts)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
+def test_a_damaged_config_is_one_line(model, content):
+    (model / "config.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"config\.json: not .*; make or copy the model again$"):
+        describe_artifact(str(model), samples=1)
+
+
+def test_what_is_no_output_is_told_with_what_is(tmp_path, model):
+    with pytest.raises(UsageError, match=r"gone: no such file or folder; check the path$"):
+        describe_artifact(str(tmp_path / "gone"), samples=1)
+    with pytest.raises(UsageError, match=r"it has no manifest\.json; give a vocabulary file, "):
+        describe_artifact(str(tmp_path), samples=1)
+    write_manifest(model, MANIFEST)
+    with pytest.raises(UsageError, match=r"no manifest\.json, but holds some: inspect model in it"):
+        describe_artifact(str(tmp_path), samples=1)
+    part = model / "model.safetensors"
+    with pytest.raises(UsageError, match=rf"it is a part of {model}, inspect that$"):
+        describe_artifact(str(part), samples=1)

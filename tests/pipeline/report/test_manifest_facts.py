@@ -1,0 +1,52 @@
+"""Numbers of manifests are shown as they are, and long lists of inputs in a few lines."""
+
+from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
+
+
+def test_small_settings_are_not_rounded():
+    config = {"learning_rate": 5e-5, "adam_epsilon": 1e-6, "steps": 10_000, "size": None}
+    assert setting_facts({**config, "phases": [], "cleaning": ["nfc", "html"]}) == [
+        (("learning_rate",), "5e-05"),
+        (("adam_epsilon",), "1e-06"),
+        (("steps",), "10000"),
+        (("cleaning",), "[nfc, html]"),
+    ]
+
+
+def test_counts_and_measures_are_to_be_read():
+    metrics = {"train": {"split": "train", "loss": 6.43123456, "learning_rate": 1e-12}, "n": 12345}
+    assert measured_facts(metrics) == [
+        (("train", "loss"), "6.4312"),
+        (("train", "learning_rate"), "1e-12"),
+        (("n",), "12,345"),
+    ]
+
+
+def given(path, number, key=None):
+    item = {"path": path, "bytes": number, "sha256": "0123456789abcdef"}
+    return item if key is None else {"key": key, **item}
+
+
+def test_many_inputs_are_the_first_and_a_total():
+    files = [given(f"txt/{number}.txt", 1000) for number in range(403)]
+    assert input_facts(files) == [
+        ("input", "txt/0.txt  1.0 kB  sha256 0123456789ab"),
+        ("input", "txt/1.txt  1.0 kB  sha256 0123456789ab"),
+        ("input", "txt/2.txt  1.0 kB  sha256 0123456789ab"),
+        ("input", "and 400 more; 403 in all, 403.0 kB"),
+    ]
+    assert len(input_facts(files[:4])) == 4
+
+
+def test_inputs_are_told_by_the_keys_that_name_them():
+    inputs = [*(given(f"{n}", 1, f"input[{n}]") for n in range(9)), given("v.txt", 1, "vocab")]
+    names = [name for name, _ in input_facts(inputs)]
+    assert names == ["input", "input", "input", "input", "input vocab"]
+    assert input_facts(inputs)[-1][1] == "v.txt  1 byte  sha256 0123456789ab"
+
+
+def test_the_time_of_a_resumed_job_is_that_of_all_its_parts():
+    assert duration({"total": 3.14}) == "3.1 s"
+    assert duration({"total": 4021.0, "last_part": 21.0, "train": 20.0}) == (
+        "4,021.0 s, of which 21.0 s since it was resumed"
+    )
