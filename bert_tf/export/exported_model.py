@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 
 from bert_tf.config.errors import InputError, UsageError, no_folder
 from bert_tf.data.checksums import check_sums
+from bert_tf.data.plain_path import plain_path
 from bert_tf.export.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
@@ -44,7 +45,8 @@ class ExportedModel:
         check_sums(self.path, _is_of_saved_model)
         try:
             # The signature alone does not keep its variables alive.
-            self._loaded: Any = tf.saved_model.load(str(self.path))
+            with plain_path(self.path) as plain:
+                self._loaded: Any = tf.saved_model.load(str(plain))
         except (OSError, ValueError, tf.errors.OpError) as error:
             first_line = str(error).partition("\n")[0]
             raise InputError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import math
 import re
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.plain_path import plain_path
 from bert_tf.weights.model_directory import ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
@@ -44,6 +47,9 @@ _HEADS = {
 _HEAD_VARIABLES = {tensor: variable for variable, tensor in _HEADS.items()}
 _ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias"}
 _OPTIMIZER = re.compile(r"(adam_[mv]|lamb_[mv]|global_step)$")
+
+# What TensorFlow makes of its C++ status codes.
+_DAMAGED = (tf.errors.OpError, ValueError, IndexError, NotImplementedError)
 
 
 def read_google_checkpoint(folder: Path) -> ModelDirectory:
@@ -157,16 +163,20 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
         num_hidden_layers: blocks of the encoder.
 
     Raises:
-        InputError: the checkpoint cannot be opened.
+        InputError: the checkpoint cannot be opened; or a tensor, when it is asked for.
     """
 
     def __init__(self, prefix: str, num_hidden_layers: int):
         for file in sorted(Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.*")):
             refuse_lfs_pointer(file)
+        self._prefix = prefix
+        links = contextlib.ExitStack()
+        plain = links.enter_context(plain_path(Path(prefix).parent))
+        weakref.finalize(self, links.close)  # the reader opens the data when it is asked for them
         try:
-            self._reader = tf.train.load_checkpoint(prefix)
-        except (tf.errors.OpError, ValueError) as error:
-            raise InputError(f"{prefix}: damaged checkpoint ({error})") from None
+            self._reader = tf.train.load_checkpoint(str(plain / Path(prefix).name))
+        except _DAMAGED as error:
+            raise InputError(f"{prefix}: damaged checkpoint ({_first_line(error)})") from None
         keys = self._reader.get_variable_to_shape_map()
         self._has_objects = OBJECT_GRAPH in keys
         if self._has_objects:
@@ -182,7 +192,11 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         original = self._names[name]
-        value = self._reader.get_tensor(original)
+        try:
+            value = self._reader.get_tensor(original)
+        except _DAMAGED as error:
+            reason = f"{original}: {_first_line(error)}"
+            raise InputError(f"{self._prefix}: damaged checkpoint ({reason})") from None
         if self._has_objects:
             return huggingface_array(name, value)
         value = value.astype(np.float32)
@@ -195,11 +209,18 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
         return len(self._names)
 
 
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
 def _checkpoint_prefix(folder: Path) -> str:
     found = sorted(str(path.with_suffix("")) for path in folder.glob("*.index"))
-    latest = tf.train.latest_checkpoint(str(folder))
-    if latest in found:
-        return str(latest)
+    try:
+        state = tf.train.get_checkpoint_state(str(folder))
+    except ValueError:  # the file that names the latest one is not UTF-8
+        state = None
+    if state is not None and state.model_checkpoint_path in found:
+        return str(state.model_checkpoint_path)
     if len(found) != 1:
         raise UsageError(
             f"{folder}: expected one checkpoint (bert_model.ckpt.index with its .data file), "

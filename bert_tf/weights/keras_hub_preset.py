@@ -24,6 +24,8 @@ from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
+# What HDF5's own errors become, and those of Keras about what it finds in such a file.
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
 _WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
 # `BertConfig`'s names of the sizes that KerasHub calls otherwise.
 _CONFIG_KEYS = {
@@ -64,10 +66,10 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     config = _read_config(folder, document)
     vocab = read_vocab(folder / _VOCABULARY)
     refuse_lfs_pointer(folder / _WEIGHTS)
-    refuse_too_few_numbers(folder, config, _count_numbers(folder / _WEIGHTS))
+    refuse_too_few_numbers(folder, config, count_numbers(folder / _WEIGHTS))
     try:
         backbone = keras_hub.models.BertBackbone.from_preset(str(folder))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except _DAMAGED as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder}: KerasHub cannot read it ({reason})") from None
     return ModelDirectory(
@@ -100,7 +102,7 @@ def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:
         raise UsageError(f"{folder / CONFIG}: {error}") from None
 
 
-def _count_numbers(path: Path) -> int:
+def count_numbers(path: Path) -> int:
     """Numbers in the arrays of an HDF5 file, which are not read for that.
 
     Raises:
@@ -116,7 +118,7 @@ def _count_numbers(path: Path) -> int:
     try:
         with h5py.File(path) as file:
             file.visititems(add)
-    except (OSError, RuntimeError) as error:
+    except _DAMAGED as error:
         raise InputError(f"{path}: damaged or not an HDF5 file ({error})") from None
     if numbers > path.stat().st_size:  # no number takes less than a byte
         raise InputError(

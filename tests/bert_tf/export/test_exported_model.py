@@ -1,5 +1,7 @@
 """What counts as an exported model, and how rows are dealt to calls."""
 
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,3 +47,12 @@ def test_a_damaged_task_is_named(tmp_path):
     (tmp_path / "task.json").write_text("{")
     with pytest.raises(InputError, match=r"task\.json: damaged"):
         read_task(tmp_path)
+
+
+def test_a_model_is_loaded_from_a_folder_whose_name_is_a_pattern(classifier, tmp_path):
+    """TensorFlow takes the path of a SavedModel's variables for one."""
+    _, exported = classifier
+    folder = shutil.copytree(exported.path, tmp_path / "model[1]*")
+    rows = {"text": ["the river"], "text_pair": ["is it ?"]}
+    again = ExportedModel(folder).predict(rows)
+    np.testing.assert_array_equal(again["probabilities"], exported.predict(rows)["probabilities"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.weights.google_checkpoint import google_name, huggingface_name, write_google_checkpoint
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory
@@ -43,13 +44,38 @@ def test_variables_are_those_of_the_references_graph(name, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_written_is_read_back(name, tmp_path):
-    directory, _ = write(name, tmp_path)
-    again = read_source(tmp_path)
+    folder = tmp_path / f"[{name}]"  # TensorFlow takes such a path for a pattern
+    directory, _ = write(name, folder)
+    again = read_source(folder)
     assert again.config == directory.config.replace(hidden_act="gelu_new")
     assert (again.vocab, again.lowercase) == (directory.vocab, False)
     assert again.tensors.keys() == directory.tensors.keys()
     for key, value in directory.tensors.items():
         np.testing.assert_array_equal(again.tensors[key], value)
+
+
+def read_tensors(folder):
+    return dict(read_source(folder).tensors)
+
+
+@pytest.mark.parametrize("ending", ["index", "data-00000-of-00001"])
+def test_damage_is_named(ending, tmp_path):
+    """What is read in spite of a flipped bit is what was written: the bit is of no use."""
+    write("classification", tmp_path)
+    whole = read_tensors(tmp_path)
+    path = tmp_path / f"bert_model.ckpt.{ending}"
+    content = path.read_bytes()
+    for bit in np.random.default_rng(1).choice(8 * len(content), 25):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped[: bit // 8] if bit % 4 == 0 else flipped)
+        try:
+            read = read_tensors(tmp_path)
+        except (InputError, UsageError) as error:
+            assert "\n" not in str(error)
+            continue
+        for name, value in whole.items():
+            np.testing.assert_array_equal(read[name], value)
 
 
 @pytest.mark.parametrize("name", CASES)

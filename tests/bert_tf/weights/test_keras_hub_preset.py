@@ -7,12 +7,12 @@ import keras_hub
 import numpy as np
 import pytest
 
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
 from bert_tf.data.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.import_weights import read_source
-from bert_tf.weights.keras_hub_preset import write_keras_hub_preset
+from bert_tf.weights.keras_hub_preset import count_numbers, write_keras_hub_preset
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
@@ -134,3 +134,19 @@ def test_other_activations_are_refused(tmp_path):
     with pytest.raises(UsageError, match="hidden_act is 'relu'; KerasHub's BERT has GELU alone"):
         write("encoder", tmp_path / "preset", hidden_act="relu")
     assert not (tmp_path / "preset").exists()
+
+
+def test_damage_to_the_layout_of_the_weights_is_named(tmp_path):
+    """HDF5 has half a dozen kinds of errors for it."""
+    write("encoder", tmp_path)
+    content = (tmp_path / "model.weights.h5").read_bytes()
+    damaged = 0
+    for bit in np.random.default_rng(2).choice(8 * len(content), 400):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "model.weights.h5").write_bytes(flipped)
+        try:
+            count_numbers(tmp_path / "model.weights.h5")
+        except InputError:
+            damaged += 1
+    assert damaged
