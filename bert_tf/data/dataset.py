@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.errors import InputError
+from bert_tf.config.wording import quantity
 from bert_tf.data.dynamic_records import DynamicMasking, DynamicRecords
 from bert_tf.data.packed_records import (
     PackedRecords,
@@ -78,7 +79,9 @@ class PretrainingInputs:
         )
         self.failure: InputError | None = None
         if not blocks:
-            raise InputError(f"no records in {len(shards)} training shards; nothing to train on")
+            raise InputError(
+                f"no records in {quantity(len(shards), 'training shard')}; nothing to train on"
+            )
         source: ShuffledRecords | DynamicRecords
         places = [dataclasses.replace(block, measures=None) for block in blocks]
         if masking is None:

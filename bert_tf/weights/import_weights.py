@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.config.errors import InputError, UsageError, no_folder
 from bert_tf.config.json_file import read_json_object
+from bert_tf.config.wording import quantity
 from bert_tf.data.checksums import check_sums
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
@@ -94,8 +95,8 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
         return [f"LABEL_{index}" for index in range(number)]
     if not isinstance(names, dict) or set(names) != {str(index) for index in range(number)}:
         raise InputError(
-            f"{directory.path / CONFIG}: id2label does not name the classifier's {number} labels "
-            "from 0 on"
+            f"{directory.path / CONFIG}: id2label does not name the classifier's "
+            f"{quantity(number, 'label')} from 0 on"
         )
     return [str(names[str(index)]) for index in range(number)]
 
