@@ -200,3 +200,18 @@ def test_a_refused_command_leaves_nothing(make_job, tmp_path, directory, error):
         job.run()
     assert job.output.exists() == directory
     assert not directory or list(job.output.iterdir()) == []
+
+
+def test_a_file_that_is_removed_between_opening_and_locking_is_no_lock(tmp_path, monkeypatch):
+    first = holding(tmp_path / "out")
+    first.__enter__()
+    flock = fcntl.flock
+
+    def flock_after_the_first_has_gone(descriptor, how):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        first.__exit__(None, None, None)
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock_after_the_first_has_gone)
+    with holding(tmp_path / "out"), pytest.raises(UsageError), holding(tmp_path / "out"):
+        pass
