@@ -71,7 +71,7 @@ def keep_seconds(path: Path, seconds: float) -> None:
         path: the file.
         seconds: of the runs so far.
     """
-    write_text_atomically(path, f"{seconds:.3f}\n")
+    write_text_atomically(path, f"{seconds:.6f}\n")
 
 
 def _keep_on(path: Path, elapsed: Elapsed, ended: threading.Event) -> None:

@@ -144,7 +144,7 @@ def writing_file(
             )
         _refuse_other_run(place, marked, config, ignored_keys)
     refuse_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
-    remove_leftovers(path.parent, [file.name for file in (*place.files, marker)])
+    remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
     manifest = manifest_path(path)
     vouched = manifest.read_bytes() if manifest.is_file() else None
     _write_marker(marker, config)

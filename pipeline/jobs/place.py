@@ -151,7 +151,7 @@ def refuse_foreign_files(place: OutputPlace, *, is_marked: bool, overwrite: bool
             f"{temporary}: is where --output {place.output} needs a folder of its own; move or "
             "remove it, or choose another --output"
         )
-    beside = (*place.files[1:], place.marker)
+    beside = (*place.files[1:], place.marker, place.seconds)
     for path in beside:
         if path.is_dir():
             raise UsageError(

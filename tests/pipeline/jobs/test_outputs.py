@@ -10,7 +10,13 @@ from bert_tf.config.errors import UsageError
 from pipeline.artifacts import duplicates_path, read_manifest, rejects_path
 from pipeline.jobs import outputs
 
-SIDES = ["out.manifest.json", "out.rejects.jsonl", "out.duplicates.jsonl", ".out.config.yaml"]
+SIDES = [
+    "out.manifest.json",
+    "out.rejects.jsonl",
+    "out.duplicates.jsonl",
+    ".out.config.yaml",
+    ".out.seconds",
+]
 
 
 @pytest.mark.parametrize("name", SIDES)
