@@ -14,7 +14,8 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadat
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bert_tf.config.errors import UsageError
+from bert_tf.config.errors import InputError, UsageError
+from bert_tf.config.lfs_pointer import POINTER_START, refuse_lfs_pointer
 from pipeline.globs import GLOB_MARK, glob_pattern
 
 
@@ -115,12 +116,21 @@ def open_stored(path: str) -> BinaryIO:
 
     Raises:
         UsageError: the storage is not known or not installed, or the file cannot be opened.
+        InputError: the file is a Git LFS pointer.
     """
     _refuse_unknown_scheme(path)
     try:
-        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        head = stream.read(len(POINTER_START))
+        stream.seek(0)
     except Exception as error:  # as in list_stored
         raise UsageError(f"{path}: cannot be opened ({innermost_message(error)})") from None
+    try:
+        refuse_lfs_pointer(path, head)
+    except InputError:
+        stream.close()
+        raise
+    return stream
 
 
 def innermost_message(error: BaseException) -> str:

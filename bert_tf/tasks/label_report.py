@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import collections
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
 from bert_tf.config.wording import quantity
+from bert_tf.data.combining_marks import normalize
 
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
@@ -123,7 +123,7 @@ def _first(lines: Iterable[str]) -> Iterator[str]:
 
 def _essence(label: str) -> object:
     """A label without what is spelling alone: case, spacing, form of characters and numbers."""
-    folded = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+    folded = " ".join(normalize("NFKC", label).casefold().split())
     if "_" in folded:  # which Decimal would read over
         return folded
     try:

@@ -10,13 +10,13 @@ is not valid UTF-8 is told, not replaced.
 from __future__ import annotations
 
 import dataclasses
-import unicodedata
 
 import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bert_tf.data.combining_marks import normalize
 from bert_tf.data.flat_documents import offsets_of
 from pipeline.corpus.block import offsets_and_data
 from pipeline.corpus.characters import (
@@ -169,7 +169,7 @@ def compose(texts: pa.Array) -> pa.Array:
     # Arrow's own utf8_normalize leaves some letters apart (n + U+0303, for one).
     mask = pa.array(may_change)
     joined = "\n".join(texts.filter(mask).to_pylist())
-    composed = unicodedata.normalize("NFC", joined).split("\n")
+    composed = normalize("NFC", joined).split("\n")
     return pc.replace_with_mask(texts, mask, pa.array(composed, pa.string()))
 
 

@@ -81,7 +81,11 @@ class DelimitedReader(PieceReader):
     def _header(self, path: str) -> list[str]:
         with UncompressedFile(path) as file:
             pieces = cut_pieces(
-                file, path, piece_bytes=_PEEKED_BYTES, find_last_border=self.find_last_border
+                file,
+                path,
+                piece_bytes=_PEEKED_BYTES,
+                largest_document=self.largest_document,
+                find_last_border=self.find_last_border,
             )
             data = next((piece.data for piece in pieces if piece.data.strip()), b"")
         records = self._records(data, 1)

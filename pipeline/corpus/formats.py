@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -14,7 +15,7 @@ from pipeline.corpus.files import FORMAT_OF_ENDING, name_without_compression
 from pipeline.corpus.jsonl import JsonlReader
 from pipeline.corpus.mediawiki.dump import MediaWikiReader
 from pipeline.corpus.parquet import ParquetReader
-from pipeline.corpus.splits import Split
+from pipeline.corpus.splits import PieceReader, Split
 from pipeline.corpus.text import TextReader
 
 
@@ -52,9 +53,14 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
         UsageError: the format is not known, or the file cannot have the documents asked for (for
             instance, it lacks the text column).
     """
-    if config.format != "auto":
-        return _READERS[config.format](path, config)
-    return _READERS[_format_by_name(path, config.section_name)](path, config)
+    name = config.format
+    if name == "auto":
+        name = _format_by_name(path, config.section_name)
+    reader = _READERS[name](path, config)
+    if isinstance(reader, PieceReader):
+        largest = int(config.max_document_megabytes * 1e6)
+        return dataclasses.replace(reader, largest_document=largest)
+    return reader
 
 
 def _format_by_name(path: str, section: str) -> str:

@@ -11,6 +11,7 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import INVALID_UTF8, NOT_A_STRING, RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import UncompressedFile
 from pipeline.corpus.pieces import Piece
+from pipeline.corpus.records import LONGEST_RECORD_BYTES
 from pipeline.corpus.splits import PieceReader
 
 _PEEKED_BYTES = 1 << 22
@@ -66,6 +67,8 @@ class JsonlReader(PieceReader):
                 blank += 1
                 continue
             try:
+                if len(line) > LONGEST_RECORD_BYTES:  # JSON may take many times its size
+                    raise _RowError("line is too long", f"more than {LONGEST_RECORD_BYTES:,} bytes")
                 texts.append(self._text(_parse(line)))
                 lines.append(number)
             except _RowError as error:

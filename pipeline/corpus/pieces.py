@@ -8,7 +8,6 @@ from typing import Protocol
 
 from bert_tf.config.errors import InputError
 
-LARGEST_DOCUMENT_BYTES = 1 << 30
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -41,7 +40,12 @@ class Piece:
 
 
 def cut_pieces(
-    stream: ByteStream, path: str, *, piece_bytes: int, find_last_border: FindLastBorder
+    stream: ByteStream,
+    path: str,
+    *,
+    piece_bytes: int,
+    largest_document: int,
+    find_last_border: FindLastBorder,
 ) -> Iterator[Piece]:
     """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
 
@@ -51,10 +55,11 @@ def cut_pieces(
         stream: the uncompressed bytes.
         path: named in errors.
         piece_bytes: bytes read before a border is looked for.
+        largest_document: bytes, beyond which no border is waited for.
         find_last_border: offset of the last border in some bytes, 0 if there is none.
 
     Raises:
-        InputError: the file is damaged, or no border comes for LARGEST_DOCUMENT_BYTES.
+        InputError: the file is damaged, or no border comes for `largest_document`.
     """
     index, line = 0, 1
     pending = stream.read(max(piece_bytes, len(_BYTE_ORDER_MARK)))
@@ -70,12 +75,13 @@ def cut_pieces(
             index, offset, line = index + 1, offset + border, line + pending.count(b"\n", 0, border)
             pending = pending[border:]
             wanted = piece_bytes
-        elif len(pending) > LARGEST_DOCUMENT_BYTES:
+        elif len(pending) > largest_document:
             raise InputError(
-                f"{path}:{line}: a document of more than {LARGEST_DOCUMENT_BYTES >> 20} MiB begins "
-                "here; separate the documents of the file or check its layout"
+                f"{path}:{line}: a document of more than {largest_document / 1e6:g} MB begins "
+                "here; separate the documents of the file, check its layout, or raise "
+                "max_document_megabytes"
             )
         else:
-            wanted = 2 * len(pending)
+            wanted = min(2 * len(pending), max(largest_document + 1, len(pending)))
         if not more:
             return

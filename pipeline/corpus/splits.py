@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from bert_tf.config.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import RawBlock
 from pipeline.corpus.bzip2 import BlockStream, read_blocks
 from pipeline.corpus.files import UncompressedFile, compression_of
@@ -38,12 +39,18 @@ class Split:
 WHOLE_FILE = Split()
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PieceReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
     Plain files are split at the borders of documents, bzip2 files too (their blocks can be read on
     their own); other compressed files and UTF-16 are one split, read as a stream.
+
+    Attributes:
+        largest_document: bytes; a file with a larger one is refused.
     """
+
+    largest_document: int = int(CorpusSection.max_document_megabytes * 1e6)
 
     @abc.abstractmethod
     def find_last_border(self, data: bytes) -> int:
@@ -107,7 +114,11 @@ class PieceReader(abc.ABC):
         self, stream: UncompressedFile | BlockStream, path: str, block_bytes: int
     ) -> Iterator[Piece]:
         return cut_pieces(
-            stream, path, piece_bytes=block_bytes, find_last_border=self.find_last_border
+            stream,
+            path,
+            piece_bytes=block_bytes,
+            largest_document=self.largest_document,
+            find_last_border=self.find_last_border,
         )
 
 

@@ -22,7 +22,8 @@ from pipeline.corpus.pieces import Piece
 from pipeline.corpus.splits import PieceReader
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
-_BLANK_LINE_INSIDE = re.compile(rb"\n[ \t\r\f\v]*\n\s*\S")
+# It begins after a character, so that a run of white space is looked at once.
+_BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)[ \t\r\f\v]*+\n[ \t\r\f\v]*+\n\s*+\S")
 _DETECTION_BYTES = 1 << 20
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a piece where a border is looked for first
 
@@ -41,7 +42,9 @@ class TextReader(PieceReader):
 
     def resolved(self, path: str) -> TextReader:
         """With the layout `auto` replaced by what the file looks like."""
-        return TextReader(detect_layout(path)) if self.layout == "auto" else self
+        if self.layout != "auto":
+            return self
+        return dataclasses.replace(self, layout=detect_layout(path))
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a document in `data`, 0 if there is none."""
@@ -77,7 +80,9 @@ def detect_layout(path: str) -> str:
             kept = kept + chunk if kept else chunk.lstrip()
             if _BLANK_LINE_INSIDE.search(kept):
                 return "sentences"
-            kept = kept[max(len(kept.rstrip()) - 1, 0) :]
+            text = kept.rstrip()
+            line_ends = kept.count(b"\n", len(text))
+            kept = text[-1:] + (b"\n" * min(line_ends, 2) or b" " * (len(kept) > len(text)))
     return "file"
 
 

@@ -89,6 +89,13 @@ class CorpusSection(Section):
         choices=("keep", "drop"),
         advanced=True,
     )
+    max_document_megabytes: float = option(
+        "largest document of a corpus; a file with a larger one is refused",
+        default=256.0,
+        minimum=1.0,
+        maximum=1024.0,
+        advanced=True,
+    )
     block_megabytes: float = option(
         "size of the blocks of whole documents that are read at once; what points into a block has "
         "32 bits",

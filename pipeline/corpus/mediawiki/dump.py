@@ -31,7 +31,7 @@ BROKEN_WIKITEXT = "broken wikitext"
 _PEEKED_BYTES = 1 << 20
 _PAGE, _PAGE_END = b"<page>", b"</page>"
 _ROOT = re.compile(rb"<mediawiki[\s>]")
-_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^>]*>([^<]+)</namespace>')
+_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]+)</namespace>')
 _HIDDEN_KEYS = (b"-2", b"6", b"14")  # media, files, categories
 _ALWAYS_HIDDEN = ("category", "file", "image", "media")
 _REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)

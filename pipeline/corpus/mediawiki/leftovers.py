@@ -15,13 +15,15 @@ _TEMPLATE = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
 _BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
 # Marks that meet when what stood between them went, and what is left of a long run of quotes.
 _MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
-# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`.
-_HOLLOW = rf"[^\S\n]*(?:[,;:/][^\S\n]*)*{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*"
+# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`. Nothing is tried
+# twice in these (`++`, `(?<!`): a run of spaces or holes would take time with its square.
+_SPACES = r"[^\S\n]*+"
+_HOLLOW = rf"(?:[^\S\n]|[,;:/])*+{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*+"
 _HOLLOWS = (
-    re.compile(rf"[^\S\n]*(?:\({_HOLLOW}\)|\[{_HOLLOW}\]|（{_HOLLOW}）)"),
+    re.compile(rf"(?<![^\S\n]){_SPACES}(?:\({_HOLLOW}\)|\[{_HOLLOW}\]|（{_HOLLOW}）)"),
     re.compile(rf"(?<=[(（\[]){_HOLLOW}"),
-    re.compile(rf"{_HOLLOW}(?=[)）\]])"),
-    re.compile(rf"(?:,[^\S\n]*)?[^\S\n]*{HOLE}[^\S\n]*(?=[,.;:!?])"),
+    re.compile(rf"(?<![,;:/{HOLE}])(?<![^\S\n]){_HOLLOW}(?=[)）\]])"),
+    re.compile(rf"(?:,{_SPACES}|(?<![^\S\n]){_SPACES}){HOLE}{_SPACES}(?=[,.;:!?])"),
 )
 
 

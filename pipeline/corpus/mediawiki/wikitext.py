@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from mwparserfromhell.parser import CTokenizer, ParserError
 from mwparserfromhell.parser import tokenizer as python_tokenizer
 
+from pipeline.corpus.mediawiki.balance import is_too_unbalanced
 from pipeline.corpus.mediawiki.leftovers import without_leftovers
 from pipeline.corpus.mediawiki.rendering import BREAK, ITEM, Renderer
 
 _Tokenizer = CTokenizer or python_tokenizer.Tokenizer
-_COMMENT_LINE = re.compile(r"(?<=\n)[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n", re.DOTALL)
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = re.compile(
+    r"(?P<before>(?<=\n)[ \t]*+)?+<!--.*?(?:-->(?P<after>[ \t]*+\n)?|\Z)", re.DOTALL
+)
 
 
 class WikitextError(ValueError):
@@ -34,9 +36,11 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str]) -> str:
             categories).
 
     Raises:
-        WikitextError: the text cannot be parsed.
+        WikitextError: the text cannot be parsed, or not in time in proportion to its length.
     """
-    wikitext = _COMMENT.sub("", _COMMENT_LINE.sub("", wikitext))
+    wikitext = _COMMENT.sub(_without_comment, wikitext)
+    if is_too_unbalanced(wikitext):
+        raise WikitextError("too much of its mark-up is never closed")
     try:
         # Quotes for bold and italics that are not balanced would upset what stands around them.
         found = _Tokenizer().tokenize(wikitext, 0, True)
@@ -44,6 +48,12 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str]) -> str:
         raise WikitextError(str(error)) from None
     text = Renderer(found, hidden_namespaces).text()
     return BREAK.join(_paragraphs(without_leftovers(text)))
+
+
+def _without_comment(comment: re.Match[str]) -> str:
+    """What stays of a comment and the spaces around it: nothing, if it is a line of its own."""
+    before, after = comment["before"], comment["after"] or ""
+    return after if before is None else before if not after else ""
 
 
 def _paragraphs(text: str) -> Iterator[str]:
