@@ -1,0 +1,142 @@
+"""What is relied on in other packages that they may change without notice, and the caps on them.
+
+After an upgrade the first failure here names what broke; then mend the file it names, raise the cap
+in pyproject.toml, and let `make lock` resolve the versions anew.
+"""
+
+import inspect
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import keras
+import keras_hub
+import pytest
+import tensorflow as tf
+from packaging.requirements import Requirement
+
+from bert_tf.training.step_optimizer import StepOptimizer
+
+ROOT = Path(__file__).parents[1]
+CAPPED = ("keras", "keras-hub")
+# Names of keras.optimizers.Optimizer that bert_tf/training/step_optimizer.py overrides or calls,
+# and the parameters it counts on.
+OPTIMIZER_NAMES = {
+    "_distributed_tf_update_step": ["self", "distribution", "grads_and_vars", "learning_rate"],
+    "_all_reduce_sum_gradients": ["self", "grads_and_vars"],
+    "_get_variable_index": ["self", "variable"],
+}
+# Names of a block of KerasHub's BERT that bert_tf/weights/keras_hub_preset.py reads.
+BLOCK_NAMES = (
+    "_self_attention_layer",
+    "_self_attention_layer_norm",
+    "_feedforward_intermediate_dense",
+    "_feedforward_output_dense",
+    "_feedforward_layer_norm",
+)
+ATTENTION_NAMES = ("query_dense", "key_dense", "value_dense", "output_dense")
+LAYERS = {
+    "token_embedding": "embeddings",
+    "position_embedding": "position_embeddings",
+    "segment_embedding": "embeddings",
+    "embeddings_layer_norm": "gamma",
+    "transformer_layer_0": "variables",
+    "pooled_dense": "kernel",
+}
+
+
+def requirements():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = map(Requirement, project["dependencies"])
+    return {requirement.name: requirement.specifier for requirement in found}
+
+
+def locked():
+    pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    return dict(pins)
+
+
+def test_the_lock_satisfies_every_requirement():
+    pins = locked()
+    unmet = {
+        name: f"{pins.get(name)} is locked, pyproject.toml wants {specifier}"
+        for name, specifier in requirements().items()
+        if name not in pins or pins[name] not in specifier
+    }
+    assert unmet == {}, "run `make lock`"
+
+
+@pytest.mark.parametrize("name", CAPPED)
+def test_packages_with_private_names_in_use_are_capped(name):
+    operators = {part.operator for part in requirements()[name]}
+    assert "<" in operators, f"{name} is not capped, but names it may change are used"
+
+
+@pytest.mark.parametrize("name", OPTIMIZER_NAMES)
+def test_keras_has_the_names_that_the_optimizer_overrides(name):
+    found = getattr(keras.optimizers.Optimizer, name, None)
+    told = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/step_optimizer.py)"
+    assert found is not None, f"{told} is gone"
+    assert list(inspect.signature(found).parameters) == OPTIMIZER_NAMES[name], f"{told} has changed"
+
+
+class Recording(StepOptimizer):
+    """Notes which of the overridden methods Keras calls."""
+
+    def __init__(self):
+        super().__init__(name="recording", beta_1=0.9, beta_2=0.9, epsilon=1e-6, weight_decay=0.0)
+        self.called = set()
+
+    def _distributed_tf_update_step(self, *arguments):
+        self.called.add("_distributed_tf_update_step")
+        return super()._distributed_tf_update_step(*arguments)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        self.called.add("_all_reduce_sum_gradients")
+        return super()._all_reduce_sum_gradients(grads_and_vars)
+
+    def update_variable(self, variable, index, gradient, scalars):
+        self.called.add("update_variable")
+
+
+def test_keras_calls_what_the_optimizer_overrides():
+    optimizer = Recording()
+    variable = keras.Variable([1.0, 2.0])
+    optimizer.build([variable])
+    optimizer.admit(tf.constant(1.0), tf.constant(0.1))
+    optimizer.apply([tf.ones(2)])
+    missing = {
+        "_distributed_tf_update_step", "_all_reduce_sum_gradients", "update_variable"
+    } - optimizer.called  # fmt: skip
+    assert not missing, (
+        f"Keras {version('keras')} no longer calls Optimizer.{', '.join(sorted(missing))}, so "
+        "bert_tf/training/step_optimizer.py updates nothing as it means to"
+    )
+
+
+@pytest.fixture(scope="module")
+def backbone():
+    return keras_hub.models.BertBackbone(
+        vocabulary_size=8, num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4,
+        max_sequence_length=4,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_keras_hub_has_the_layers_that_presets_are_read_from(backbone, name):
+    told = f"KerasHub {version('keras-hub')}: BertBackbone's layer {name}"
+    where = "(bert_tf/weights/keras_hub_preset.py)"
+    assert name in {layer.name for layer in backbone.layers}, f"{told} is gone {where}"
+    assert hasattr(backbone.get_layer(name), LAYERS[name]), f"{told} has no {LAYERS[name]} {where}"
+
+
+@pytest.mark.parametrize("name", BLOCK_NAMES)
+def test_keras_hub_has_the_names_that_presets_are_read_from(backbone, name):
+    told = f"KerasHub {version('keras-hub')}: TransformerEncoder.{name}"
+    where = "(bert_tf/weights/keras_hub_preset.py)"
+    part = getattr(backbone.get_layer("transformer_layer_0"), name, None)
+    assert part is not None, f"{told} is gone {where}"
+    if name == "_self_attention_layer":
+        lost = [dense for dense in ATTENTION_NAMES if not hasattr(part, dense)]
+        assert not lost, f"{told} has no {', '.join(lost)} {where}"
