@@ -14,11 +14,13 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.corpus.assemble import NOT_A_STRING, RawBlock, Texts, block_of_texts
 from pipeline.corpus.files import compression_of
+from pipeline.corpus.parquet_pages import largest_repeated_value
 from pipeline.corpus.splits import Split
 from pipeline.storage import innermost_message, open_stored
 
 _BATCH_ROWS = 1024  # rows decoded at once; a block is made of as many batches as it takes
 _BATCH_BYTES = 16 << 20  # fewer rows where texts are long
+_REPEATED_BYTES = 512 << 20  # and where all rows may hold the longest value of a dictionary
 _BUFFER_BYTES = 8 << 20  # read from storage at once
 _TEXT_KINDS = (
     pa.types.is_string,
@@ -90,9 +92,12 @@ class ParquetReader:
             InputError: the file is damaged.
         """
         row = split.offset
-        with _open(path) as file:
+        with open_stored(path) as stream, _open(path) as file:
+            column = self._chunk(file, split.index)
+            repeated = largest_repeated_value(stream, column) if column else 0
+            most_rows = max(_REPEATED_BYTES // max(repeated, 1), 1)
             pending: list[pa.LargeBinaryArray] = []
-            for batch in self._batches(file, split.index):
+            for batch in self._batches(file, split.index, most_rows):
                 pending.append(batch)
                 if sum(part.nbytes for part in pending) >= block_bytes:
                     yield self._block(path, row, pa.concat_arrays(pending))
@@ -101,13 +106,20 @@ class ParquetReader:
             if pending:
                 yield self._block(path, row, pa.concat_arrays(pending))
 
-    def _batches(self, file: pq.ParquetFile, group: int) -> Iterator[pa.LargeBinaryArray]:
+    def _chunk(self, file: pq.ParquetFile, group: int) -> pq.ColumnChunkMetaData | None:
         row_group = file.metadata.row_group(group)
         columns = map(row_group.column, range(row_group.num_columns))
-        size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema == self.column)
+        return next((c for c in columns if c.path_in_schema == self.column), None)
+
+    def _batches(
+        self, file: pq.ParquetFile, group: int, most_rows: int
+    ) -> Iterator[pa.LargeBinaryArray]:
+        row_group = file.metadata.row_group(group)
+        column = self._chunk(file, group)
+        size = column.total_uncompressed_size if column else 0
         average = size // max(row_group.num_rows, 1) + 1
         for batch in file.iter_batches(
-            batch_size=max(min(_BATCH_ROWS, _BATCH_BYTES // average), 1),
+            batch_size=max(min(_BATCH_ROWS, most_rows, _BATCH_BYTES // average), 1),
             row_groups=[group],
             columns=[self.column],
         ):

@@ -9,7 +9,9 @@ import pytest
 from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
+from pipeline.corpus import parquet
 from pipeline.corpus.formats import make_reader
+from pipeline.corpus.parquet_pages import largest_repeated_value
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 
 TEXTS = [f"document {number}" for number in range(3000)]
@@ -128,3 +130,43 @@ def test_damage_inside_is_told(tmp_path):
     (tmp_path / "x.parquet").write_bytes(bytes(data))
     with pytest.raises(InputError, match="x.parquet: cannot be read as Parquet"):
         read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("size", [1, 1000, 100_000])
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_the_size_of_a_dictionary_is_found_without_decoding_it(tmp_path, size, compression):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": ["x" * size] * 50})
+    pq.write_table(table, path, compression=compression)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == size + 4  # with the length before it
+    pq.write_table(table, path, compression=compression, use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == 0
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) >= size
+
+
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_long_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(
+    tmp_path, monkeypatch, is_dictionary
+):
+    monkeypatch.setattr(parquet, "_REPEATED_BYTES", 1 << 20)
+    path = tmp_path / "x.parquet"
+    column = pa.array(["x" * 300_000] * 200)
+    column = column.dictionary_encode() if is_dictionary else column
+    pq.write_table(pa.table({"text": column}), path, compression="gzip")
+    assert path.stat().st_size < 20_000
+    before = pa.total_allocated_bytes()
+    config = build_section(VocabConfig, {"input": (str(path),), "output": "y"})
+    reader = make_reader(str(path), config)
+    (split,) = reader.splits(str(path), 1 << 20)
+    rows = 0
+    for block in reader.read_split(str(path), split, 1 << 20):
+        rows += len(block.texts.starts)
+        assert pa.total_allocated_bytes() - before < 16 << 20
+    assert rows == 200
