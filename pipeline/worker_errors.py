@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from bert_tf.config import errors
@@ -11,6 +12,7 @@ _USER_ERROR = re.compile(r"bert_tf\.config\.errors\.(\w+): (.*?)(?: \[while runn
 _HEADER = "Traceback (most recent call last):\n"
 _STEP = re.compile(r" \[while running '[^']*'\]")
 # Beam puts an exception whose message it cannot extend into the message of a RuntimeError.
+_SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*?)(?:: (['\"])(.*)\3)?")
 _FAILURE = re.compile(r"(?:RuntimeError: (?=[\w.]*Error(?:: |$)))?([\w.]+)(?:: (.*))?")
 
 
@@ -35,3 +37,19 @@ def failure_in(text: str) -> tuple[str, str] | None:
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
     return (found.group(1), found.group(2) or "") if found else None
+
+
+def system_error(name: str, message: str) -> OSError | None:
+    """The error of the operating system that `failure_in` found; None if it is of another kind.
+
+    Args:
+        name: of its type.
+        message: its first line, such as `[Errno 28] No space left on device: '/data/shard'`.
+    """
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, OSError)):
+        return None
+    found = _SYSTEM_ERROR.fullmatch(message)
+    if found is None:
+        return kind(message)
+    return OSError(int(found[1]), found[2], found[4])

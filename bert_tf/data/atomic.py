@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bert_tf.data.storage_errors import naming_file
+
 _BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
 # What network and FUSE file systems answer that cannot sync a folder; their servers decide then.
 _NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
@@ -33,12 +35,13 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     # A folder that is itself written aside is synced as a whole.
     lasting = lasting and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
     try:
-        yield aside
-        if lasting:
-            _sync(aside)
-        aside.replace(target)
-        if lasting:
-            _sync(target.parent)
+        with naming_file(target, aside):
+            yield aside
+            if lasting:
+                _sync(aside)
+            aside.replace(target)
+            if lasting:
+                _sync(target.parent)
     finally:
         aside.unlink(missing_ok=True)
 
@@ -54,12 +57,13 @@ def replacing_directory(path: str | Path) -> Iterator[Path]:
     aside, before = _beside(target, "partial"), _beside(target, "before")
     aside.mkdir()
     try:
-        yield aside
-        sync_tree(aside)
-        if target.exists():
-            target.replace(before)
-        aside.replace(target)
-        _sync(target.parent)
+        with naming_file(target, aside):
+            yield aside
+            sync_tree(aside)
+            if target.exists():
+                target.replace(before)
+            aside.replace(target)
+            _sync(target.parent)
     finally:
         if before.exists() and not target.exists():
             before.replace(target)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config.errors import InputError
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.storage_errors import naming_file
 from bert_tf.training.event_files import Scalar, keep_scalars
 
 _SPLITS = ("train", "eval")
@@ -42,7 +43,7 @@ class MetricsLog:
 
     def __init__(self, run_directory: Path, *, keep_until: Mapping[str, int]):
         self._path = run_directory / "metrics.jsonl"
-        events = run_directory / "tensorboard"
+        self._events = events = run_directory / "tensorboard"
         kept = [
             line
             for line in read_metrics(self._path)
@@ -55,29 +56,34 @@ class MetricsLog:
             )
             for split in _SPLITS
         }
-        self._writers = {
-            split: tf.summary.create_file_writer(str(events / split), flush_millis=10_000)
-            for split in _SPLITS
-        }
+        with naming_file(events):
+            self._writers = {
+                split: tf.summary.create_file_writer(str(events / split), flush_millis=10_000)
+                for split in _SPLITS
+            }
         for line in kept:
             self._plot(line, besides=plotted[line["split"]])
         self._stream = self._path.open("a", encoding="utf-8")
 
     def write(self, line: dict[str, Any]) -> None:
         """Adds one line."""
-        self._stream.write(json.dumps(line) + "\n")
-        self._stream.flush()
+        with naming_file(self._path):
+            self._stream.write(json.dumps(line) + "\n")
+            self._stream.flush()
         self._plot(line)
 
     def close(self) -> None:
         """Flushes and closes the files."""
-        os.fsync(self._stream.fileno())
-        self._stream.close()
-        for writer in self._writers.values():
-            writer.close()
+        with naming_file(self._path):
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+        with naming_file(self._events):
+            for writer in self._writers.values():
+                writer.close()
 
     def _plot(self, line: dict[str, Any], besides: Container[Scalar] = ()) -> None:
-        with self._writers[line["split"]].as_default(step=line["step"]):
+        writer = self._writers[line["split"]]
+        with naming_file(self._events), writer.as_default(step=line["step"]):
             for name, value in line.items():
                 if name not in _NOT_PLOTTED and (line["step"], name) not in besides:
                     tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)

@@ -17,6 +17,7 @@ from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.json_file import read_json_object
 from bert_tf.config.lfs_pointer import refuse_lfs_pointer
 from bert_tf.data.atomic import write_text_atomically
+from bert_tf.data.storage_errors import refuse_lack_of_space
 from bert_tf.data.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import huggingface_array
@@ -24,6 +25,8 @@ from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"
+# What HDF5 takes for an array besides its numbers, and what the files of settings take, at most.
+_LAYOUT_BYTES, _SETTINGS_BYTES = 4096, 65536
 # What HDF5's own errors become, and those of Keras about what it finds in such a file.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
 _WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
@@ -189,6 +192,8 @@ def write_keras_hub_preset(
         vocabulary=vocab, lowercase=lowercase, strip_accents=lowercase
     )
     is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    refuse_lack_of_space(folder, _size_of_preset(values, vocab))
     if is_classifier:
         classifier = keras_hub.models.BertTextClassifier(
             backbone,
@@ -216,6 +221,12 @@ def write_keras_hub_preset(
     if not is_classifier and any(not name.startswith(ENCODER_PREFIX) for name in tensors):
         notes.append("the model's heads are left out; KerasHub has none that compute the same")
     return notes
+
+
+def _size_of_preset(tensors: Mapping[str, np.ndarray], vocab: list[str]) -> int:
+    """Bytes that a preset takes at most."""
+    numbers = sum(tensor.nbytes + _LAYOUT_BYTES for tensor in tensors.values())
+    return numbers + sum(len(piece.encode()) + 1 for piece in vocab) + _SETTINGS_BYTES
 
 
 def _drop_time(metadata: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import os
 import sys
@@ -12,9 +11,10 @@ import click
 
 from bert_tf.config.errors import BertPipelineError, StoppedEarly
 from pipeline.cli.memory import keep_freed_memory
+from pipeline.cli.system_errors import explain_system_error
 from pipeline.cli.termination import Terminated, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
-from pipeline.worker_errors import failure_in
+from pipeline.worker_errors import failure_in, system_error
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
@@ -119,12 +119,11 @@ def _explain(error: Exception) -> int:
         for line in str(known).splitlines():
             click.echo(label + line, err=True)
         return known.exit_code
-    if isinstance(known, OSError):
-        click.echo(f"error: {known.filename or 'system'}: {known.strerror or known}", err=True)
-        return 1
     failed = failure_in(str(error))
-    if failed is not None and _is_system_error(failed[0]):
-        click.echo(f"error: {failed[1]}", err=True)
+    if failed is not None and not isinstance(known, OSError):
+        known = system_error(*failed)
+    if isinstance(known, OSError):
+        click.echo(f"error: {explain_system_error(known)}", err=True)
         return 1
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")
@@ -134,11 +133,6 @@ def _explain(error: Exception) -> int:
         err=True,
     )
     return 1
-
-
-def _is_system_error(name: str) -> bool:
-    kind = getattr(builtins, name, None)
-    return isinstance(kind, type) and issubclass(kind, OSError)
 
 
 def _known_cause(error: BaseException) -> BaseException | None:

@@ -17,6 +17,7 @@ import google_crc32c
 
 from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.sealed_json import read_sealed, sealed
+from bert_tf.data.storage_errors import naming_file
 from pipeline.progress import Progress, tell_progress
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
@@ -169,19 +170,23 @@ class _SpillWriter:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._stream.close()
+        with naming_file(self._path):
+            self._stream.close()
         tell_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
         """Brings what was added to disk."""
-        os.fsync(self._stream.fileno())
+        with naming_file(self._path):
+            os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
         offset = self._offset
         for part in parts:
-            self._offset += self._stream.write(part)
+            with naming_file(self._path):
+                self._offset += self._stream.write(part)
             self.crc32c = google_crc32c.extend(self.crc32c, bytes(part))
-        self._stream.flush()
+        with naming_file(self._path):
+            self._stream.flush()
         return FileReference(self._path.name, offset, self._offset - offset)
 
 

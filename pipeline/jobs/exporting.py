@@ -9,6 +9,7 @@ from bert_tf.config.console import Console
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.atomic import sync_tree, write_text_atomically
 from bert_tf.data.checksums import SUMS, read_sums, write_sums
+from bert_tf.data.storage_errors import naming_file
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.export.other_libraries import (
@@ -38,7 +39,8 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             trained = load_trained_model(str(source))
         directory = trained.directory
         with record.stage("write"):
-            notes = _write_model(config.format, trained, output, options.console)
+            with naming_file(output):
+                notes = _write_model(config.format, trained, output, options.console)
             card = model_card(
                 directory.config,
                 card_of(trained),

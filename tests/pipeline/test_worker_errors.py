@@ -11,7 +11,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.worker import sdk_worker
 
 from bert_tf.config.errors import InputError, UsageError
-from pipeline.worker_errors import failure_in, user_error
+from pipeline.worker_errors import failure_in, system_error, user_error
 from pipeline.worker_process import leave_user_errors_to_the_submitter
 
 
@@ -54,6 +54,16 @@ def traceback_of(error):
 )
 def test_the_failure_at_the_end_of_a_traceback_is_found(error, failure):
     assert failure_in(traceback_of(error)) == failure
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left", "/it's/x"), PermissionError(13, "No"), OSError("odd")]
+)
+def test_an_error_of_the_system_is_made_again_of_its_text(error):
+    again = system_error(*failure_in(traceback_of(error)))
+    assert (again.errno, again.filename) == (error.errno, error.filename)
+    assert str(again) == str(error)
+    assert system_error("ValueError", "broken") is None
 
 
 def test_a_message_is_no_traceback():

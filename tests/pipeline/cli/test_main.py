@@ -127,8 +127,10 @@ def test_json_prints_the_manifest_and_nothing_else_on_stdout(run):
         (
             RuntimeError(TRACEBACK.format("RuntimeError: OSError: [Errno 28] No space left: 'x'")),
             1,
-            "error: [Errno 28] No space left: 'x'\n",
+            "error: x: no space left on device; free some space, then run the same command again\n",
         ),
+        (OSError(28, "No space left"), 1, "error: no space left on device; free some space"),
+        (PermissionError(13, "No", "a.txt"), 1, "error: a.txt: permission denied; change its"),
         (
             RuntimeError(TRACEBACK.format("ValueError: odd")),
             1,
