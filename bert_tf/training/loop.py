@@ -263,12 +263,15 @@ class TrainingLoop:
         self._log.add(results | {name: counts[name] for name in ("examples", "tokens")})
 
     def _finish(self) -> None:
-        if self._log.has_unwritten:
-            self._log.write_training(self._step, self._pace)
-        self._log.end_progress()
+        self._end_training_lines()
         if self._state.evaluated_step != self._step:
             self._run_evaluation()
         self._save()
+
+    def _end_training_lines(self) -> None:
+        if self._log.has_unwritten:
+            self._log.write_training(self._step, self._pace)
+        self._log.end_progress()
 
     def _refuse_divergence(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
@@ -286,7 +289,7 @@ class TrainingLoop:
 
     def _run_evaluation(self) -> None:
         if self._step == self._settings.total_steps:
-            self._log.end_progress()
+            self._end_training_lines()
         if self._evaluate is None:
             return
         with self._averages.in_place_of_weights() if self._averages else nullcontext():

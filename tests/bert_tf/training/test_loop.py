@@ -48,13 +48,19 @@ def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
         assert line["tokens_per_second"] == pytest.approx(4 * line["examples_per_second"], rel=0.1)
 
 
-def test_a_log_ends_with_the_last_step():
-    """Though it shows a line every 15 s."""
+@pytest.mark.parametrize(("log_every", "first"), [(1, 1), (5, 5)], ids=["each", "between"])
+def test_a_log_ends_with_the_last_step(log_every, first):
+    """Though it shows a line every 15 s, and also where no line is due at that step."""
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
-    make_loop(console=console, eval_every=12, evaluate=lambda step, notes: {"loss": 1.0}).run()
+    make_loop(
+        console=console,
+        log_every=log_every,
+        eval_every=12,
+        evaluate=lambda step, notes: {"loss": 1.0},
+    ).run()
     steps = [line.split("  ")[0] for line in log.getvalue().splitlines() if "loss" in line]
-    assert steps == ["step 1/12", "step 12/12", "step 12, eval: loss 1.0000"]
+    assert steps == [f"step {first}/12", "step 12/12", "step 12, eval: loss 1.0000"]
 
 
 def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
