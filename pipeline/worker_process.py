@@ -12,7 +12,7 @@ import sys
 from typing import Any, TextIO
 
 from pipeline.verbosity import is_verbose
-from pipeline.worker_errors import user_error_in
+from pipeline.worker_errors import failure_in, system_error, user_error_in
 
 
 def main() -> None:
@@ -28,14 +28,17 @@ def main() -> None:
 
 
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
-    """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user.
+    """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user, those
+    of the operating system (a full disk) among them.
 
     It prints whatever fails in a worker before it sends it to the submitting process, which says
     such an error in a line. A traceback that cannot be printed must not keep it from being sent.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:
-        if user_error_in(text) is None:
+        failed = failure_in(text)
+        is_of_system = failed is not None and system_error(*failed) is not None
+        if user_error_in(text) is None and not is_of_system:
             with contextlib.suppress(OSError):
                 print(text, file=file)
 

@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bert_tf.data.storage_errors import naming_file
@@ -43,7 +43,8 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
             if lasting:
                 _sync(target.parent)
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only file system refuses even what is not there
+            aside.unlink()
 
 
 @contextmanager

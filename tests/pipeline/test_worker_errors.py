@@ -72,7 +72,12 @@ def test_a_message_is_no_traceback():
 
 
 @pytest.mark.parametrize(
-    ("error", "is_printed"), [(InputError("a.gz: cut short"), False), (ValueError("odd"), True)]
+    ("error", "is_printed"),
+    [
+        (InputError("a.gz: cut short"), False),
+        (OSError(28, "No space left on device", "a.gz"), False),
+        (ValueError("odd"), True),
+    ],
 )
 def test_a_worker_prints_only_what_the_submitter_does_not_say(
     error, is_printed, monkeypatch, capsys
@@ -86,4 +91,4 @@ def test_a_worker_prints_only_what_the_submitter_does_not_say(
     request = beam_fn_api_pb2.InstructionRequest(instruction_id="1")
     sdk_worker.SdkHarness._execute(harness, fail, request)
     assert str(error) in harness._responses.get().error
-    assert (f"ValueError: {error}" in capsys.readouterr().err) == is_printed
+    assert (f"{type(error).__name__}: {error}" in capsys.readouterr().err) == is_printed

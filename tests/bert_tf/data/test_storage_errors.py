@@ -4,6 +4,7 @@ import errno
 import resource
 import signal
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,3 +115,16 @@ def test_room_is_tried_before_a_library_that_would_crash(tmp_path):
         refuse_lack_of_space(tmp_path, 2000)
     assert caught.value.filename == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_file_system_is_told_of_the_file(tmp_path, monkeypatch):
+    """It refuses to remove a file even where there is none."""
+
+    def refuse(path, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    for name in ("write_text", "unlink"):
+        monkeypatch.setattr(Path, name, refuse)
+    with pytest.raises(OSError) as caught:
+        write_text_atomically(tmp_path / "out", "text")
+    assert (caught.value.errno, caught.value.filename) == (errno.EROFS, str(tmp_path / "out"))
