@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.processor import describe_processor
 from bert_tf.config.bert import sized_config
-from bert_tf.config.processor import describe_processor
-from bert_tf.data.dataset import PretrainingInputs, evaluation_batches
-from bert_tf.data.pretraining_data import PretrainingData
-from pipeline.artifacts import read_manifest
+from bert_tf.data.input.pretraining_inputs import PretrainingInputs, evaluation_batches
+from bert_tf.data.records.dataset_info import PretrainingData
+from pipeline.outputs.manifest import read_manifest
 
 _EVAL_EXAMPLES = 2000
 _WARMUP_PROPORTION = 0.05

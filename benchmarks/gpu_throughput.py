@@ -27,7 +27,7 @@ from pathlib import Path
 from side import Side
 
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
-from bert_tf.models.model_work import ModelWork
+from bert_tf.models.model_flops import ModelWork
 
 FOLDER = Path(__file__).parent
 SIDES = ("ours", "sdpa", "sdpa-compile")

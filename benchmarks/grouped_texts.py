@@ -17,7 +17,7 @@ from statistics import median
 
 from commands import bert_pipeline, timed
 
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.processor import describe_processor
 
 FOLDER = Path(__file__).parent
 

@@ -29,12 +29,12 @@ import tensorflow as tf
 from record_steps import RecordSteps, open_inputs
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.pretraining_data import PretrainingData
-from pipeline.artifacts import read_manifest
-from pipeline.cli.memory import keep_freed_memory
+from bert_tf.data.records.dataset_info import PretrainingData
+from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.outputs.manifest import read_manifest
 
 WINDOW = "benchmark updates"
 

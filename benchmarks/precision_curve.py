@@ -18,16 +18,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bert_tf.config.console import Console
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.console import Console
+from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.training.metrics_log import read_metrics
-from pipeline.artifacts import read_manifest
-from pipeline.cli.memory import keep_freed_memory
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.training.run.metrics_log import read_metrics
+from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.jobs import pretraining
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
 
 SPLITS = {"eval": "held-out", "train": "training"}
 Curve = dict[int, float]

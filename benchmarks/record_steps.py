@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import sized_config
-from bert_tf.config.console import Console
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.dataset import PretrainingInputs
-from bert_tf.data.pretraining_data import PretrainingData
+from bert_tf.data.input.pretraining_inputs import PretrainingInputs
+from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.training.distribution import distributed_iterator
-from bert_tf.training.dynamic_masking import dynamic_masking
-from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.precision import choose_numerics
-from bert_tf.training.pretraining_loss import PretrainingLoss
+from bert_tf.pretraining.dynamic_masking import dynamic_masking
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.devices.precision import choose_numerics
+from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 
 

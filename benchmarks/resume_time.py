@@ -16,11 +16,11 @@ from pathlib import Path
 
 from record_steps import open_inputs
 
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.pretraining_data import PretrainingData
-from pipeline.artifacts import read_manifest
+from bert_tf.data.records.dataset_info import PretrainingData
+from pipeline.outputs.manifest import read_manifest
 
 
 def bytes_read() -> int:

@@ -28,15 +28,15 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.processor import describe_processor
-from bert_tf.data.batching import budgeted_batches
-from bert_tf.data.encoded_rows import encode_texts
+from bert_tf.base.processor import describe_processor
+from bert_tf.data.rows.batching import budgeted_batches
+from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.export.exported_model import ExportedModel
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.other_libraries import write_huggingface_folder
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.export.text_module import DEFAULT_BATCH_TOKENS
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from side import Side
 
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.processor import describe_processor
 
 TENSORFLOW = ("ours", "keras-hub", "keras-hub-xla", "matmul")
 PYTORCH = ("eager", "compile", "gathered")

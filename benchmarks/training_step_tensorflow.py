@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from pipeline.cli.memory import keep_freed_memory
+from pipeline.cli.startup.memory import keep_freed_memory
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -55,16 +55,16 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     import numpy as np
     import tensorflow as tf
 
+    from bert_tf.base.console import Console
     from bert_tf.config.bert import BertConfig
-    from bert_tf.config.console import Console
     from bert_tf.config.section import build_section
     from bert_tf.config.sections.pretraining import TrainConfig
-    from bert_tf.models.model_work import ModelWork
+    from bert_tf.models.model_flops import ModelWork
     from bert_tf.models.pretraining import BertPretrainingModel
-    from bert_tf.training.distribution import distributed_iterator
-    from bert_tf.training.optimizer import make_optimizer
-    from bert_tf.training.precision import choose_numerics
-    from bert_tf.training.pretraining_loss import PretrainingLoss
+    from bert_tf.pretraining.loss import PretrainingLoss
+    from bert_tf.training.devices.distribution import distributed_iterator
+    from bert_tf.training.devices.precision import choose_numerics
+    from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep
 
     numerics = choose_numerics(

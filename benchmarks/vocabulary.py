@@ -25,17 +25,17 @@ from pathlib import Path
 import numpy as np
 from tokenizers import BertWordPieceTokenizer
 
-from bert_tf.config.console import Console
-from bert_tf.config.processor import describe_processor
+from bert_tf.base.console import Console
+from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
-from pipeline.corpus.block import DocumentBlock
+from pipeline.beam.files import match_files
+from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules
-from pipeline.corpus.files import match_files
-from pipeline.corpus.formats import make_reader
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
+from pipeline.corpus.readers.formats import make_reader
 from pipeline.jobs import vocabulary
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 from pipeline.vocabulary.counting import held_out_documents
 from pipeline.vocabulary.quality import Fit, measure_fit
 from pipeline.vocabulary.word_counter import WordCounter

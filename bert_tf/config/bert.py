@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 
 # Weights in float32: four times those of the largest BERT published (Shoeybi et al. 2019).
 LARGEST_MODEL_BYTES = 64 << 30

@@ -12,9 +12,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.errors import UsageError
+from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.errors import UsageError
-from bert_tf.config.json_file import read_json_object
 
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))
 # Values under which a key changes nothing; any other makes a model that is not computed here.

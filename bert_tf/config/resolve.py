@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from bert_tf.config.errors import ConfigError, UsageError
+from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import (
     Section,
     SectionType,

@@ -13,7 +13,7 @@ import types
 import typing
 from typing import Any, ClassVar, TypeVar
 
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.yaml_values import as_text
 
 _REQUIRED = "required"

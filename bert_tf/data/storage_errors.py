@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bert_tf.config.errors import BertPipelineError
+from bert_tf.base.errors import BertPipelineError
 
 _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 

@@ -1,4 +1,4 @@
-"""`bert_tf.data.answer_spans` as graph operations: from logits to the best spans of questions."""
+"""`bert_tf.data.rows.answer_spans` as graph operations: logits to the best spans of questions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """`bert_tf.data.answer_spans.window_spans` in a graph.
+    """`bert_tf.data.rows.answer_spans.window_spans` in a graph.
 
     Args:
         start_logits, end_logits: float32 [windows, length].
@@ -85,7 +85,7 @@ def rank_spans(
     max_answer_length: int,
     n_best: int,
 ) -> RankedSpans:
-    """`bert_tf.data.answer_spans.question_spans` in a graph: a span counts with its best score.
+    """`question_spans` of `bert_tf.data.rows.answer_spans` in a graph: a span has its best score.
 
     Args:
         question: int32 [windows].
@@ -128,7 +128,7 @@ def choose_spans(
     may_be_unanswerable: bool,
     null_threshold: float,
 ) -> ChosenSpans:
-    """`bert_tf.data.answer_spans.choose_answers` in a graph, up to pieces.
+    """`bert_tf.data.rows.answer_spans.choose_answers` in a graph, up to pieces.
 
     Args:
         spans: from `rank_spans`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.export.loading import TrainedModel
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
 from bert_tf.weights.model_directory import model_tensors, write_model_directory
 from bert_tf.weights.model_garden_checkpoint import write_model_garden_checkpoint

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.export.answer_graph import choose_spans, rank_spans, window_spans
 from bert_tf.export.row_batches import map_row_batches
 from bert_tf.export.text_module import TextModule
 from bert_tf.export.window_graph import WindowRows, window_rows
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 
 class QuestionAnswerer(TextModule):
-    """From `question` and `context` to the answer, by the rules of `bert_tf.data.answer_spans`.
+    """`question` and `context` to the answer, by the rules of `bert_tf.data.rows.answer_spans`.
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,

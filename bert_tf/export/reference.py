@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.answer_spans import Answers
-from bert_tf.data.encoded_rows import EncodedRows, encode_texts
-from bert_tf.data.question_rows import encode_questions
+from bert_tf.data.rows.answer_spans import Answers
+from bert_tf.data.rows.encoded_rows import EncodedRows, encode_texts
+from bert_tf.data.rows.question_rows import encode_questions
 from bert_tf.export.loading import TrainedModel
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.task import TaskData
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
-from bert_tf.config.errors import BertPipelineError
+from bert_tf.base.errors import BertPipelineError
 from bert_tf.export.exported_model import FINGERPRINT, SAVED_MODEL, ExportedModel
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.question_answerer import QuestionAnswerer
@@ -21,8 +21,8 @@ from bert_tf.export.reference import (
 from bert_tf.export.text_classifier import TextClassifier
 from bert_tf.export.text_embedder import TextEmbedder
 from bert_tf.export.text_module import TextModule
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")

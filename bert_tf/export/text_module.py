@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
 SERVING = "serving_default"
 BATCHED = "batched"

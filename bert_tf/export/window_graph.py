@@ -1,4 +1,4 @@
-"""`bert_tf.data.windows` as graph operations: rows of questions with parts of their contexts."""
+"""`bert_tf.data.rows.windows` as graph operations: rows of questions and parts of contexts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
 
 class WindowRows(NamedTuple):
@@ -35,7 +35,7 @@ def context_windows(
     max_seq_length: int,
     doc_stride: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """`bert_tf.data.windows.context_windows` in a graph.
+    """`bert_tf.data.rows.windows.context_windows` in a graph.
 
     Args:
         context_lengths, question_lengths: int32 [questions], in pieces.

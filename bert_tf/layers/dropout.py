@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 
 if TYPE_CHECKING:
     import tensorflow as tf

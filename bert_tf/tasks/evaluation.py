@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bert_tf.config.console import Console
+from bert_tf.base.console import Console
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.data.table_dialect import TableDialect
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator, evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults, accept_any_rows

@@ -9,28 +9,28 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.base.seeds import unsigned_seed
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.sections.finetuning import METRICS
-from bert_tf.config.wording import quantity
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.seeds import unsigned_seed
-from bert_tf.data.table_dialect import TableDialect
-from bert_tf.data.wordpiece import WordPieceTokenizer
-from bert_tf.models.model_work import ModelWork
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.model_flops import ModelWork
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
-from bert_tf.training.best_model import BestModel
+from bert_tf.training.devices.precision import Numerics, choose_numerics
+from bert_tf.training.devices.strategy import is_chief, make_strategy
+from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
-from bert_tf.training.optimizer import make_optimizer
-from bert_tf.training.precision import Numerics, choose_numerics
-from bert_tf.training.settings import LoopSettings, PhaseSettings
-from bert_tf.training.strategy import is_chief, make_strategy
-from bert_tf.training.work import measure_matmul_peak
+from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
+from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,

@@ -7,11 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.tasks.task import Task
-from bert_tf.training.protocols import Batch, LossParts
+from bert_tf.training.plan.protocols import Batch, LossParts
 
 
 class FinetuningLoss:
-    """Runs a task's model and sums its loss up; a `bert_tf.training.protocols.TaskLoss`.
+    """Runs a task's model and sums its loss up; a `bert_tf.training.plan.protocols.TaskLoss`.
 
     AutoGraph is told to leave it alone: there is nothing to convert in it, and looking through the
     source of all it calls takes seconds.

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.config.wording import quantity
-from bert_tf.data.batching import budgeted_batches, padded_length
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.data.rows.batching import budgeted_batches, padded_length
 from bert_tf.tasks.task import Task, TaskData, TaskResults
-from bert_tf.training.protocols import Batch
+from bert_tf.training.plan.protocols import Batch
 
 LENGTH_MULTIPLE = 8
 

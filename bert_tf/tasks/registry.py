@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bert_tf.config.errors import UsageError
-from bert_tf.tasks.classification import ClassificationTask
-from bert_tf.tasks.question_answering import QuestionAnsweringTask
+from bert_tf.base.errors import UsageError
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.task import Task
 
 TASKS: dict[str, type[Task]] = {

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
-from bert_tf.data.encoded_rows import EncodedRows
-from bert_tf.data.rejects import Reject
-from bert_tf.data.table_dialect import PLAIN, TableDialect
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.task_card import TaskCard
-from bert_tf.training.protocols import Batch, LossParts
+from bert_tf.training.plan.protocols import Batch, LossParts
 
 ROW_WEIGHTS = "row_weights"
 
@@ -174,7 +174,7 @@ class Task(Protocol):
         ...
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The weight of each loss term, see `bert_tf.training.protocols.TaskLoss.weights`."""
+        """The weight of each loss term, see `bert_tf.training.plan.protocols.TaskLoss.weights`."""
         ...
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:

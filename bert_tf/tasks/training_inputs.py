@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.batching import epoch_batches, padded_length
+from bert_tf.data.rows.batching import epoch_batches, padded_length
 from bert_tf.tasks.task import TaskData
 
 
 class FinetuningInputs:
-    """Batches of similar lengths; a `bert_tf.training.protocols.TrainingInputs`.
+    """Batches of similar lengths; a `bert_tf.training.plan.protocols.TrainingInputs`.
 
     Args:
         data: the rows.

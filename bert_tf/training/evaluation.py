@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.training.distribution import distributed_iterator
-from bert_tf.training.protocols import Batch, TaskLoss
+from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.plan.protocols import Batch, TaskLoss
 
 
 class Evaluation:

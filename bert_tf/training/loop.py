@@ -2,10 +2,10 @@
 
     loop = TrainingLoop(
         model=model,                      # built, made inside strategy.scope()
-        loss=PretrainingLoss(),           # bert_tf.training.protocols.TaskLoss
+        loss=PretrainingLoss(),           # bert_tf.training.plan.protocols.TaskLoss
         optimizer=make_optimizer(config, num_hidden_layers=2), # made inside strategy.scope()
-        inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
-        strategy=strategy,                # bert_tf.training.strategy.make_strategy
+        inputs=inputs,                    # bert_tf.training.plan.protocols.TrainingInputs
+        strategy=strategy,                # bert_tf.training.devices.strategy.make_strategy
         settings=LoopSettings(phases=(PhaseSettings(steps=1000, peak_learning_rate=1e-4),)),
         run_directory=Path("runs/first"),
         console=Console(),
@@ -32,25 +32,25 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, StoppedEarly
-from bert_tf.training.agreement import Agreement
-from bert_tf.training.averaging import WeightAverages
-from bert_tf.training.checkpoints import variables_by_name
-from bert_tf.training.course import Course
-from bert_tf.training.distribution import distributed_iterator
-from bert_tf.training.early_stop import EarlyStop
-from bert_tf.training.pace import Pace
-from bert_tf.training.progress_log import ProgressLog
-from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
-from bert_tf.training.run_files import RunFiles
-from bert_tf.training.run_state import RunState
-from bert_tf.training.settings import LoopSettings
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, StoppedEarly
+from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.devices.strategy import is_chief
+from bert_tf.training.devices.throughput import WORK_COUNTS
+from bert_tf.training.devices.worker_sync import Agreement
+from bert_tf.training.optimizers.base import StepOptimizer
+from bert_tf.training.optimizers.weight_average import WeightAverages
+from bert_tf.training.plan.early_stop import EarlyStop
+from bert_tf.training.plan.protocols import Batch, TaskLoss, TrainingInputs
+from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.training.plan.step_timer import Pace
+from bert_tf.training.plan.timeline import Course
+from bert_tf.training.run.checkpoints import variables_by_name
+from bert_tf.training.run.files import RunFiles
+from bert_tf.training.run.progress_log import ProgressLog
+from bert_tf.training.run.state import RunState
 from bert_tf.training.step import TrainingStep
-from bert_tf.training.step_optimizer import StepOptimizer
 from bert_tf.training.stop_signals import on_stop_signal
-from bert_tf.training.strategy import is_chief
-from bert_tf.training.work import WORK_COUNTS
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 

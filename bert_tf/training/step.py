@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.seeds import int32_seed
-from bert_tf.training.averaging import WeightAverages
-from bert_tf.training.protocols import Batch, LossParts, TaskLoss
-from bert_tf.training.step_optimizer import StepOptimizer
-from bert_tf.training.work import WORK_COUNTS, count_work
+from bert_tf.base.seeds import int32_seed
+from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
+from bert_tf.training.optimizers.base import StepOptimizer
+from bert_tf.training.optimizers.weight_average import WeightAverages
+from bert_tf.training.plan.protocols import Batch, LossParts, TaskLoss
 
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
@@ -96,7 +96,7 @@ class TrainingStep:
         """Makes `len(learning_rates)` updates with the next batches.
 
         Args:
-            batches: iterator of a distributed dataset, see `bert_tf.training.distribution`.
+            batches: iterator of a distributed dataset, see `bert_tf.training.devices.distribution`.
             first_step: number of the first update, from 0; second half of its dropout key.
             learning_rates: float [n], one an update.
             accumulation_steps: parts that a batch is computed in, one after the other.

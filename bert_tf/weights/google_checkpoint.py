@@ -14,12 +14,17 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.plain_path import plain_path
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.config.lfs_pointer import refuse_lfs_pointer
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.plain_path import plain_path
+from bert_tf.vocabulary.files import (
+    read_folder_vocab,
+    read_lowercase,
+    write_vocabulary_files,
+)
 from bert_tf.weights.model_directory import ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
@@ -27,11 +32,6 @@ from bert_tf.weights.object_checkpoint import (
     tensor_keys,
 )
 from bert_tf.weights.original_bert import departures
-from bert_tf.weights.vocabulary_files import (
-    read_folder_vocab,
-    read_lowercase,
-    write_vocabulary_files,
-)
 
 CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"

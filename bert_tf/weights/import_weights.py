@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError, UsageError, no_folder
-from bert_tf.config.json_file import read_json_object
-from bert_tf.config.wording import quantity
-from bert_tf.data.checksums import check_sums
+from bert_tf.base.checksums import check_sums
+from bert_tf.base.errors import InputError, UsageError, no_folder
+from bert_tf.base.json_file import read_json_object
+from bert_tf.base.wording import quantity
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
 from bert_tf.weights.google_checkpoint import read_google_checkpoint

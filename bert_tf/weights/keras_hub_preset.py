@@ -12,13 +12,13 @@ import keras_hub
 import numpy as np
 from keras import ops
 
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_file import read_json_object
+from bert_tf.base.lfs_pointer import refuse_lfs_pointer
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.config.json_file import read_json_object
-from bert_tf.config.lfs_pointer import refuse_lfs_pointer
-from bert_tf.data.atomic import write_text_atomically
 from bert_tf.data.storage_errors import refuse_lack_of_space
-from bert_tf.data.vocab_file import read_vocab
+from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import huggingface_array
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler

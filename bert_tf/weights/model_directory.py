@@ -11,17 +11,24 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from bert_tf.base.atomic_files import replacing_directory, write_text_atomically
+from bert_tf.base.checksums import SUMS, check_sums, withdraw_sums, write_sums
+from bert_tf.base.errors import UsageError, no_folder
+from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.config.errors import UsageError, no_folder
-from bert_tf.config.json_file import read_json_object
-from bert_tf.data.atomic import replacing_directory, write_text_atomically
-from bert_tf.data.checksums import SUMS, check_sums, withdraw_sums, write_sums
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.vocabulary.files import (
+    TOKENIZER_CONFIG,
+    VOCAB,
+    read_folder_vocab,
+    read_lowercase,
+    write_vocabulary_files,
+)
 from bert_tf.weights.tensor_files import (
     SAFETENSORS,
     FolderTensors,
@@ -29,13 +36,6 @@ from bert_tf.weights.tensor_files import (
     write_tensors,
 )
 from bert_tf.weights.tensor_names import TensorBinding, model_bindings
-from bert_tf.weights.vocabulary_files import (
-    TOKENIZER_CONFIG,
-    VOCAB,
-    read_folder_vocab,
-    read_lowercase,
-    write_vocabulary_files,
-)
 
 CONFIG = "config.json"
 TASK = "task.json"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.weights.pytorch_pickle import (
     LONGEST_PICKLE_BYTES,
     ForeignNameError,

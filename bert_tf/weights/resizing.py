@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.config.errors import UsageError
-from bert_tf.data.vocab_file import CONTINUATION, read_vocab
+from bert_tf.base.errors import UsageError
+from bert_tf.data.text.vocab_file import CONTINUATION, read_vocab
 from bert_tf.weights.model_directory import ModelDirectory
 
 _WORDS = "bert.embeddings.word_embeddings.weight"

@@ -11,10 +11,10 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.config.json_file import read_json_object
-from bert_tf.config.lfs_pointer import refuse_lfs_pointer
-from bert_tf.data.atomic import replacing_file
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_file import read_json_object
+from bert_tf.base.lfs_pointer import refuse_lfs_pointer
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
-from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
-from pipeline.jobs.job import RunOptions
-from pipeline.jobs.rejected_rows import RejectLimit, excess_of
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
 _COMMON = (
     click.Option(["--config"], metavar="FILE.yaml", help="YAML file with a section a command"),

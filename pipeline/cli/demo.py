@@ -4,10 +4,10 @@ import json
 
 import click
 
-from bert_tf.config.console import Console
-from pipeline.cli.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from bert_tf.base.console import Console
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 
 
 @click.command("demo", cls=PlainCommand, context_settings=HELP_FLAGS)
@@ -23,7 +23,7 @@ def command(output: str, weights: str | None, as_json: bool, verbose: bool) -> N
       bert-pipeline demo --output demo-output
     """
     with filtered_third_party_output(verbose=verbose) as own_stderr:
-        from pipeline.jobs.demo import run
+        from pipeline.demo.run import run
 
         metrics = run(output, weights, RunOptions(console=Console(own_stderr)))
     if as_json:

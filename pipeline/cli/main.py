@@ -9,12 +9,12 @@ import traceback
 
 import click
 
-from bert_tf.config.errors import BertPipelineError, StoppedEarly
-from pipeline.cli.memory import keep_freed_memory
+from bert_tf.base.errors import BertPipelineError, StoppedEarly
+from pipeline.beam.worker_errors import failure_in, system_error
+from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup.termination import Terminated, raising_on_signals
 from pipeline.cli.system_errors import explain_system_error
-from pipeline.cli.termination import Terminated, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
-from pipeline.worker_errors import failure_in, system_error
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bert_tf.config.wording import quantity
+from bert_tf.base.wording import quantity
 
 _SHOWN = 3
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}

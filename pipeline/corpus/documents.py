@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
-from bert_tf.data.flat_documents import offsets_of
-from pipeline.corpus.assemble import (
+from bert_tf.data.examples.flat_documents import offsets_of
+from pipeline.corpus.blocks.byte_ranges import gather, split_lines
+from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
+from pipeline.corpus.blocks.raw_block import (
     INVALID_UTF8,
     ONE_DOCUMENT,
     SENTENCE_LINES,
     RawBlock,
     Texts,
 )
-from pipeline.corpus.block import DocumentBlock, add_reason
-from pipeline.corpus.boilerplate import BOILERPLATE_LINE, find_boilerplate
-from pipeline.corpus.cleaning import CleanLines, clean_lines, compose, find_blank_lines
-from pipeline.corpus.filters import NO_LIMITS, DocumentLimits, keep_fit_documents
-from pipeline.corpus.markup import MARKUP_LINE, strip_markup
-from pipeline.corpus.paragraphs import paragraph_bounds
-from pipeline.corpus.splitters import SentenceSplitter, make_splitter
-from pipeline.corpus.stretches import gather, split_lines
+from pipeline.corpus.cleaning.boilerplate import BOILERPLATE_LINE, find_boilerplate
+from pipeline.corpus.cleaning.filters import NO_LIMITS, DocumentLimits, keep_fit_documents
+from pipeline.corpus.cleaning.lines import CleanLines, clean_lines, compose, find_blank_lines
+from pipeline.corpus.cleaning.markup import MARKUP_LINE, strip_markup
+from pipeline.corpus.cleaning.paragraphs import paragraph_bounds
+from pipeline.corpus.sentences.splitters import SentenceSplitter, make_splitter
 
 EMPTY_DOCUMENT = "empty document"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.corpus.blobs import BlobStore, BlobWriter, LabelledBlob
-from pipeline.corpus.block import DocumentBlock
+from pipeline.beam.blobs import BlobStore, BlobWriter, LabelledBlob
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.progress import Progress, tell_progress
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.identity import block_identity
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.files import FileInfo, match_files
-from pipeline.corpus.formats import Reader, make_reader
-from pipeline.corpus.identity import block_identity
-from pipeline.corpus.splits import WHOLE_FILE, Split
-from pipeline.progress import Progress, tell_progress
+from pipeline.corpus.readers.formats import Reader, make_reader
+from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
 # The kind of work that is done with a block.
 BLOCK = "block"

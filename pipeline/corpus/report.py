@@ -15,11 +15,11 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from bert_tf.config.wording import quantity
-from bert_tf.data.atomic import replacing_file
-from pipeline.corpus.block import DocumentBlock
-from pipeline.corpus.files import read_shared_files, write_shared_file
-from pipeline.corpus.identity import document_hashes
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.wording import quantity
+from pipeline.beam.files import read_shared_files, write_shared_file
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.identity import document_hashes
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"

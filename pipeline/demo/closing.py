@@ -8,8 +8,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from bert_tf.training.curve import loss_curve_lines
-from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.run.metrics_log import read_metrics
+from pipeline.report.loss_curve import loss_curve_lines
 
 _LINE_WIDTH = 96
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
-from pipeline.corpus.files import FileInfo, compression_of
+from pipeline.beam.files import FileInfo, compression_of
 
 # More buckets than this make the blobs of a block tiny, so documents are dealt out in two levels.
 MAX_BUCKETS = 256

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.flat_documents import FlatDocuments
-from bert_tf.data.full_sentences import full_sentences, separate_documents
-from bert_tf.data.masking import MaskingRules, masking_rules
-from bert_tf.data.pretraining_rows import (
+from bert_tf.data.examples.features import (
     pair_lengths,
     pretraining_features,
     unmasked_features,
 )
-from bert_tf.data.random_numbers import combine_keys, seed_key
-from bert_tf.data.records import encode_records
-from bert_tf.data.segments import RandomNextChoices, no_other_document, segment_pairs
+from bert_tf.data.examples.flat_documents import FlatDocuments
+from bert_tf.data.examples.full_sentences import full_sentences, separate_documents
+from bert_tf.data.examples.masking import MaskingRules, masking_rules
+from bert_tf.data.examples.random_numbers import combine_keys, seed_key
+from bert_tf.data.examples.segments import RandomNextChoices, no_other_document, segment_pairs
+from bert_tf.data.records.schema import encode_records
 from pipeline.examples.ahead import map_ahead
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenised import TokenisedDocuments

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bert_tf.config.wording import quantity
-from pipeline.progress import Describe, Progress
+from bert_tf.base.wording import quantity
+from pipeline.beam.progress import Describe, Progress
 
 
 def describe_examples(*, found: int, shards: int) -> Describe:

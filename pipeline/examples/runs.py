@@ -10,10 +10,10 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from bert_tf.data.atomic import replacing_file
-from bert_tf.data.checksums import HashingStream
-from bert_tf.data.flat_documents import offsets_of
-from pipeline.corpus.blobs import BlobReference, BlobStore
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.checksums import HashingStream
+from bert_tf.data.examples.flat_documents import offsets_of
+from pipeline.beam.blobs import BlobReference, BlobStore
 
 _BYTES_AT_ONCE = 16_000_000
 

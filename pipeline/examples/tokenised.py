@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.flat_documents import (
+from bert_tf.data.examples.flat_documents import (
     FlatDocuments,
     concatenate_documents,
     offsets_of,
 )
-from bert_tf.data.wordpiece import WordPieceTokenizer
-from pipeline.corpus.block import DocumentBlock
-from pipeline.corpus.identity import document_hashes
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.identity import document_hashes
 from pipeline.examples.ahead import map_ahead
 
 _SENTENCES_AT_ONCE = 4096

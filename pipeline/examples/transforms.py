@@ -13,16 +13,17 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.metrics import Metrics
 
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.checksums import file_sha256
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.checksums import file_sha256
-from bert_tf.data.piece_counts import write_piece_counts
-from bert_tf.data.random_numbers import combine_keys, seed_key
-from bert_tf.data.records import shard_name
-from bert_tf.data.wordpiece import WordPieceTokenizer
-from pipeline.corpus.blobs import BlobReference, BlobStore, BlobWriter, LabelledBlob
-from pipeline.corpus.block import DocumentBlock
-from pipeline.corpus.files import read_shared_files, refuse_unshared, write_shared_file
+from bert_tf.data.examples.random_numbers import combine_keys, seed_key
+from bert_tf.data.examples.token_counts import write_piece_counts
+from bert_tf.data.records.schema import shard_name
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabelledBlob
+from pipeline.beam.files import read_shared_files, refuse_unshared, write_shared_file
+from pipeline.beam.progress import Progress, tell_progress
+from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.read import FinishedBlock, block_work
 from pipeline.corpus.report import BlockFacts, facts_of_block
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
@@ -36,7 +37,6 @@ from pipeline.examples.tokenised import (
     to_bytes,
     tokenise_block,
 )
-from pipeline.progress import Progress, tell_progress
 
 # The kinds of work, beside that on blocks, that an interrupted run may have finished.
 BUCKET, POOL = "bucket", "pool"

@@ -8,9 +8,9 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from bert_tf.config.errors import BertPipelineError
-from bert_tf.config.processor import describe_processor
-from pipeline.artifacts import package_versions
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.processor import describe_processor
+from pipeline.outputs.manifest import package_versions
 
 _OPTIONAL = ("sentencex",)
 _MATMUL_SIZE = 1024
@@ -82,7 +82,7 @@ def _devices() -> str:
 def _tokeniser() -> str:
     import tensorflow as tf
 
-    from bert_tf.data.wordpiece import WordPieceTokenizer
+    from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "##s"]
     ids = WordPieceTokenizer(vocab, lowercase=True).tokenize(tf.constant(["Cafés"]))
@@ -95,9 +95,9 @@ def _beam() -> str:
     import apache_beam as beam
     from apache_beam.testing.util import assert_that, equal_to
 
-    from bert_tf.config.console import Console
+    from bert_tf.base.console import Console
     from bert_tf.config.sections import RunnerConfig
-    from pipeline.runner import run_pipeline
+    from pipeline.beam.runner import run_pipeline
 
     def build(pipeline: beam.Pipeline) -> None:
         total = pipeline | beam.Create([1, 2, 3]) | beam.CombineGlobally(sum)

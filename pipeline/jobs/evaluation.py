@@ -6,27 +6,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.console import Console
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.config.wording import quantity
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.rejects import count_reasons
-from bert_tf.data.table_dialect import TableDialect
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.prediction import evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
-from pipeline.artifacts import rejects_path
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
-from pipeline.jobs.outputs import refuse_unfinished
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     refuse_missing_inputs,
     row_counts,
     write_predictions,
 )
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.places import refuse_unfinished
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.console import Console
+from bert_tf.base.atomic_files import sync_tree, write_text_atomically
+from bert_tf.base.checksums import SUMS, read_sums, write_sums
+from bert_tf.base.console import Console
 from bert_tf.config.sections import ExportConfig
-from bert_tf.data.atomic import sync_tree, write_text_atomically
-from bert_tf.data.checksums import SUMS, read_sums, write_sums
 from bert_tf.data.storage_errors import naming_file
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
@@ -20,8 +20,8 @@ from bert_tf.export.other_libraries import (
 )
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
-from pipeline.artifacts import JOB_FILES, read_manifest
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 _CARD = "MODEL_CARD.md"
 

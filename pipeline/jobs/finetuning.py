@@ -6,16 +6,16 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.config.wording import quantity
-from bert_tf.data.rejects import count_reasons
+from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.finetuning import finetune
-from bert_tf.training.strategy import is_chief_process
+from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
-from pipeline.artifacts import rejects_path
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.task_reports import RejectsCheck, refuse_missing_inputs, row_counts
 from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
 
 _SPEED_AND_SAFETY = (
     "log_every",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
 from bert_tf.config.sections import FinetuneConfig, ImportWeightsConfig
-from bert_tf.config.wording import quantity
-from bert_tf.tasks.classification import ClassificationTask
+from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.import_weights import (
     architecture,
     chooses_one_label,
@@ -19,8 +19,8 @@ from bert_tf.weights.import_weights import (
 )
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import with_positions, with_vocab
-from pipeline.artifacts import check_files
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import check_files
 
 _DEFAULT_LENGTH = 128
 

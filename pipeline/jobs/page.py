@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bert_tf.config.errors import UsageError
-from bert_tf.data.atomic import write_text_atomically
-from pipeline.artifacts import side_paths
-from pipeline.jobs.place import OutputPlace, refuse_bad_place
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.errors import UsageError
+from pipeline.outputs.manifest import side_paths
+from pipeline.outputs.place import OutputPlace, refuse_bad_place
 from pipeline.report.page import GENERATOR, artifact_page
 
 _HEAD_CHARACTERS = 1000

@@ -7,24 +7,24 @@ import math
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.vocab_file import read_vocab, vocab_fingerprint
-from bert_tf.training.best_model import BestModel
-from bert_tf.training.curve import loss_curve_lines
+from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
+from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
+from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
-from bert_tf.training.pretraining import PretrainingResult, pretrain
-from bert_tf.training.strategy import is_chief_process
+from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.artifacts import check_files, read_manifest
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
 from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import check_files, read_manifest
+from pipeline.report.loss_curve import loss_curve_lines
 
 _SPEED_AND_SAFETY = (
     "log_every",

@@ -10,18 +10,19 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
-from bert_tf.config.wording import quantity
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.piece_counts import PIECE_COUNTS_FILE
-from bert_tf.data.vocab_file import read_vocab_for_masking, vocab_fingerprint
-from pipeline.artifacts import check_files, duplicates_path, package_versions, rejects_path
-from pipeline.corpus.blobs import count_finished_work, store_for
-from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
-from pipeline.corpus.files import FileInfo, match_files
+from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
+from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
+from pipeline.beam.blobs import count_finished_work, store_for
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.runner import run_pipeline
+from pipeline.beam.storage import use_storage_options
+from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import BLOCK, ReadDocuments
 from pipeline.corpus.report import (
     CorpusReport,
@@ -39,11 +40,10 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
-from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
-from pipeline.jobs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
-from pipeline.runner import run_pipeline
-from pipeline.storage import use_storage_options
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
+from pipeline.outputs.rejected_rows import corpus_rows, say_rejects
+from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 
 # What a label of 1 says of a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}

@@ -9,15 +9,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
-from bert_tf.config.wording import quantity
-from bert_tf.data.table_dialect import TableDialect
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.export.exported_model import check_is_exported, read_task
-from pipeline.artifacts import fingerprint, rejects_path
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
-from pipeline.jobs.outputs import refuse_unfinished
-from pipeline.jobs.rejected_rows import say_rejects
-from pipeline.runner import run_pipeline
+from pipeline.beam.runner import run_pipeline
+from pipeline.beam.storage import use_storage_options
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import fingerprint, rejects_path
+from pipeline.outputs.places import refuse_unfinished
+from pipeline.outputs.rejected_rows import say_rejects
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.columns import scoring_columns
 from pipeline.scoring.parts import join_parts
@@ -25,7 +26,6 @@ from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.progress import showing_progress
 from pipeline.scoring.tables import ScoredTable, list_tables
 from pipeline.scoring.transforms import ScoreTables
-from pipeline.storage import use_storage_options
 
 _SPEED = ("batch_tokens", "block_rows", "engine")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import TooManyRejects, UsageError
-from bert_tf.data.atomic import replacing_file
-from bert_tf.data.rejects import summarize_rejects, write_rejects
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.console import Console
+from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
 from bert_tf.tasks.task import LabelledRows
-from pipeline.jobs.rejected_rows import RejectLimit, warn_of_rejects
+from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
 
 def refuse_missing_inputs(paths: Mapping[str, str | None]) -> dict[str, list[str]]:

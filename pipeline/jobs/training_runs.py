@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.sections.loop import LoopSection
-from pipeline.artifacts import read_manifest
-from pipeline.jobs.identity import is_extended
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.identity import is_extended
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
 
 
 def train_along(

@@ -9,16 +9,17 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.config.wording import quantity, shown_size
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.vocab_file import read_vocab
-from pipeline.artifacts import check_files, duplicates_path, rejects_path
-from pipeline.corpus.blobs import store_for
-from pipeline.corpus.duplicates import DropDuplicates, write_duplicates
-from pipeline.corpus.files import FileInfo, match_files
+from bert_tf.data.text.vocab_file import read_vocab
+from pipeline.beam.blobs import store_for
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.beam.runner import run_pipeline
+from pipeline.beam.storage import use_storage_options
+from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
     CorpusReport,
@@ -29,10 +30,9 @@ from pipeline.corpus.report import (
     tell_report,
     write_rejects,
 )
-from pipeline.jobs.job import JobRecord, RunOptions, run_job
-from pipeline.jobs.rejected_rows import corpus_rows, say_rejects
-from pipeline.runner import run_pipeline
-from pipeline.storage import use_storage_options
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
+from pipeline.outputs.rejected_rows import corpus_rows, say_rejects
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit

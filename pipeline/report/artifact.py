@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.config.wording import quantity, shown_size
-from bert_tf.data.text_files import open_text
-from bert_tf.data.vocab_file import read_vocab
-from bert_tf.training.curve import loss_curve_lines
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity, shown_size
+from bert_tf.data.tables.text_files import open_text
+from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, TASK
-from pipeline.artifacts import manifest_path, read_manifest, rejects_path
+from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
+from pipeline.report.loss_curve import loss_curve_lines
 from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarise_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bert_tf.config.wording import shown_number, shown_setting, shown_size
+from bert_tf.base.wording import shown_number, shown_setting, shown_size
 
 Fact = tuple[str, str]
 _INPUTS_SHOWN = 3

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.run.metrics_log import read_metrics
 from pipeline.report.artifact import (
     content_lines,
     headline,

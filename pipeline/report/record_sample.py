@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.record_parsing import parse_records, parse_unmasked_records
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.parsing import parse_records, parse_unmasked_records
 
 _RECORDS_READ = 10_000
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.config.wording import quantity, shown_size
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.vocab_file import read_vocab
-from pipeline.artifacts import read_manifest
+from bert_tf.base.wording import quantity, shown_size
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.text.vocab_file import read_vocab
+from pipeline.outputs.manifest import read_manifest
 from pipeline.report.record_sample import RecordSample, read_record_sample
 
 _BARS = 8

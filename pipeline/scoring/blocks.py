@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.atomic import write_text_atomically
-from bert_tf.data.delimited import TableHeader
-from bert_tf.data.rejects import Reject
-from bert_tf.data.squad_json import is_squad_json
-from bert_tf.data.tables import TableBlock, read_table_blocks
-from pipeline.corpus.files import refuse_unshared
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.delimited import TableHeader
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.squad_json import is_squad_json
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from pipeline.beam.files import refuse_unshared
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable

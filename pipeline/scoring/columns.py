@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, refuse_unread_columns
 
 _INPUTS = {"classification": ("text", "text_pair"), "qa": ("question", "context")}

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from apache_beam.ml.inference.base import ModelHandler
 
-from bert_tf.data.atomic import write_text_atomically
+from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.export.exported_model import ExportedModel
 from pipeline.scoring.blocks import RowBlock
 from pipeline.scoring.parts import ScoredBlock

@@ -15,10 +15,10 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from bert_tf.data.atomic import replacing_file, write_text_atomically
-from bert_tf.data.checksums import file_sha256
-from bert_tf.data.rejects import Reject, count_reasons, write_rejects
-from bert_tf.data.sealed_json import read_sealed, sealed
+from bert_tf.base.atomic_files import replacing_file, write_text_atomically
+from bert_tf.base.checksums import file_sha256
+from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
 from pipeline.scoring.columns import prediction_rows
 from pipeline.scoring.output_rows import (

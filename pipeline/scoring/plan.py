@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import BinaryIO
 
-from bert_tf.data.table_dialect import PLAIN, TableDialect
-from bert_tf.data.text_files import open_local
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.text_files import open_local
+from pipeline.beam.storage import open_stored
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.tables import ScoredTable
-from pipeline.storage import open_stored
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

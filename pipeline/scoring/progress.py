@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bert_tf.config.console import Console
-from bert_tf.config.wording import quantity
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
 from pipeline.scoring.plan import ScoringPlan
 
 _SECONDS = 1.0

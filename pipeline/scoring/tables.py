@@ -6,10 +6,10 @@ import collections
 import dataclasses
 from pathlib import Path
 
-from bert_tf.config.errors import UsageError
-from bert_tf.data.tables import FORMATS, table_format
-from pipeline.artifacts import manifest_path, rejects_path
-from pipeline.corpus.files import match_files
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.tables import FORMATS, table_format
+from pipeline.beam.files import match_files
+from pipeline.outputs.manifest import manifest_path, rejects_path
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

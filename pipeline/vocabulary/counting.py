@@ -14,9 +14,9 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipeline.corpus.block import DocumentBlock, offsets_and_data
-from pipeline.corpus.files import read_shared_files, refuse_unshared, write_shared_file
-from pipeline.corpus.identity import document_hashes
+from pipeline.beam.files import read_shared_files, refuse_unshared, write_shared_file
+from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
+from pipeline.corpus.blocks.identity import document_hashes
 from pipeline.vocabulary.word_counter import WordCounter
 
 NUM_PARTITIONS = 16

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from pipeline.corpus.block import offsets_and_data
+from pipeline.corpus.blocks.document_block import offsets_and_data
 
 # Seeds of the hashes of pieces that begin and that continue a word, and FNV-1a's prime.
 _BEGINNING = np.uint64(0xCBF29CE484222325)

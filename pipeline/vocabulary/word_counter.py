@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from pipeline.corpus.block import offsets_and_data
-from pipeline.corpus.stretches import gather
+from pipeline.corpus.blocks.byte_ranges import gather
+from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.vocabulary.word_splitter import WordSplitter
 
 

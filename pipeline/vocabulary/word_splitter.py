@@ -8,9 +8,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from pipeline.corpus.block import offsets_and_data
-from pipeline.corpus.characters import decode
-from pipeline.vocabulary.normalisation import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
+from pipeline.corpus.blocks.document_block import offsets_and_data
+from pipeline.corpus.cleaning.characters import decode
+from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
 
 _OUTPUT_BYTES = 1 << 22
 _MOST_MAPPED = 16  # bytes that one code point may stand for

@@ -21,7 +21,7 @@ import numpy as np
 from jax import numpy as jnp
 from parity_models import MODELS
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel

@@ -1,5 +1,6 @@
-"""Makes the storage beside this file importable."""
+"""Makes the storage and the job beside this file importable."""
 
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,3 +18,11 @@ def files() -> Iterator[dict[str, bytes]]:
     FILES.clear()
     yield FILES
     FILES.clear()
+
+
+@pytest.fixture
+def make_job(tmp_path):
+    """Makes a `Copying` that works in a new folder."""
+    from copying_job import Copying
+
+    return functools.partial(Copying, tmp_path)

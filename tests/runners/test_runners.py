@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.data.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
 
 ROOT = Path(__file__).parents[2]
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]

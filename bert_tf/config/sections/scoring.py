@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import option
 from bert_tf.config.sections.tables import TableSection
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_config, read_bert_document
-from bert_tf.config.errors import BertPipelineError, InputError, UsageError
 
 GOOGLE = {"vocab_size": 30522, "hidden_act": "gelu", "type_vocab_size": 2}
 OF_2019 = {**GOOGLE, "num_labels": 2, "torchscript": False}

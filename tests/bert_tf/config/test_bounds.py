@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section, field_type
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.sections.pretraining import TrainingPhase

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.config.errors import ConfigError, UsageError
+from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections import TrainConfig, VocabConfig
 

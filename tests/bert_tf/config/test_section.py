@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import Section, build_section, option
 
 

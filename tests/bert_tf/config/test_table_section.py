@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig, ScoreConfig
 

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 import yaml
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.config.yaml_values import read_yaml
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config.errors import InputError
-from bert_tf.data.atomic import replacing_directory, replacing_file, write_text_atomically
+from bert_tf.base.atomic_files import replacing_directory, replacing_file, write_text_atomically
+from bert_tf.base.errors import InputError
 from bert_tf.data.storage_errors import naming_file, refuse_lack_of_space
-from bert_tf.training.metrics_log import MetricsLog
+from bert_tf.training.run.metrics_log import MetricsLog
 from bert_tf.weights.tensor_files import write_tensors
 
 BIG = np.zeros(100_000, np.float32)

@@ -1,12 +1,12 @@
-"""The graph's spans are those of `bert_tf.data.answer_spans`, whatever the logits."""
+"""The graph's spans are those of `bert_tf.data.rows.answer_spans`, whatever the logits."""
 
 import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data import answer_spans
-from bert_tf.data.windows import Pieces, Windows
+from bert_tf.data.rows import answer_spans
+from bert_tf.data.rows.windows import Pieces, Windows
 from bert_tf.export.answer_graph import choose_spans, rank_spans, window_spans
 
 LENGTH = 9

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config.errors import BertPipelineError, InputError, UsageError
+from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.export import saved_model
 from bert_tf.export.exported_model import ExportedModel
 from bert_tf.export.loading import load_trained_model

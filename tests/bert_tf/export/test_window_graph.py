@@ -1,14 +1,14 @@
-"""The graph's windows are those of `bert_tf.data.windows`."""
+"""The graph's windows are those of `bert_tf.data.rows.windows`."""
 
 import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data import windows
-from bert_tf.data.encoded_rows import row_offsets
-from bert_tf.data.windows import Pieces
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.rows import windows
+from bert_tf.data.rows.encoded_rows import row_offsets
+from bert_tf.data.rows.windows import Pieces
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.export.window_graph import window_rows
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 40)), min_size=1, max_size=5)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.layers.dropout import (
     LEVELS,
     StatelessDropout,

@@ -8,11 +8,11 @@ from pathlib import Path
 import keras
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.model_directory import write_model_directory
 

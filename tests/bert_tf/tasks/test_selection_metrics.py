@@ -8,8 +8,8 @@ import pytest
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.sections.finetuning import METRICS
 from bert_tf.tasks import finetuning
-from bert_tf.tasks.answer_metrics import answer_metrics
-from bert_tf.tasks.classification_metrics import classification_metrics
+from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.task import TaskResults
 

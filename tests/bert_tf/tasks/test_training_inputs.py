@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.data.encoded_rows import EncodedRows, row_offsets
+from bert_tf.data.rows.encoded_rows import EncodedRows, row_offsets
 from bert_tf.tasks.task import TaskData
 from bert_tf.tasks.training_inputs import FinetuningInputs
 

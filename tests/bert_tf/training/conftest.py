@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.config.console import Console
+from bert_tf.base.console import Console
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
-from bert_tf.data.dataset import PretrainingInputs
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.records import encode_records
-from bert_tf.models.model_work import ModelWork
+from bert_tf.data.input.pretraining_inputs import PretrainingInputs
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.schema import encode_records
+from bert_tf.models.model_flops import ModelWork
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.training.adamw import AdamW
+from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.loop import Evaluate, TrainingLoop
-from bert_tf.training.metrics_log import read_metrics
-from bert_tf.training.pretraining_loss import PretrainingLoss
-from bert_tf.training.settings import LoopSettings, PhaseSettings
+from bert_tf.training.optimizers.adamw import AdamW
+from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
+from bert_tf.training.run.metrics_log import read_metrics
 
 LENGTH, PREDICTIONS, VOCAB = 24, 4, 40
 RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10

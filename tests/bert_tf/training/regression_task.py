@@ -9,12 +9,12 @@ import math
 import keras
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.training.adamw import AdamW
-from bert_tf.training.lamb import Lamb
+from bert_tf.base.console import Console
 from bert_tf.training.loop import TrainingLoop
-from bert_tf.training.protocols import LossParts
-from bert_tf.training.settings import LoopSettings, PhaseSettings
+from bert_tf.training.optimizers.adamw import AdamW
+from bert_tf.training.optimizers.lamb import Lamb
+from bert_tf.training.plan.protocols import LossParts
+from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
 
 ROWS = 8
 PHASE_KEYS = {field.name for field in dataclasses.fields(PhaseSettings)}

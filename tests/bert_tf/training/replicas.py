@@ -70,8 +70,8 @@ def main(name, runs, *tasks):
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
-    from bert_tf.config.console import Console
-    from bert_tf.training.strategy import is_chief, make_strategy
+    from bert_tf.base.console import Console
+    from bert_tf.training.devices.strategy import is_chief, make_strategy
 
     strategy = make_strategy(name, None, Console())
     assert strategy.num_replicas_in_sync == 2

@@ -10,8 +10,8 @@ import pytest
 from killed_run import make_loop
 from packed_task import STEPS
 
-from bert_tf.training.checkpoints import read_checkpoint
-from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.run.checkpoints import read_checkpoint
+from bert_tf.training.run.metrics_log import read_metrics
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
 ROOT = Path(__file__).parents[3]

@@ -1,10 +1,10 @@
 import pytest
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
-from bert_tf.training import precision
-from bert_tf.training.precision import choose_numerics
-from bert_tf.training.strategy import is_chief_process, make_strategy
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.training.devices import precision
+from bert_tf.training.devices.precision import choose_numerics
+from bert_tf.training.devices.strategy import is_chief_process, make_strategy
 
 
 @pytest.mark.parametrize(

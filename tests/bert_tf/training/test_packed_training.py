@@ -3,7 +3,7 @@
 from packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
 from test_loop import losses, run_until
 
-from bert_tf.training.work import WORK_COUNTS, count_work
+from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 
 
 def test_all_shapes_are_known_before_a_batch_is_read(tmp_path):

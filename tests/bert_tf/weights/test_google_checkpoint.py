@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.weights.google_checkpoint import google_name, huggingface_name, write_google_checkpoint
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory

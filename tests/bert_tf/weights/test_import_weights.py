@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from object_checkpoints import make_object_checkpoint
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name

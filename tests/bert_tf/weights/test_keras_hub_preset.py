@@ -7,8 +7,8 @@ import keras_hub
 import numpy as np
 import pytest
 
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.wordpiece import WordPieceTokenizer
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.import_weights import read_source

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.base.checksums import SUMS
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.checksums import SUMS
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.import_weights import read_source, write_imported
 from bert_tf.weights.model_directory import load_weights, read_model_directory

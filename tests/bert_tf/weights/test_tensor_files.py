@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.pytorch_pickle import ForeignNameError, PickleError, read_pickle
 from bert_tf.weights.tensor_files import FolderTensors, write_tensors

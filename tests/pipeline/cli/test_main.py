@@ -12,12 +12,12 @@ import apache_beam as beam
 import pytest
 from click.testing import CliRunner
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.config.sections import RunnerConfig
+from pipeline.beam.runner import run_pipeline
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
-from pipeline.cli.termination import Terminated, raising_on_signals
-from pipeline.runner import run_pipeline
+from pipeline.cli.startup.termination import Terminated, raising_on_signals
 
 # Names that other people's scripts depend on.
 CONTRACT = {
@@ -171,7 +171,7 @@ def test_a_termination_is_one_line(run, arguments, module, code, message):
 def test_a_second_termination_ends_the_process_at_once():
     program = """
 import os, signal
-from pipeline.cli.termination import Terminated, raising_on_signals
+from pipeline.cli.startup.termination import Terminated, raising_on_signals
 with raising_on_signals():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -198,7 +198,7 @@ def test_a_second_termination_ends_training_at_once():
     program = """
 import os, signal
 from bert_tf.training.stop_signals import on_stop_signal
-from pipeline.cli.termination import raising_on_signals
+from pipeline.cli.startup.termination import raising_on_signals
 with raising_on_signals(), on_stop_signal(print):
     os.kill(os.getpid(), signal.SIGTERM)
     print("saving", flush=True)

@@ -58,7 +58,7 @@ doctor
 # Console marks its lines, so that every other line is somebody else's.
 RUN_ALL = """
 import sys
-from bert_tf.config.console import Console
+from bert_tf.base.console import Console
 from pipeline.cli.main import main
 
 def marking(method):

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.config.errors import ConfigError
+from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from pipeline.corpus.assemble import (
+from pipeline.corpus.blocks.raw_block import (
     Texts,
     block_of_one_document,
     block_of_sentence_lines,
     block_of_texts,
     lines_of,
 )
+from pipeline.corpus.cleaning.filters import measure_documents
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.filters import measure_documents
 
 
 def rules_for(**values):

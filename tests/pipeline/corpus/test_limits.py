@@ -6,14 +6,14 @@ import tracemalloc
 
 import pytest
 
-from bert_tf.config.errors import BertPipelineError, InputError
+from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.documents import DocumentRules
-from pipeline.corpus.formats import make_reader
-from pipeline.corpus.mediawiki.dump import MediaWikiReader
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
-from pipeline.corpus.text import detect_layout
+from pipeline.corpus.readers.formats import make_reader
+from pipeline.corpus.readers.mediawiki.dump import MediaWikiReader
+from pipeline.corpus.readers.text import detect_layout
 
 
 def blocks(path, **values):
@@ -74,7 +74,7 @@ def test_namespaces_are_found_in_time_in_proportion_to_the_head(tmp_path):
 
 
 def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.corpus.jsonl.LONGEST_RECORD_BYTES", 1000)
+    monkeypatch.setattr("pipeline.corpus.readers.jsonl.LONGEST_RECORD_BYTES", 1000)
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "' + "x" * 1000 + '"}\n{"text": "ok"}\n')
     (block,) = blocks(path)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from pipeline.corpus.formats import make_reader
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
+from pipeline.corpus.readers.formats import make_reader
 
 
 def config_for(**values):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.config.errors import InputError
+from bert_tf.base.errors import InputError
 from pipeline.demo.corpus import read_docstrings, write_corpus
 from pipeline.demo.files import write_data
 from pipeline.demo.prose import split_into_sentences

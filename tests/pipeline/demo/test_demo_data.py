@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from pipeline.demo.files import DATA_FILES, find_weights, write_data
 
 

@@ -6,15 +6,15 @@ import io
 import pytest
 from click.testing import CliRunner
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import PreprocessConfig
 from pipeline.cli.main import bert_pipeline
 from pipeline.demo import prose
+from pipeline.demo import run as demo
 from pipeline.demo.command_line import command_line
 from pipeline.demo.plan import make_plan
-from pipeline.jobs import demo
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 
 
 def test_the_worked_example_is_right():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
-from pipeline.corpus.files import FileInfo
+from pipeline.beam.files import FileInfo
 from pipeline.examples.plan import ExamplesPlan, plan_examples
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.flat_documents import FlatDocuments, offsets_of
+from bert_tf.data.examples.flat_documents import FlatDocuments, offsets_of
 from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
 from pipeline.examples.tokenised import TokenisedDocuments
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.data.example_bytes import frame_examples
-from pipeline.corpus.blobs import InlineBlobs, SpilledBlobs
+from bert_tf.data.records.example_bytes import frame_examples
+from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
 from pipeline.examples import runs as runs_module
 from pipeline.examples.runs import Run, merge_runs, write_shard
 

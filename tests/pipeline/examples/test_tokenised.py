@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bert_tf.data.vocab_file import SPECIAL_PIECES
-from bert_tf.data.wordpiece import WordPieceTokenizer
-from pipeline.corpus.block import DocumentBlock
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.examples import tokenised as tokenised_module
 from pipeline.examples.tokenised import (
     concatenate,

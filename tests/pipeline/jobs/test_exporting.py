@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
+from bert_tf.base.checksums import SUMS, read_sums
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.data.checksums import SUMS, read_sums
 from bert_tf.export import saved_model
 from bert_tf.export.exported_model import ExportedModel
 from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import exporting
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijk"]
 TASK = {

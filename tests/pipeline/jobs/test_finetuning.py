@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from bert_tf.base.console import Console
+from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
-from bert_tf.config.errors import TooManyRejects, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig, FinetuneConfig
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import evaluation, exporting, finetuning
-from pipeline.jobs.job import RunOptions
-from pipeline.jobs.rejected_rows import RejectLimit
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.rejected_rows import RejectLimit
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 ROWS = "text,label\n" + "".join(

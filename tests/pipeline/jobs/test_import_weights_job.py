@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs.import_weights import run
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
-from bert_tf.data.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
 from pipeline.corpus import read
 from pipeline.examples import transforms
 from pipeline.examples.pool import ExampleMaker
-from pipeline.jobs import job, pretraining_examples
-from pipeline.jobs.job import RunOptions
+from pipeline.jobs import pretraining_examples
+from pipeline.outputs import job
+from pipeline.outputs.job import RunOptions
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
@@ -228,7 +229,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.examples import transforms
 from pipeline.jobs import pretraining_examples
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 
 write = transforms.write_shard
 

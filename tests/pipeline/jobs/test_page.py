@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from pipeline.jobs.page import write_page
 
 

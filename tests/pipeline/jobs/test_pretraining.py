@@ -8,18 +8,18 @@ import signal
 import numpy as np
 import pytest
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, StoppedEarly, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
-from bert_tf.data.records import encode_records
-from bert_tf.data.vocab_file import vocab_fingerprint
-from bert_tf.training import pretraining_evaluation as training
-from bert_tf.training.metrics_log import read_metrics
+from bert_tf.data.records.schema import encode_records
+from bert_tf.data.text.vocab_file import vocab_fingerprint
+from bert_tf.pretraining import evaluation as training
+from bert_tf.training.run.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory
-from pipeline.artifacts import write_manifest
 from pipeline.jobs import pretraining
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import write_manifest
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(25))]
 LENGTH, PREDICTIONS, RECORDS = 12, 2, 8

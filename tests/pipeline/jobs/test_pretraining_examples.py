@@ -9,24 +9,24 @@ import apache_beam as beam
 import pytest
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
-from bert_tf.data.pretraining_data import PretrainingData
-from bert_tf.data.records import feature_spec
-from bert_tf.data.vocab_file import SPECIAL_PIECES
-from pipeline.corpus.blobs import InlineBlobs, SpilledBlobs
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.schema import feature_spec
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
+from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import transforms
 from pipeline.examples.plan import ExamplesPlan
 from pipeline.examples.transforms import NO_OTHER_DOCUMENT, ExamplesJob, WriteExamples
 from pipeline.jobs import pretraining_examples
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 from pipeline.report.page import artifact_page
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarise_records
-from pipeline.runner import run_pipeline
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]

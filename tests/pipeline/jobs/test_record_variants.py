@@ -7,15 +7,15 @@ import random
 import pytest
 import tensorflow as tf
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import ConfigError, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
-from bert_tf.data.records import feature_spec
-from bert_tf.data.vocab_file import SPECIAL_PIECES
-from bert_tf.training.metrics_log import read_metrics
+from bert_tf.data.records.schema import feature_spec
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.training.run.metrics_log import read_metrics
 from pipeline.jobs import pretraining, pretraining_examples
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarise_records
 

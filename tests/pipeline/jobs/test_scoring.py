@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from memory_storage import MemoryFileSystem
 
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
 from bert_tf.export.exported_model import ExportedModel
@@ -25,7 +25,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 from pipeline.jobs import exporting, scoring
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
 from pipeline.scoring import transforms
 from pipeline.scoring.parts import write_part
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
-from pipeline.artifacts import read_manifest
 from pipeline.jobs import vocabulary
-from pipeline.jobs.job import RunOptions
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
 
 SENTENCES = ["The quick brown fox jumps over the lazy dog.", "Foxes and dogs are friends!"]
 

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from bert_tf.config.errors import InputError, UsageError
-from pipeline.artifacts import write_manifest
+from bert_tf.base.errors import InputError, UsageError
+from pipeline.outputs.manifest import write_manifest
 from pipeline.report.artifact import content_lines, describe_artifact
 from pipeline.report.page import artifact_page
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.config.errors import UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
 from pipeline.scoring.columns import prediction_rows, scoring_columns

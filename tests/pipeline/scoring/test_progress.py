@@ -5,7 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from bert_tf.config.console import Console
+from bert_tf.base.console import Console
 from pipeline.scoring import progress
 from pipeline.scoring.progress import ProgressWatcher, showing_progress
 

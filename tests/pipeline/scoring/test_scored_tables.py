@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bert_tf.config.console import Console
-from bert_tf.config.errors import InputError, UsageError
-from bert_tf.data.table_dialect import TableDialect
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import TableDialect
 from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.parts import ScoredBlock, join_parts, write_part

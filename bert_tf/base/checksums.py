@@ -1,0 +1,118 @@
+"""`SHA256SUMS`: what vouches for the files of a folder, in the format of `sha256sum --check`.
+
+It travels with a folder that is copied or downloaded, as a manifest beside it would not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.errors import InputError
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+def file_sha256(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class HashingStream:
+    """A file to write to that hashes what goes through, so that it need not be read again.
+
+    Args:
+        file: opened to write bytes.
+    """
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Writes bytes; how many there were."""
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """As of the file."""
+        self._file.flush()
+
+    def sha256(self) -> str:
+        """SHA-256 of what was written, in hexadecimal."""
+        return self._digest.hexdigest()
+
+
+def write_sums(folder: Path, names: Iterable[str]) -> None:
+    """Adds files of a folder to its `SHA256SUMS`, or replaces what that says of them.
+
+    Args:
+        folder: with the files.
+        names: paths relative to it.
+    """
+    sums = {**read_sums(folder), **{name: file_sha256(folder / name) for name in names}}
+    text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
+    write_text_atomically(folder / SUMS, text)
+
+
+def withdraw_sums(folder: Path) -> None:
+    """Lets nothing vouch for files that are about to change."""
+    (folder / SUMS).unlink(missing_ok=True)
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """SHA-256 by relative path as `SHA256SUMS` says; {} where there is no such file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    path = folder / SUMS
+    try:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return {}
+    sums = {}
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise InputError(
+                f"{path}:{number}: damaged; expected a SHA-256, two spaces and a name; make the "
+                "folder again, or delete this file if the others are as they should be"
+            )
+        sums[found[2]] = found[1]
+    return sums
+
+
+def check_sums(folder: Path, is_read: Callable[[str], bool] = lambda name: True) -> None:
+    """Compares files of a folder with its `SHA256SUMS`; passes a folder that has none.
+
+    Args:
+        folder: with the files.
+        is_read: which of the listed paths matter.
+
+    Raises:
+        InputError: a listed file is missing or is not what was written.
+    """
+    for name, sha256 in read_sums(folder).items():
+        if not is_read(name):
+            continue
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path}: is missing, {_cure(folder)}")
+        if file_sha256(path) != sha256:
+            raise InputError(
+                f"{path}: is not what was written (its SHA-256 differs), so it is damaged or "
+                f"edited, {_cure(folder)}"
+            )
+
+
+def _cure(folder: Path) -> str:
+    return (
+        f"as {SUMS} shows; make the folder again, or delete {folder / SUMS} if the change is meant"
+    )

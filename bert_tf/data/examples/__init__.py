@@ -1,0 +1,1 @@
+"""Documents to pretraining examples: segments, masks, features; pure functions over flat arrays."""

@@ -1,0 +1,142 @@
+"""From pairs of segments to rows of ids and the features of pretraining records."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from bert_tf.data.examples.masking import MaskingRules, mask_rows
+
+
+def pack_segments(
+    pieces: np.ndarray,
+    pairs: np.ndarray,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lays pairs out as `[CLS] first [SEP] second [SEP]`, padded.
+
+    Where the second segment is empty, as `[CLS] first [SEP]`.
+
+    Args:
+        pieces: int32 [pieces] ids that the pairs refer to.
+        pairs: array of `segments.PAIR` [rows].
+        max_seq_length: row length.
+        cls_id, sep_id, pad_id: ids of the specials.
+
+    Returns:
+        ids int32 [rows, max_seq_length], and the types: 0 up to the first [SEP] and in the
+        padding, 1 after it.
+    """
+    ids = np.full((len(pairs), max_seq_length), pad_id, np.int32)
+    types = np.zeros_like(ids)
+    _pack_segments(pieces, pairs, np.int32(cls_id), np.int32(sep_id), ids, types)
+    return ids, types
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_segments(pieces, pairs, cls_id, sep_id, ids, types):
+    for row in range(len(pairs)):
+        pair = pairs[row]
+        ids[row, 0] = cls_id
+        border = 1 + pair.first_length
+        for i in range(pair.first_length):
+            ids[row, 1 + i] = pieces[pair.first_start + i]
+        ids[row, border] = sep_id
+        if pair.second_length == 0:
+            continue
+        end = border + 1 + pair.second_length
+        for i in range(pair.second_length):
+            ids[row, border + 1 + i] = pieces[pair.second_start + i]
+        ids[row, end] = sep_id
+        for position in range(border + 1, end + 1):
+            types[row, position] = 1
+
+
+def pair_lengths(pairs: np.ndarray) -> np.ndarray:
+    """Pieces of the rows of pairs, specials counted: int32 [rows]."""
+    specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
+    return pairs["first_length"] + pairs["second_length"] + specials
+
+
+def unmasked_features(
+    pieces: np.ndarray,
+    pairs: np.ndarray,
+    begins_word: np.ndarray,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, np.ndarray]:
+    """The features of the pairs' records that are masked when they are read.
+
+    Args:
+        pieces, pairs: see `pack_segments`.
+        begins_word: bool [vocabulary], false for pieces that belong to the word before them.
+        max_seq_length: width.
+        cls_id, sep_id, pad_id: ids of the specials.
+
+    Returns:
+        int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
+        `pair_lengths` are pieces; int32 [rows, 1] next_sentence_labels.
+    """
+    ids, _ = pack_segments(
+        pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+    )
+    return {
+        "input_word_ids": ids,
+        "word_starts": begins_word[ids].astype(np.int32),
+        "next_sentence_labels": pairs["label"].astype(np.int32)[:, None],
+    }
+
+
+def pretraining_features(
+    pieces: np.ndarray,
+    pairs: np.ndarray,
+    rules: MaskingRules,
+    *,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, np.ndarray]:
+    """The features of the pairs' records, under TF Model Garden's names.
+
+    Args:
+        pieces, pairs: see `pack_segments`.
+        rules: see `masking.masking_rules`.
+        max_seq_length, max_predictions_per_seq: widths.
+        cls_id, sep_id, pad_id: ids of the specials.
+
+    Returns:
+        int32 [rows, max_seq_length] input_word_ids, input_mask, input_type_ids; [rows,
+        max_predictions_per_seq] int32 masked_lm_positions and masked_lm_ids, float32
+        masked_lm_weights; int32 [rows, 1] next_sentence_labels, the pairs' labels.
+    """
+    ids, types = pack_segments(
+        pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+    )
+    lengths = pair_lengths(pairs)
+    masked = mask_rows(
+        ids, lengths, pairs["key"], rules, max_predictions_per_seq=max_predictions_per_seq
+    )
+    return {
+        "input_word_ids": masked.ids,
+        "input_mask": _ones_then_zeros(lengths, max_seq_length),
+        "input_type_ids": types,
+        "masked_lm_positions": masked.positions,
+        "masked_lm_ids": masked.target_ids,
+        "masked_lm_weights": _ones_then_zeros(masked.counts, max_predictions_per_seq).astype(
+            np.float32
+        ),
+        "next_sentence_labels": pairs["label"].astype(np.int32)[:, None],
+    }
+
+
+def _ones_then_zeros(counts: np.ndarray, width: int) -> np.ndarray:
+    return (np.arange(width, dtype=np.int32) < counts[:, None]).astype(np.int32)

@@ -1,0 +1,235 @@
+"""Masked-LM targets: which pieces of a row are to be predicted, and what stands there instead."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+
+from bert_tf.data.examples.masked_words import choose_ngrams, choose_spans, choose_words, find_words
+from bert_tf.data.examples.random_numbers import combine_keys, next_below, next_unit, seed_key
+
+_MASKINGS = ("token", "ngram", "span")
+_TOKEN, _NGRAM = 0, 1
+_MASK_SHARE = 0.8
+_MASK_OR_RANDOM_SHARE = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingRules:
+    """What masking knows of the vocabulary and the run.
+
+    Attributes:
+        masking: "token", "ngram" or "span", see `mask_rows`.
+        max_ngram_size: words of the longest n-gram.
+        by_words: whether the pieces of a word are masked together.
+        mask_id: id of [MASK].
+        never_masked: bool [vocabulary], true for pieces that are no target ([CLS], [SEP], [PAD]).
+        begins_word: bool [vocabulary], false for pieces that belong to the word before them.
+        replacements: int32 ids that a target may be replaced with: all but the specials.
+        replacement_totals: int64 [replacements], running sums of their weights; empty where all
+            weigh the same.
+        predictions: int32 [row length + 1], targets of a row of each length.
+    """
+
+    masking: str
+    max_ngram_size: int
+    by_words: bool
+    mask_id: int
+    never_masked: np.ndarray
+    begins_word: np.ndarray
+    replacements: np.ndarray
+    replacement_totals: np.ndarray
+    predictions: np.ndarray
+
+
+def predictions_by_length(
+    *, max_seq_length: int, max_predictions_per_seq: int, masked_lm_prob: float
+) -> np.ndarray:
+    """Targets of a row with 0, 1, … max_seq_length pieces, specials counted: int32.
+
+    min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), halves to the even number:
+
+    | length | probability | maximum | targets |
+    |--------|-------------|---------|---------|
+    | 3      | 0.15        | 20      | 1       |
+    | 30     | 0.15        | 20      | 4       |
+    | 128    | 0.15        | 20      | 19      |
+    | 128    | 0.3         | 20      | 20      |
+    """
+    rounded = np.rint(np.arange(max_seq_length + 1) * masked_lm_prob)
+    return np.clip(rounded, 1, max_predictions_per_seq).astype(np.int32)
+
+
+def masking_rules(
+    vocab: list[str],
+    *,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    masked_lm_prob: float,
+    whole_word_mask: bool = False,
+    masking: str = "token",
+    max_ngram_size: int = 3,
+    piece_counts: np.ndarray | None = None,
+) -> MaskingRules:
+    """The rules for a vocabulary with the five specials.
+
+    Args:
+        vocab: pieces in the order of their ids.
+        max_seq_length: pieces of a row.
+        max_predictions_per_seq: most targets of a row.
+        masked_lm_prob: share of pieces that are targets.
+        whole_word_mask: mask words instead of pieces; n-grams and spans always consist of words.
+        masking: "token", "ngram" or "span", see `mask_rows`.
+        max_ngram_size: words of the longest n-gram.
+        piece_counts: int64 [vocabulary], how often the corpus has each piece: random replacements
+            are drawn in proportion. None draws all alike.
+    """
+    specials = np.array(
+        [vocab.index(piece) for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+    )
+    never_masked = np.zeros(len(vocab), np.bool_)
+    never_masked[[vocab.index(piece) for piece in ("[PAD]", "[CLS]", "[SEP]")]] = True
+    replacements = np.setdiff1d(np.arange(len(vocab), dtype=np.int32), specials)
+    totals = np.zeros(0, np.int64)
+    if piece_counts is not None and piece_counts[replacements].any():
+        totals = np.cumsum(piece_counts[replacements], dtype=np.int64)
+    return MaskingRules(
+        masking=masking,
+        max_ngram_size=max_ngram_size,
+        by_words=whole_word_mask or masking != "token",
+        mask_id=vocab.index("[MASK]"),
+        never_masked=never_masked,
+        begins_word=np.array([not piece.startswith("##") for piece in vocab]),
+        replacements=replacements,
+        replacement_totals=totals,
+        predictions=predictions_by_length(
+            max_seq_length=max_seq_length,
+            max_predictions_per_seq=max_predictions_per_seq,
+            masked_lm_prob=masked_lm_prob,
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedRows:
+    """Rows with targets.
+
+    Attributes:
+        ids: int32 [rows, length], with 80% of the targets as [MASK], 10% as random pieces.
+        positions: int32 [rows, targets] of the targets, rising, then zeros.
+        target_ids: int32 [rows, targets], what stood there, then zeros.
+        counts: int32 [rows], targets that are no padding.
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    target_ids: np.ndarray
+    counts: np.ndarray
+
+
+def mask_rows(
+    ids: np.ndarray,
+    lengths: np.ndarray,
+    keys: np.ndarray,
+    rules: MaskingRules,
+    *,
+    max_predictions_per_seq: int,
+    word_starts: np.ndarray | None = None,
+) -> MaskedRows:
+    """Chooses and hides targets in rows.
+
+    Targets are chosen at random until the row has as many as `rules.predictions` says:
+    - "token": pieces, or words; a word that would be too many is passed over.
+    - "ngram": runs of 1 to `max_ngram_size` words; length n is drawn with weight 1 / n.
+    - "span": a word that a random piece belongs to and the words after it, 1 to 10 in all; the
+      number is geometric with p = 0.2. A word that would be too many ends the span.
+
+    A piece that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
+    stays with 0.1 and becomes one of `rules.replacements` with 0.1: each piece for itself with
+    "token", all pieces of an n-gram alike, and all pieces of spans that touch alike.
+
+    Args:
+        ids: int32 [rows, length], as they are before masking.
+        lengths: int32 [rows], pieces of each row before its padding.
+        keys: uint64 [rows]; all choices in a row follow from its key.
+        rules: see `masking_rules`.
+        max_predictions_per_seq: width of the target arrays.
+        word_starts: bool [rows, length], where words begin; None to tell by the vocabulary.
+
+    References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py,
+    whose replacements may be specials, while these may not; for n-grams that of TF Model Garden;
+    for spans Joshi et al. 2020 (SpanBERT), section 3.1, and fairseq/data/masking.py of
+    facebookresearch/SpanBERT, which may cut the last word of a row's last span.
+    """
+    rows = len(ids)
+    masked = MaskedRows(
+        ids.copy(),
+        np.zeros((rows, max_predictions_per_seq), np.int32),
+        np.zeros((rows, max_predictions_per_seq), np.int32),
+        np.zeros(rows, np.int32),
+    )
+    if not rules.by_words:
+        begins = np.ones(ids.shape, np.bool_)
+    else:
+        begins = rules.begins_word[ids] if word_starts is None else word_starts
+    _mask_rows(
+        masked.ids,
+        begins,
+        lengths,
+        combine_keys(keys, seed_key(0, "masks")),
+        (rules.never_masked, rules.replacements, rules.replacement_totals, rules.predictions),
+        (np.int32(rules.mask_id), _MASKINGS.index(rules.masking), rules.max_ngram_size),
+        masked.positions,
+        masked.target_ids,
+        masked.counts,
+    )
+    return masked
+
+
+@numba.njit(cache=True, nogil=True)
+def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_ids, counts):
+    never_masked, replacements, replacement_totals, predictions = tables
+    mask_id, masking, max_ngram_size = settings
+    state = np.empty(1, np.uint64)
+    width = ids.shape[1]
+    starts = np.empty(width, np.int32)
+    ends = np.empty(width, np.int32)
+    group = np.zeros(width, np.int32)  # targets side by side with equal groups share a fate
+    for row in range(ids.shape[0]):
+        state[0] = keys[row]
+        length = lengths[row]
+        words = find_words(ids[row], begins[row], length, never_masked, starts, ends)
+        wanted = predictions[length]
+        if masking == _TOKEN:
+            choose_words(starts, ends, words, wanted, group, state)
+        elif masking == _NGRAM:
+            choose_ngrams(starts, ends, words, wanted, max_ngram_size, group, state)
+        else:
+            choose_spans(starts, ends, words, wanted, group, state)
+        made = 0
+        last = np.int32(0)
+        fate = 0.0
+        for position in range(length):
+            if group[position] != last or last == 0:
+                last = group[position]
+                if last == 0:
+                    continue
+                fate = next_unit(state)
+            group[position] = 0
+            positions[row, made] = position
+            target_ids[row, made] = ids[row, position]
+            made += 1
+            if fate < _MASK_SHARE:
+                ids[row, position] = mask_id
+            elif fate < _MASK_OR_RANDOM_SHARE:
+                ids[row, position] = _random_piece(replacements, replacement_totals, state)
+        counts[row] = made
+
+
+@numba.njit(cache=True, nogil=True)
+def _random_piece(replacements, totals, state):
+    if len(totals) == 0:
+        return replacements[next_below(state, len(replacements))]
+    return replacements[np.searchsorted(totals, next_below(state, totals[-1]), side="right")]

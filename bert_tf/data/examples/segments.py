@@ -1,0 +1,216 @@
+"""Next-sentence pairs: which pieces of which document form the two segments of an example."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+
+from bert_tf.data.examples.flat_documents import FlatDocuments
+from bert_tf.data.examples.random_numbers import combine, next_below, next_bits, next_unit
+
+PAIR = np.dtype(
+    [
+        ("key", np.uint64),
+        ("first_start", np.int64),
+        ("second_start", np.int64),
+        ("document", np.int64),
+        ("first_length", np.int32),
+        ("second_length", np.int32),
+        ("label", np.bool_),
+        ("is_truncated", np.bool_),
+    ],
+    align=True,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomNextChoices:
+    """Where each document's random second segments may come from.
+
+    Documents from `low` up to `high` except those from `own_low` up to `own_high`, which hold the
+    document itself and its copies; all int64 [documents].
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    own_low: np.ndarray
+    own_high: np.ndarray
+
+    def count(self) -> np.ndarray:
+        """How many documents each may choose from, int64 [documents]."""
+        own = np.minimum(self.high, self.own_high) - np.maximum(self.low, self.own_low)
+        return self.high - self.low - np.maximum(own, 0)
+
+
+def any_other_document(documents: int) -> RandomNextChoices:
+    """Every document may be followed by every other one."""
+    numbers = np.arange(documents, dtype=np.int64)
+    return RandomNextChoices(
+        np.zeros_like(numbers), np.full_like(numbers, documents), numbers, numbers + 1
+    )
+
+
+def no_other_document(documents: int) -> RandomNextChoices:
+    """No document may be followed by another one."""
+    none = np.zeros(documents, np.int64)
+    return RandomNextChoices(none, none, none, none)
+
+
+def segment_pairs(
+    documents: FlatDocuments,
+    keys: np.ndarray,
+    choices: RandomNextChoices,
+    *,
+    max_seq_length: int,
+    short_seq_prob: float,
+    random_next_prob: float = 0.5,
+    swap_prob: float = 0.0,
+) -> tuple[np.ndarray, int]:
+    """Cuts documents into pairs of segments, one pass over all of them.
+
+    Sentences gather in a chunk until it has `max_seq_length - 3` pieces (fewer for a document that
+    falls under `short_seq_prob`); a random number of its sentences is the first segment. The rest
+    is the second one, unless, with `random_next_prob` or always when there is no rest, sentences of
+    another document take its place and the rest goes back. A pair that is too long loses pieces of
+    its longer segment, each from the front or the back.
+
+    Sentences of 3, 2 and 4 pieces, the only document, room for 5 pieces, none short:
+
+    | chunk          | first | second | why                                         |
+    |----------------|-------|--------|---------------------------------------------|
+    | sentences 0, 1 | 0 to 3| 3 to 5 | the chunk is full                           |
+    | sentence 2     |       |        | no rest and no other document: left out     |
+
+    Args:
+        documents: at least one sentence a document, at least one piece a sentence.
+        keys: uint64 [documents], one a document and pass; all choices follow from them.
+        choices: where random second segments may come from.
+        max_seq_length: pieces in a row, with [CLS] and two [SEP].
+        short_seq_prob: probability that a document's chunks are shorter, of 2 or more pieces.
+        random_next_prob: probability that a second segment is random where a choice exists.
+        swap_prob: probability that the segments of a pair change places, which then is what the
+            label says; with `no_other_document` as choices that is sentence-order prediction.
+
+    Returns:
+        An array of `PAIR` [pairs] (starts and lengths refer to `documents.pieces`; `key` is the
+        pair's own; `document` that of the first segment; `label` is true for a random second
+        segment, or for swapped ones), and the number of chunks left out because they are one
+        sentence and there is no other document.
+
+    References: create_instances_from_document in google-research/bert create_pretraining_data.py;
+    for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
+    """
+    pairs, left_out = _segment_pairs(
+        documents.sentence_offsets,
+        documents.document_offsets,
+        keys,
+        (choices.low, choices.own_low, choices.own_high, choices.count()),
+        max_seq_length - 3,
+        (short_seq_prob, random_next_prob, swap_prob),
+        np.zeros(documents.num_sentences, PAIR),
+    )
+    return pairs.copy(), left_out
+
+
+@numba.njit(cache=True, nogil=True)
+def _segment_pairs(
+    sentence_offsets,
+    document_offsets,
+    keys,
+    choices,
+    room,
+    probabilities,
+    pairs,
+):
+    short_seq_prob, random_next_prob, swap_prob = probabilities
+    others = choices[3]
+    state = np.empty(1, np.uint64)
+    made = 0
+    left_out = 0
+    for document in range(len(document_offsets) - 1):
+        state[0] = keys[document]
+        target = room
+        if next_unit(state) < short_seq_prob:
+            target = 2 + next_below(state, room - 1)
+        end = document_offsets[document + 1]
+        first = document_offsets[document]
+        last = first
+        made_before = made
+        while last < end:
+            length = sentence_offsets[last + 1] - sentence_offsets[first]
+            if last < end - 1 and length < target:
+                last += 1
+                continue
+            count = last - first + 1
+            border = first + 1
+            if count >= 2:
+                border += next_below(state, count - 1)
+            wants_random = count == 1 or next_unit(state) < random_next_prob
+            is_random = wants_random and others[document] > 0
+            if count == 1 and not is_random:
+                left_out += 1
+                last += 1
+                first = last
+                continue
+            pair = pairs[made]
+            pair.document = document
+            pair.key = combine(keys[document], np.uint64(made - made_before))
+            pair.label = is_random
+            pair.first_start = sentence_offsets[first]
+            pair.first_length = sentence_offsets[border] - sentence_offsets[first]
+            if is_random:
+                wanted = target - pair.first_length
+                start, stop = _random_sentences(
+                    sentence_offsets, document_offsets, choices, document, wanted, state
+                )
+                last = border - 1
+            else:
+                start, stop = border, last + 1
+            pair.second_start = sentence_offsets[start]
+            pair.second_length = sentence_offsets[stop] - sentence_offsets[start]
+            _truncate(pair, room, state)
+            if swap_prob > 0 and next_unit(state) < swap_prob:
+                _swap(pair)
+            made += 1
+            last += 1
+            first = last
+    return pairs[:made], left_out
+
+
+@numba.njit(cache=True, nogil=True)
+def _random_sentences(sentence_offsets, document_offsets, choices, document, wanted, state):
+    """Sentences from a random one of a random other document on, up to `wanted` pieces."""
+    low, own_low, own_high, count = choices
+    other = low[document] + next_below(state, count[document])
+    if other >= own_low[document] >= low[document]:
+        other += own_high[document] - own_low[document]
+    end = document_offsets[other + 1]
+    start = document_offsets[other] + next_below(state, end - document_offsets[other])
+    stop = start + 1
+    while stop < end and sentence_offsets[stop] - sentence_offsets[start] < wanted:
+        stop += 1
+    return start, stop
+
+
+@numba.njit(cache=True, nogil=True)
+def _swap(pair):
+    start, length = pair.first_start, pair.first_length
+    pair.first_start, pair.first_length = pair.second_start, pair.second_length
+    pair.second_start, pair.second_length = start, length
+    pair.label = True
+
+
+@numba.njit(cache=True, nogil=True)
+def _truncate(pair, room, state):
+    """Drops pieces of the longer segment, the second if equal, until both fit."""
+    pair.is_truncated = pair.first_length + pair.second_length > room
+    while pair.first_length + pair.second_length > room:
+        from_front = next_bits(state) & np.uint64(1)
+        if pair.first_length > pair.second_length:
+            pair.first_length -= 1
+            pair.first_start += from_front
+        else:
+            pair.second_length -= 1
+            pair.second_start += from_front

@@ -1,0 +1,1 @@
+"""Pretraining records to batches in the order of an epoch."""

@@ -1,0 +1,1 @@
+"""Pretraining records: schema, bytes, shards by block, parsing."""

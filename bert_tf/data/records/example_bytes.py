@@ -1,0 +1,214 @@
+"""tf.train.Example bytes and TFRecord frames for whole batches of fixed features.
+
+Wire formats: protocol buffers (https://protobuf.dev/programming-guides/encoding), the messages of
+tensorflow/core/example, and tensorflow/core/lib/io/record_writer.h for the frames.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from bert_tf.data.examples.flat_documents import offsets_of
+
+# Tags: field number x 8 + wire type 2 (length-delimited).
+_TAG_1 = 0x0A  # Example.features, Features.feature, a map entry's key, the value of a list
+_TAG_2 = 0x12  # a map entry's value, Feature.float_list
+_TAG_3 = 0x1A  # Feature.int64_list
+
+_FRAME_HEAD = 12  # length uint64, checksum of the length uint32
+_FRAME_TAIL = 4  # checksum of the record uint32
+_CRC32C_POLYNOMIAL = 0x82F63B78
+_CRC_MASK_DELTA = np.uint32(0xA282EAD8)
+
+
+def frame_examples(
+    features: dict[str, np.ndarray], lengths: dict[str, np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Encodes a batch of examples as framed TFRecords.
+
+    The features of an example are written in the order of their names, so that equal examples have
+    equal bytes.
+
+    Args:
+        features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
+            value a row; they become Int64List and FloatList.
+        lengths: by name, int [rows], how many values of each row, from the first on, are written;
+            all of features that are not named.
+
+    Returns:
+        The bytes uint8 of all frames end to end, and where each begins: int64 [rows + 1].
+    """
+    names = sorted(features, key=lambda name: name.encode("utf-8"))
+    counts = {
+        name: np.full(len(features[name]), features[name].shape[1], np.int64) for name in names
+    }
+    counts |= {name: rows.astype(np.int64) for name, rows in (lengths or {}).items()}
+    nested = {name: _nested_lengths(name, features[name], counts[name]) for name in names}
+    entries = np.stack([lengths[:, 0] for lengths in nested.values()])
+    messages = _field_sizes(entries).sum(axis=0)
+    offsets = offsets_of(_FRAME_HEAD + _field_sizes(messages) + _FRAME_TAIL)
+    frames = np.empty(offsets[-1], np.uint8)
+    at = _write_field_heads(frames, offsets[:-1] + _FRAME_HEAD, messages)
+    for name in names:
+        values = np.ascontiguousarray(features[name])
+        is_float = values.dtype == np.float32
+        tags = (_TAG_1, _TAG_2, _TAG_2 if is_float else _TAG_3, _TAG_1)
+        at = _write_feature(
+            frames,
+            at,
+            np.frombuffer(_encoded_key(name), np.uint8),
+            np.array(tags, np.uint8),
+            nested[name],
+            values.view(np.int32),
+            counts[name],
+            is_float,
+        )
+    _seal_frames(frames, offsets, _CRC_TABLES)
+    return frames, offsets
+
+
+def masked_crc32c(data: bytes) -> int:
+    """The checksum of TFRecord frames: CRC-32C, rotated and shifted so that it may be nested."""
+    return int(_masked_crc(np.frombuffer(data, np.uint8).copy(), 0, len(data), _CRC_TABLES))
+
+
+def _nested_lengths(name: str, values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """int64 [rows, 4]: lengths of the map's entry, its Feature, that one's list, the values."""
+    if values.dtype == np.float32:
+        packed = 4 * counts
+    else:
+        packed = counts.copy()
+        written = np.arange(values.shape[1]) < counts[:, None]
+        for bits in range(7, 32, 7):
+            if values.max(initial=0) < 1 << bits:
+                break
+            packed += np.count_nonzero((values >= 1 << bits) & written, axis=1)
+    lists = _field_sizes(packed)
+    feature = _field_sizes(lists)
+    entry = len(_encoded_key(name)) + _field_sizes(feature)
+    return np.stack([entry, feature, lists, packed], axis=1)
+
+
+def _encoded_key(name: str) -> bytes:
+    key = name.encode("utf-8")
+    if len(key) >= 0x80:
+        raise ValueError(f"feature name {name!r}: expected fewer than 128 bytes")
+    return bytes([_TAG_1, len(key)]) + key
+
+
+def _field_sizes(lengths: np.ndarray) -> np.ndarray:
+    """Bytes of a tag, a length (a varint) and what follows it."""
+    sizes = 2 + lengths
+    for bits in (7, 14, 21, 28):
+        sizes += lengths >= 1 << bits
+    return sizes
+
+
+def _crc_tables() -> np.ndarray:
+    """uint32 [8, 256]: the effect of a byte on the checksum 0 to 7 bytes later."""
+    tables = np.zeros((8, 256), np.uint32)
+    values = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        values = (values >> np.uint32(1)) ^ (values & np.uint32(1)) * np.uint32(_CRC32C_POLYNOMIAL)
+    tables[0] = values
+    for i in range(1, 8):
+        before = tables[i - 1]
+        tables[i] = (before >> np.uint32(8)) ^ tables[0][before & np.uint32(0xFF)]
+    return tables
+
+
+_CRC_TABLES = _crc_tables()
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_field_heads(out, at, lengths):
+    """Writes a tag 1 and a length at each place; returns the places behind them."""
+    behind = np.empty_like(at)
+    for row in range(len(at)):
+        out[at[row]] = _TAG_1
+        behind[row] = _write_varint(out, at[row] + 1, lengths[row])
+    return behind
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
+    """Writes one feature of every row at its place; returns the places behind them."""
+    behind = np.empty_like(at)
+    for row in range(len(at)):
+        place = at[row]
+        for level in range(4):
+            out[place] = tags[level]
+            place = _write_varint(out, place + 1, lengths[row, level])
+            if level == 0:
+                for i in range(len(key)):
+                    out[place + i] = key[i]
+                place += len(key)
+        for i in range(counts[row]):
+            value = np.int64(values[row, i])
+            if is_float:
+                for byte in range(4):
+                    out[place + byte] = np.uint8(value >> (8 * byte) & 0xFF)
+                place += 4
+            else:
+                place = _write_varint(out, place, value)
+        behind[row] = place
+    return behind
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_varint(out, at, value):
+    while value >= 0x80:
+        out[at] = np.uint8(value & 0x7F | 0x80)
+        at += 1
+        value >>= 7
+    out[at] = np.uint8(value)
+    return at + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _seal_frames(frames, offsets, crc_tables):
+    """Fills in the lengths and checksums around records that are in their places already."""
+    for row in range(len(offsets) - 1):
+        start = offsets[row]
+        length = offsets[row + 1] - start - _FRAME_HEAD - _FRAME_TAIL
+        for byte in range(8):
+            frames[start + byte] = np.uint8(length >> (8 * byte) & 0xFF)
+        record = start + _FRAME_HEAD
+        crc_of_length = np.int64(_masked_crc(frames, start, record - start - 4, crc_tables))
+        crc_of_record = np.int64(_masked_crc(frames, record, length, crc_tables))
+        for byte in range(4):
+            frames[start + 8 + byte] = np.uint8(crc_of_length >> (8 * byte) & 0xFF)
+            frames[record + length + byte] = np.uint8(crc_of_record >> (8 * byte) & 0xFF)
+
+
+@numba.njit(cache=True, nogil=True)
+def _masked_crc(data, start, length, tables):
+    """CRC-32C by eight bytes at a time ("slicing by 8"), then masked."""
+    crc = np.uint32(0xFFFFFFFF)
+    at = start
+    end = start + length
+    while at + 8 <= end:
+        low = crc ^ (
+            np.uint32(data[at])
+            | np.uint32(data[at + 1]) << np.uint32(8)
+            | np.uint32(data[at + 2]) << np.uint32(16)
+            | np.uint32(data[at + 3]) << np.uint32(24)
+        )
+        crc = (
+            tables[7, low & np.uint32(0xFF)]
+            ^ tables[6, (low >> np.uint32(8)) & np.uint32(0xFF)]
+            ^ tables[5, (low >> np.uint32(16)) & np.uint32(0xFF)]
+            ^ tables[4, low >> np.uint32(24)]
+            ^ tables[3, data[at + 4]]
+            ^ tables[2, data[at + 5]]
+            ^ tables[1, data[at + 6]]
+            ^ tables[0, data[at + 7]]
+        )
+        at += 8
+    while at < end:
+        crc = (crc >> np.uint32(8)) ^ tables[0, (crc ^ data[at]) & np.uint32(0xFF)]
+        at += 1
+    crc = crc ^ np.uint32(0xFFFFFFFF)
+    rotated = np.uint32(crc >> np.uint32(15)) | np.uint32(crc << np.uint32(17))
+    return np.uint32(rotated + _CRC_MASK_DELTA)

@@ -1,0 +1,182 @@
+"""TFRecord shards by block: where blocks of records start, and the records of one block.
+
+A TFRecord is a little-endian uint64 length, the masked CRC-32C of those 8 bytes, the record, and
+the masked CRC-32C of the record (tensorflow/core/lib/io/record_writer.h).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import itertools
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import google_crc32c
+import numba
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.errors import InputError, UsageError
+
+BLOCK_RECORDS = 1024
+_HEADER, _FOOTER = 12, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordBlock:
+    """A run of records of one shard.
+
+    Attributes:
+        shard: the file.
+        start, end: its bytes, in the uncompressed content.
+        first_record: number of its first record in the shard.
+        records: how many there are.
+        measures: [records, …], what `index_shards` was asked to measure of them.
+    """
+
+    shard: str
+    start: int
+    end: int
+    first_record: int
+    records: int
+    measures: np.ndarray | None = dataclasses.field(default=None, compare=False)
+
+
+def index_shards(
+    shards: list[str],
+    *,
+    compression: str = "none",
+    block_records: int = BLOCK_RECORDS,
+    measure: Callable[[np.ndarray, int], np.ndarray] | None = None,
+) -> list[RecordBlock]:
+    """Finds the blocks of all shards, reading only the frames of the records.
+
+    A compressed shard is one block, since it cannot be entered in the middle.
+
+    Args:
+        shards: files, local or of a file system TensorFlow knows (gs://, hdfs://).
+        compression: "none" or "gzip".
+        block_records: records of a block.
+        measure: called with the frames of a shard, uint8, and their number; gives an array
+            [records, …]. What it reads is not yet checked against the checksums.
+
+    Returns:
+        The blocks in the order of the shards. Empty shards have none.
+
+    Raises:
+        UsageError: a shard is missing.
+        InputError: a shard is cut off or not made of TFRecords.
+    """
+
+    def index(shard: str) -> list[RecordBlock]:
+        content = _content(shard, compression)
+        records_a_block = block_records if compression == "none" else max(1, len(content))
+        starts, records, damage = _block_starts(content, records_a_block)
+        if damage >= 0:
+            raise InputError(
+                f"{shard}: record {records} (at byte {damage}) is cut off or damaged; "
+                "make the data again with --overwrite"
+            )
+        measures = None if measure is None else measure(content, records)
+        firsts = range(0, records, records_a_block)
+        return [
+            RecordBlock(
+                shard,
+                int(start),
+                int(end),
+                first,
+                min(records_a_block, records - first),
+                None if measures is None else measures[first : first + records_a_block],
+            )
+            for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True)
+        ]
+
+    with ThreadPoolExecutor(max_workers=8) as threads:
+        return [block for blocks in threads.map(index, shards) for block in blocks]
+
+
+def read_records(block: RecordBlock, *, compression: str = "none") -> list[bytes]:
+    """The records of a block, each checked against its CRC.
+
+    Raises:
+        InputError: a record is damaged, or the shard has changed since it was indexed.
+    """
+    if compression == "none":
+        content = _byte_range(block.shard, block.start, block.end)
+    else:
+        content = _content(block.shard, compression)[block.start : block.end]
+    starts, records, damage = _block_starts(content, 1)
+    if damage >= 0 or records != block.records:
+        raise InputError(f"{block.shard}: the file has changed while it was being read")
+    data = content.tobytes()
+    return [
+        _checked_record(data[start:end], block, number)
+        for number, (start, end) in enumerate(itertools.pairwise(starts))
+    ]
+
+
+def _checked_record(frame: bytes, block: RecordBlock, number: int) -> bytes:
+    record = frame[_HEADER:-_FOOTER]
+    crc = google_crc32c.value(record)
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    if masked != int.from_bytes(frame[-_FOOTER:], "little"):
+        raise InputError(
+            f"{block.shard}: record {block.first_record + number} is damaged (its checksum is "
+            "wrong); make the data again with --overwrite"
+        )
+    return record
+
+
+@numba.njit(nogil=True, cache=True)
+def _block_starts(content, block_records):
+    """Walks over the frames.
+
+    Returns:
+        Byte offsets of every `block_records`-th frame and of the end, int64; the number of whole
+        frames; the offset of the first frame that is not whole, -1 if all are.
+    """
+    size = content.size
+    starts = [np.int64(0) for _ in range(0)]
+    position = np.int64(0)
+    records = 0
+    damage = np.int64(-1)
+    while position < size:
+        length = np.int64(0)
+        if position + 12 <= size:
+            for byte in range(8):
+                length |= np.int64(content[position + byte]) << (8 * byte)
+        end = position + 12 + length + 4
+        if position + 12 > size or length < 0 or length > size or end > size:
+            damage = position
+            break
+        if records % block_records == 0:
+            starts.append(position)
+        records += 1
+        position = end
+    starts.append(position)
+    return starts, records, damage
+
+
+def _content(shard: str, compression: str) -> np.ndarray:
+    """The uncompressed content, uint8; a local file is mapped, not read."""
+    try:
+        if compression == "none" and "://" not in shard:
+            if Path(shard).stat().st_size == 0:
+                return np.zeros(0, np.uint8)
+            return np.memmap(shard, dtype=np.uint8, mode="r")
+        with tf.io.gfile.GFile(shard, "rb") as stream:
+            data = stream.read()
+        return np.frombuffer(gzip.decompress(data) if compression == "gzip" else data, np.uint8)
+    except (FileNotFoundError, tf.errors.NotFoundError):
+        raise UsageError(f"{shard}: no such file, but the manifest of the data names it") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{shard}: cannot be read ({error})") from None
+
+
+def _byte_range(shard: str, start: int, end: int) -> np.ndarray:
+    with tf.io.gfile.GFile(shard, "rb") as stream:
+        stream.seek(start)
+        return np.frombuffer(stream.read(end - start), np.uint8)

@@ -1,0 +1,108 @@
+"""Serialised pretraining records to the arrays the model takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.schema import (
+    FEATURE_NAMES,
+    feature_spec,
+    file_names,
+    unmasked_feature_spec,
+)
+
+
+def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:
+    """Records to the arrays the model takes.
+
+    Args:
+        serialized: string [n], `tf.train.Example` bytes.
+        records: what they hold.
+
+    Returns:
+        `input_word_ids`, `input_mask`, `input_type_ids` int32 [n, max_seq_length];
+        `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights` float32
+        [n, max_predictions_per_seq]; `next_sentence_labels` int32 [n].
+    """
+    names = FEATURE_NAMES[records.feature_names]
+    spec = feature_spec(
+        records.max_seq_length, records.max_predictions_per_seq, records.feature_names
+    )
+    parsed = tf.io.parse_example(serialized, spec)
+    batch = {
+        name: parsed[feature] if name == "masked_lm_weights" else tf.cast(parsed[feature], tf.int32)
+        for name, feature in names.items()
+    }
+    return {**batch, "next_sentence_labels": batch["next_sentence_labels"][:, 0]}
+
+
+class UnmaskedRows(NamedTuple):
+    """Unmasked records, padded.
+
+    Attributes:
+        ids: int32 [n, max_seq_length].
+        word_starts: int32, likewise.
+        lengths: int32 [n], pieces.
+        input_mask: int32 [n, max_seq_length].
+        input_type_ids: int32, likewise.
+        labels: int32 [n], of the pair.
+    """
+
+    ids: np.ndarray
+    word_starts: np.ndarray
+    lengths: np.ndarray
+    input_mask: np.ndarray
+    input_type_ids: np.ndarray
+    labels: np.ndarray
+
+
+def parse_unmasked_records(
+    serialized: list[bytes], records: PretrainingData, *, sep_id: int
+) -> UnmaskedRows:
+    """Unmasked records to padded arrays.
+
+    Args:
+        serialized: `tf.train.Example` bytes.
+        records: what they hold.
+        sep_id: id of [SEP], behind which the second segment begins.
+
+    Raises:
+        ValueError: a record is not as `records` says.
+        tf.errors.InvalidArgumentError: likewise, as TensorFlow says it.
+    """
+    names = file_names(records.feature_names)
+    width = records.max_seq_length
+    with tf.device("CPU:0"):
+        parsed = tf.io.parse_example(
+            tf.constant(serialized, tf.string, shape=[len(serialized)]),
+            unmasked_feature_spec(records.feature_names),
+        )
+        ragged = [parsed[names[name]] for name in ("input_word_ids", "word_starts")]
+        lengths = ragged[0].row_lengths().numpy()
+        if (lengths != ragged[1].row_lengths().numpy()).any():
+            raise ValueError(f"{names['word_starts']} is not one number a piece")
+        if ((lengths < 1) | (lengths > width)).any():
+            raise ValueError(f"a record has not from 1 to {width} pieces")
+        ids, starts = (
+            tf.cast(rows.to_tensor(shape=[None, width]), tf.int32).numpy() for rows in ragged
+        )
+        labels = parsed[names["next_sentence_labels"]].numpy()[:, 0]
+    if ids.max(initial=0) >= records.vocab_size or ids.min(initial=0) < 0:
+        raise ValueError("an id is not one of the vocabulary's")
+    mask = (np.arange(width) < lengths[:, None]).astype(np.int32)
+    types = np.zeros_like(mask)
+    if records.pair_task != "none":
+        border = np.argmax(ids == sep_id, axis=1)
+        types = mask * (np.arange(width) > border[:, None])
+    return UnmaskedRows(
+        ids=ids,
+        word_starts=starts,
+        lengths=lengths.astype(np.int32),
+        input_mask=mask,
+        input_type_ids=types.astype(np.int32),
+        labels=labels.astype(np.int32),
+    )

@@ -1,0 +1,67 @@
+"""Which rows make a batch: buckets of similar length in training, a token budget in prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bert_tf.base.seeds import unsigned_seed
+
+BATCHES_A_WINDOW = 50
+
+
+def epoch_batches(
+    lengths: np.ndarray, *, batch_size: int, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """Deals all rows into batches of similar length, in an order that (seed, epoch) decides.
+
+    Rows are shuffled, sorted by length within windows of `BATCHES_A_WINDOW` batches, cut into
+    batches, and the batches are shuffled: little padding, and yet nearly any two rows may meet.
+
+    Args:
+        lengths: int [rows], pieces of each row.
+        batch_size: rows of a batch; one batch may have fewer.
+        seed: any whole number.
+        epoch: counted from 0.
+
+    Returns:
+        int64 row numbers of each batch; every row stands in one of them.
+    """
+    random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
+    order = random.permutation(len(lengths))
+    window = np.arange(len(order)) // (BATCHES_A_WINDOW * batch_size)
+    order = order[np.lexsort((lengths[order], window))]
+    batches = np.split(order, np.arange(batch_size, len(order), batch_size))
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def budgeted_batches(
+    lengths: np.ndarray, *, batch_tokens: int, length_multiple: int, max_rows: int | None = None
+) -> list[np.ndarray]:
+    """Deals all rows into batches of about `batch_tokens` pieces, padding included.
+
+    Args:
+        lengths: int [rows], pieces of each row.
+        batch_tokens: rows x padded length of a batch, unless a single row is longer.
+        length_multiple: what padded lengths are multiples of.
+        max_rows: rows of the biggest batch.
+
+    Returns:
+        int64 row numbers of each batch, the longest rows first.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches = []
+    begin = 0
+    while begin < len(order):
+        padded = padded_length(lengths[order[begin : begin + 1]], length_multiple)
+        count = max(1, batch_tokens // padded)
+        if max_rows is not None:
+            count = min(count, max_rows)
+        batches.append(order[begin : begin + count])
+        begin += count
+    return batches
+
+
+def padded_length(lengths: np.ndarray, multiple: int, most: int | None = None) -> int:
+    """The greatest length rounded up to a multiple, but not beyond `most`."""
+    rounded = -(-int(lengths.max()) // multiple) * multiple
+    return rounded if most is None else min(rounded, most)

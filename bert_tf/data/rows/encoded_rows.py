@@ -1,0 +1,121 @@
+"""Rows of pieces of different lengths as flat arrays, and padded batches cut from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+
+_TEXTS_AT_ONCE = 4096
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncodedRows:
+    """Model input before padding.
+
+    Attributes:
+        ids: int32 [pieces of all rows], specials included.
+        offsets: int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`.
+        second_starts: int32 [rows]; where in its row the second segment (type 1) begins, the row's
+            length if there is none.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    second_starts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Pieces of each row, int64 [rows]."""
+        return np.diff(self.offsets)
+
+    def padded(
+        self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
+    ) -> dict[str, np.ndarray]:
+        """Cuts a batch out.
+
+        Args:
+            rows: int [n], which rows; none is longer than `length`.
+            length: pieces of every row of the batch.
+            pad_id: id of [PAD].
+            batch_size: rows of the batch, rows of padding alone after the given ones (default n).
+
+        Returns:
+            input_word_ids, input_mask and input_type_ids, int32 [batch_size, length].
+        """
+        shape = (len(rows) if batch_size is None else batch_size, length)
+        lengths = np.zeros(shape[0], np.int64)
+        lengths[: len(rows)] = self.lengths[rows]
+        places = np.arange(length)
+        mask = places < lengths[:, None]
+        word_ids = np.full(shape, pad_id, np.int32)
+        word_ids[mask] = self.ids[flat_ranges(self.offsets[rows], lengths[: len(rows)])]
+        type_ids = mask.copy()
+        type_ids[: len(rows)] &= places >= self.second_starts[rows][:, None]
+        return {
+            "input_word_ids": word_ids,
+            "input_mask": mask.astype(np.int32),
+            "input_type_ids": type_ids.astype(np.int32),
+        }
+
+
+def encode_texts(
+    tokenizer: WordPieceTokenizer,
+    first: Sequence[str],
+    second: Sequence[str] | None,
+    *,
+    max_seq_length: int,
+) -> EncodedRows:
+    """Tokenises single texts or pairs and packs each into a row of at most `max_seq_length`."""
+    ids, lengths, second_starts = [], [], []
+    for begin in range(0, len(first), _TEXTS_AT_ONCE):
+        chosen = slice(begin, begin + _TEXTS_AT_ONCE)
+        word_ids, type_ids = pack_pairs(
+            tokenizer.tokenize(tf.constant(first[chosen], tf.string)),
+            None if second is None else tokenizer.tokenize(tf.constant(second[chosen], tf.string)),
+            max_seq_length=max_seq_length,
+            tokenizer=tokenizer,
+        )
+        row_lengths = word_ids.row_lengths().numpy()
+        ids.append(word_ids.flat_values.numpy())
+        lengths.append(row_lengths)
+        second_starts.append(row_lengths - tf.reduce_sum(type_ids, axis=1).numpy())
+    return EncodedRows(
+        ids=np.concatenate(ids) if ids else np.zeros(0, np.int32),
+        offsets=row_offsets(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)),
+        second_starts=np.concatenate(second_starts).astype(np.int32)
+        if second_starts
+        else np.zeros(0, np.int32),
+    )
+
+
+def row_offsets(lengths: np.ndarray) -> np.ndarray:
+    """Where each row begins in a flat array, and the end of the last: int64 [rows + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers start, start + 1, … of every range, one range after the other.
+
+    `flat_ranges([5, 0], [2, 3])` is `[5, 6, 0, 1, 2]`.
+
+    Args:
+        starts: int [n].
+        lengths: int [n], none negative.
+
+    Returns:
+        int64 [sum of lengths].
+    """
+    starts = np.asarray(starts, np.int64)
+    lengths = np.asarray(lengths, np.int64)
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum(), dtype=np.int64)

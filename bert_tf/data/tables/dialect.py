@@ -1,0 +1,51 @@
+"""How a table is written, where the end of its file's name does not say it, and its limits."""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+
+from bert_tf.config.sections.tables import TableSection
+from bert_tf.data.tables.rejects import NOT_UTF8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableDialect:
+    """What has to be known to read a table.
+
+    Attributes:
+        encoding: of the file, as Python names it.
+        has_header: whether the first line of CSV and TSV names the columns; without it they are
+            named `1`, `2`, ….
+        max_row_characters: longer rows are rejected.
+        max_table_megabytes: memory that the rows of a file may take where it is read whole.
+    """
+
+    encoding: str = "utf-8"
+    has_header: bool = True
+    max_row_characters: int = TableSection.max_row_characters
+    max_table_megabytes: float = TableSection.max_table_megabytes
+
+    @classmethod
+    def of(cls, config: TableSection) -> TableDialect:
+        """The dialect that a config names."""
+        return cls(
+            encoding=config.encoding,
+            has_header=config.header,
+            max_row_characters=config.max_row_characters,
+            max_table_megabytes=config.max_table_megabytes,
+        )
+
+    @property
+    def not_text(self) -> str:
+        """The reason for which rows with bytes of another encoding are rejected."""
+        is_utf8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
+        return NOT_UTF8 if is_utf8 else f"not {self.encoding} text"
+
+
+PLAIN = TableDialect()
+
+
+def numbered_columns(count: int) -> tuple[str, ...]:
+    """The names of the columns of a table without a header."""
+    return tuple(str(number) for number in range(1, count + 1))

@@ -1,0 +1,149 @@
+"""SQuAD 1.1 and 2.0 JSON: every question with its context and the line it stands on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.delimited import ParsedRow
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.json_places import JsonPath, lines_of_parts
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_text
+
+_USUAL_BEGINNING = re.compile(
+    r'\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"data"\s*:\s*\[\s*\{\s*"(title|paragraphs)"\s*:'
+)
+_BEGINNING_CHARACTERS = 4096
+_JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple of its text
+_QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
+
+
+class SquadEntry(NamedTuple):
+    """A question as it stands in the file, or a part of the file without any.
+
+    Attributes:
+        line: where it begins, counted from 1.
+        context: the paragraph's text; any JSON value.
+        question: the question's object; any JSON value.
+        fault: why there is no question here, and what `here` is; None where there is one.
+    """
+
+    line: int
+    context: Any
+    question: Any
+    fault: tuple[str, str] | None
+
+
+def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
+    """Whether a file is SQuAD JSON, not a table: by name, then by its beginning."""
+    name = Path(path).name
+    if not name.removesuffix(".gz").lower().endswith(".json"):
+        return False
+    with open_text(path, newline="\n", opener=opener) as stream:
+        beginning = stream.read(_BEGINNING_CHARACTERS).lstrip()
+        if _USUAL_BEGINNING.match(beginning):
+            return True
+        first, line_end, _ = beginning.partition("\n")
+        if not line_end:
+            first += stream.readline(PLAIN.max_row_characters)
+    if len(first) > PLAIN.max_row_characters:  # not parsed to find a row that is rejected
+        return '"data"' in beginning
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):  # one object over many lines, or nothing of both
+        return beginning.startswith("{") and '"data"' in beginning
+    if not isinstance(value, dict) or not isinstance(value.get("data"), list):
+        return False
+    articles = value["data"]
+    is_article = bool(articles) and isinstance(articles[0], dict) and "paragraphs" in articles[0]
+    return is_article or not value.keys() - {"version", "data"}
+
+
+def read_squad_entries(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[SquadEntry]:
+    """Yields all questions in file order.
+
+    Raises:
+        InputError: the file is not JSON, not of SQuAD's form, or larger than an eighth of
+            `dialect.max_table_megabytes`.
+        UsageError: it cannot be read, or was said to have no header.
+    """
+    if not dialect.has_header:
+        raise UsageError(f"{path}: --no-header is for CSV and TSV; this is SQuAD JSON")
+    megabytes = dialect.max_table_megabytes / _JSON_GROWTH
+    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
+        text = stream.read(int(megabytes * 1e6) + 1)
+    if len(text) > megabytes * 1e6:
+        raise InputError(
+            f"{path}: is larger than {megabytes:g} MB, which JSON that is read whole may be; "
+            "split it, or raise max_table_megabytes (an eighth of it is for JSON)"
+        )
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error}); expected SQuAD JSON") from None
+    articles = document.get("data") if isinstance(document, dict) else None
+    if not isinstance(articles, list):
+        raise InputError(
+            f'{path}: is not SQuAD JSON; expected {{"data": [{{"paragraphs": [{{"context": …, '
+            '"qas": […]}]}]}'
+        )
+    line_of = _lines(text)
+    del text
+    for number, article in enumerate(articles):
+        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+        if not isinstance(paragraphs, list):
+            fault = ("article has no list of paragraphs", f"article {number + 1}")
+            yield SquadEntry(line_of(("data", number)), None, None, fault)
+            continue
+        for place, paragraph in enumerate(paragraphs):
+            path_of = ("data", number, "paragraphs", place)
+            qas = paragraph.get("qas") if isinstance(paragraph, dict) else None
+            if not isinstance(qas, list):
+                where = f"article {number + 1}, paragraph {place + 1}"
+                fault = ("paragraph has no list of questions", where)
+                yield SquadEntry(line_of(path_of), None, None, fault)
+                continue
+            for index, question in enumerate(qas):
+                line = line_of((*path_of, "qas", index))
+                yield SquadEntry(line, paragraph.get("context"), question, None)
+
+
+def read_squad_rows(
+    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+) -> Iterator[ParsedRow]:
+    """Yields the questions as rows with `id`, `question` and `context`; answers are left out.
+
+    Raises:
+        InputError, UsageError: as `read_squad_entries`.
+    """
+    source = str(path)
+    for line, context, question, fault in read_squad_entries(path, dialect, opener):
+        if fault is not None:
+            yield line, "", Reject(source, line, *fault)
+            continue
+        if not isinstance(question, dict):
+            yield line, "", Reject(source, line, "question is not a JSON object")
+            continue
+        values = {**question, "context": context}
+        row = {name: values[name] for name in ("id", "question", "context") if name in values}
+        raw = json.dumps(row, ensure_ascii=False)
+        if has_surrogates(raw):
+            yield line, raw, Reject(source, line, "not Unicode text", f"question {row.get('id')!r}")
+        else:
+            yield line, raw, row
+
+
+def _lines(text: str) -> Callable[[JsonPath], int]:
+    """Finds the line of an article, paragraph or question; files as published have one for all."""
+    stripped = text.strip()
+    if "\n" not in stripped:
+        line = 1 + text.count("\n", 0, text.index(stripped))
+        return lambda _: line
+    return lines_of_parts(text, _QUESTIONS).__getitem__

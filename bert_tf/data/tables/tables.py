@@ -1,0 +1,359 @@
+"""Tables of labelled or unlabelled rows: CSV, TSV and JSON lines, read in blocks or whole.
+
+The format goes by the end of the file's name: .csv, .tsv, .jsonl or .json, each optionally .gz.
+SQuAD JSON is a table of questions with `id`, `question` and `context`.
+Cells are never changed: a text that looks like a number or a formula stays what it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.budget import TableBudget
+from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.json_lines import read_json_rows
+from bert_tf.data.tables.rejects import Reject, summarize_rejects
+from bert_tf.data.tables.squad_json import is_squad_json, read_squad_rows
+from bert_tf.data.tables.text_files import Opener, open_local
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
+_ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
+_MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableBlock:
+    """Some rows of a table in file order.
+
+    Attributes:
+        header: names of the columns and what separates them; None of JSON lines.
+        columns: names of the columns; of JSON lines the keys in the file's first 8,192 rows.
+        rows: one mapping a usable row from column to value: text in CSV and TSV, any JSON value in
+            JSON lines, where keys may be absent.
+        raw_rows: the same rows as they stand in the file, without their line ends.
+        lines: the line each row starts on, counted from 1.
+        rejects: rows of this stretch of the file that cannot be used.
+    """
+
+    header: TableHeader | None
+    columns: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    raw_rows: list[str]
+    lines: list[int]
+    rejects: list[Reject]
+
+    @property
+    def rows_in(self) -> int:
+        """Rows read: usable and rejected ones."""
+        return len(self.rows) + len(self.rejects)
+
+    def texts(self, column: str) -> list[str]:
+        """A column as texts."""
+        return [cell_text(row.get(column)) for row in self.rows]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """The needed columns of a whole file.
+
+    Attributes:
+        source: the file.
+        columns: texts of the usable rows by column name.
+        lines: the line each usable row starts on, counted from 1.
+        rejects: rows that cannot be used.
+    """
+
+    source: str
+    columns: dict[str, list[str]]
+    lines: list[int]
+    rejects: list[Reject]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+
+def table_format(path: str | Path) -> str:
+    """`csv`, `tsv` or `jsonl`, by the end of the file's name.
+
+    Raises:
+        UsageError: the name ends otherwise, or is that of a folder.
+    """
+    name = Path(path).name.removesuffix(".gz")
+    format_name = FORMATS.get(Path(name).suffix.lower())
+    if Path(path).is_dir():
+        raise UsageError(f"{path}: is a folder; name the file to read in it")
+    if format_name is None:
+        raise UsageError(
+            f"{path}: format unknown; the name must end in {', '.join(FORMATS)}, "
+            "optionally followed by .gz"
+        )
+    return format_name
+
+
+def read_table_blocks(
+    path: str | Path,
+    *,
+    dialect: TableDialect = PLAIN,
+    block_rows: int = 8192,
+    text_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
+    allow_empty: bool = False,
+    max_rows: int = 0,
+    console: Console | None = None,
+    opener: Opener = open_local,
+) -> Iterator[TableBlock]:
+    """Reads a table in blocks of rows, so that memory does not grow with the file.
+
+    Args:
+        path: the file.
+        dialect: its encoding, and whether its first line is a header.
+        block_rows: rows read at once, rejected ones included; fewer where rows are long.
+        text_columns: columns that must hold text in every row.
+        value_columns: columns that must hold a text, a number or a truth value in every row.
+        allow_empty: keep rows in which a needed column is there but empty (or null).
+        max_rows: read only the first rows, rejected ones included (0: all).
+        console: told of a delimiter other than the comma.
+        opener: opens the file, which may lie on other storage.
+
+    Raises:
+        InputError: the file is empty, its header is unusable, or no row can be used.
+        UsageError: the file is missing, of an unknown format, or lacks a needed column; or it is
+            JSON lines, which have keys, and was said to have no header.
+    """
+    needed = dict.fromkeys(text_columns, True) | dict.fromkeys(value_columns, False)
+    header: TableHeader | None = None
+    columns: tuple[str, ...] = ()
+    parsed: Iterator[TableHeader | ParsedRow]
+    match table_format(path):
+        case "csv":
+            parsed = read_csv_rows(path, dialect, console=console, opener=opener)
+        case "tsv":
+            parsed = read_tsv_rows(path, dialect, opener)
+        case _:
+            is_squad = is_squad_json(path, opener)
+            objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
+            first = _first_rows(objects)
+            columns = _object_keys(first)
+            if columns:
+                refuse_missing_columns(path, None, columns, needed)
+            parsed = itertools.chain(first, objects)
+    usable = False
+    first_reject: Reject | None = None
+    for stretch in _stretches(parsed, block_rows, max_rows):
+        if isinstance(stretch, TableHeader):
+            header, columns = stretch, stretch.columns
+            refuse_missing_columns(path, header, columns, needed)
+            continue
+        block = _checked_block(
+            path, header, columns, stretch, needed=needed, allow_empty=allow_empty
+        )
+        usable = usable or bool(block.rows)
+        first_reject = first_reject or (block.rejects[0] if block.rejects else None)
+        yield block
+    if not usable:
+        raise _nothing_usable(path, first_reject)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    dialect: TableDialect = PLAIN,
+    text_columns: Sequence[str] = (),
+    value_columns: Sequence[str] = (),
+    allow_empty: bool = False,
+    max_rows: int = 0,
+    console: Console | None = None,
+) -> Table:
+    """Reads the needed columns of a whole file; see `read_table_blocks`.
+
+    Raises:
+        InputError: as there, or the rows take more than `dialect.max_table_megabytes`.
+        UsageError: as there.
+    """
+    budget = TableBudget(path, dialect.max_table_megabytes)
+    names = (*text_columns, *value_columns)
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    lines: list[int] = []
+    rejects: list[Reject] = []
+    for block in read_table_blocks(
+        path,
+        dialect=dialect,
+        text_columns=text_columns,
+        value_columns=value_columns,
+        allow_empty=allow_empty,
+        max_rows=max_rows,
+        console=console,
+    ):
+        for name in names:
+            texts = block.texts(name)
+            budget.add(0, texts)
+            columns[name].extend(texts)
+        budget.add(block.rows_in, ())
+        lines.extend(block.lines)
+        rejects.extend(block.rejects)
+    return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: numbers as JSON writes them, `true` and `false`, nothing for null."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def refuse_missing_columns(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: Sequence[str],
+    needed: Iterable[str],
+) -> None:
+    """Refuses a table that lacks a column, saying what there is and what was likely meant.
+
+    Args:
+        path: the table.
+        header: None of JSON lines.
+        columns: what the table has.
+        needed: what it must have.
+
+    Raises:
+        UsageError: a column is missing.
+    """
+    for name in needed:
+        if name not in columns:
+            raise UsageError(
+                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
+            )
+
+
+def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
+    if header is not None and header.raw is None:
+        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
+    available = ", ".join(_shortened(name) for name in columns) or "none"
+    folded = {name.lower(): name for name in columns}
+    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"it has {available}; did you mean {folded[near[0]]!r}?"
+    if header is None:
+        return f"it has {available}"
+    return (
+        f"it has {available}; name one of these, or give --no-header and the columns by number if "
+        "that is the first row"
+    )
+
+
+def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
+    if first_reject is None:
+        return InputError(f"{path}: has a header but no rows; add rows below it")
+    (summary,) = summarize_rejects([first_reject])
+    remedy = f"; {summary.remedy}" if summary.remedy else ""
+    return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")
+
+
+def _stretches(
+    parsed: Iterator[TableHeader | ParsedRow], block_rows: int, max_rows: int
+) -> Iterator[TableHeader | list[ParsedRow]]:
+    stretch: list[ParsedRow] = []
+    rows = characters = 0
+    for row in parsed:
+        if isinstance(row, TableHeader):
+            yield row
+            continue
+        stretch.append(row)
+        rows += 1
+        characters += len(row[1])
+        if rows == max_rows:
+            break
+        if len(stretch) == block_rows or characters >= _MOST_CHARACTERS:
+            yield stretch
+            stretch, characters = [], 0
+    if stretch:
+        yield stretch
+
+
+def _first_rows(rows: Iterator[ParsedRow]) -> list[ParsedRow]:
+    first = []
+    characters = 0
+    for row in rows:
+        first.append(row)
+        characters += len(row[1])
+        if len(first) == _ROWS_WITH_KEYS or characters >= _MOST_CHARACTERS:
+            break
+    return first
+
+
+def _object_keys(stretch: list[ParsedRow]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for _, _, row in stretch:
+        if isinstance(row, dict):
+            names.update(dict.fromkeys(row))
+    return tuple(names)
+
+
+def _checked_block(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: tuple[str, ...],
+    stretch: list[ParsedRow],
+    *,
+    needed: dict[str, bool],
+    allow_empty: bool,
+) -> TableBlock:
+    rows, raw_rows, lines, rejects = [], [], [], []
+    for line, raw, row in stretch:
+        if isinstance(row, Reject):
+            rejects.append(row)
+            continue
+        for name, must_be_text in needed.items():
+            fault = _cell_fault(row, name, must_be_text=must_be_text, allow_empty=allow_empty)
+            if fault:
+                rejects.append(Reject(str(path), line, *fault))
+                break
+        else:
+            rows.append(row)
+            raw_rows.append(raw)
+            lines.append(line)
+    return TableBlock(
+        header=header,
+        columns=columns,
+        rows=rows,
+        raw_rows=raw_rows,
+        lines=lines,
+        rejects=rejects,
+    )
+
+
+def _cell_fault(
+    row: dict[str, Any], name: str, *, must_be_text: bool, allow_empty: bool
+) -> tuple[str, str] | None:
+    value = row.get(name)
+    if isinstance(value, str):
+        if allow_empty or value.strip():
+            return None
+        return f"column {name!r} is empty", ""
+    if value is None:
+        if name not in row:
+            return f"column {name!r} is missing", ""
+        return None if allow_empty else (f"column {name!r} is empty", "")
+    if must_be_text:
+        return f"column {name!r} is not text", _shortened(value)
+    if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
+        return f"column {name!r} is neither text nor number", _shortened(value)
+    return None
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

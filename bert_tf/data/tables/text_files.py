@@ -1,0 +1,150 @@
+"""Opening text files as people have them: compressed or not, with or without a byte-order mark."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+
+Opener = Callable[[str], BinaryIO]
+"""Opens a file by its name to read its bytes as they are stored."""
+
+_SKIPPED_AT_ONCE = 1 << 20  # characters of a line that is too long
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
+
+
+def open_local(path: str) -> BinaryIO:
+    """Opens a file of this machine.
+
+    Raises:
+        UsageError: it is missing, or a folder.
+        InputError: it is a pointer of Git LFS.
+    """
+    refuse_lfs_pointer(Path(path))
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+
+
+@contextmanager
+def open_text(
+    path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
+) -> Iterator[TextIO]:
+    """Opens a text file, `.gz` or plain, without its byte-order mark.
+
+    Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
+    bad line does not end the reading of a file.
+
+    Args:
+        path: file; a name ending in .gz is decompressed.
+        newline: as in `open`: "" splits lines at LF, CR and CRLF, "\\n" at LF only; line ends are
+            kept.
+        encoding: as Python names it.
+        opener: opens the file, which may lie on other storage.
+
+    Raises:
+        UsageError: the file is missing, or a folder.
+        InputError: the file is of another encoding by its byte-order mark, cannot be read as text
+            of this one at all, its compression is damaged, or its storage fails (the last three
+            also while reading).
+    """
+    with _open_bytes(path, opener) as buffered:
+        decoder = _decoder_of(path, buffered.peek(4), encoding)
+        try:
+            with io.TextIOWrapper(
+                cast(io.BufferedReader, buffered),
+                encoding=decoder,
+                errors="surrogateescape",
+                newline=newline,
+            ) as stream:
+                yield stream
+        except UnicodeError as error:
+            raise InputError(
+                f"{path}: cannot be read as {encoding} ({error}); give another --encoding"
+            ) from None
+
+
+def has_byte_order_mark(path: str | Path, opener: Opener = open_local) -> bool:
+    """Whether a file begins with the byte-order mark of UTF-8 or UTF-16.
+
+    Raises:
+        UsageError, InputError: as `open_text`.
+    """
+    with _open_bytes(path, opener) as buffered:
+        return buffered.peek(4).startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
+
+
+@contextmanager
+def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    with opener(str(path)) as binary:
+        try:
+            if str(path).endswith(".gz"):
+                yield gzip.GzipFile(fileobj=binary)
+            else:
+                yield io.BufferedReader(cast(io.RawIOBase, binary))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"{path}: compression is damaged ({error}); copy or compress the file again"
+            ) from None
+        except OSError as error:
+            message = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+            raise InputError(
+                f"{path}: cannot be read to its end ({message}); try again, or copy the file"
+            ) from None
+
+
+def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
+    """The encoding to open a file with, so that its byte-order mark is not part of the text."""
+    name = codecs.lookup(encoding).name
+    is_wide = name.startswith(("utf-16", "utf-32"))
+    if first_bytes.startswith(_WIDE_ENCODING_MARKS):
+        if not is_wide:
+            raise InputError(
+                f"{path}: is UTF-16; give --encoding utf-16, or convert it: "
+                f"iconv -f UTF-16 -t UTF-8 {Path(path).name}"
+            )
+        return name[:6]
+    if first_bytes.startswith(codecs.BOM_UTF8) and name not in ("utf-8", "utf-8-sig"):
+        raise InputError(
+            f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
+        )
+    return "utf-8-sig" if name == "utf-8" else name
+
+
+class CutLine(str):
+    """The beginning of a line that is longer than allowed; the rest of it has been skipped."""
+
+
+def bounded_lines(stream: TextIO, longest: int, *, newline: str) -> Iterator[str]:
+    """Yields the lines of a text with their ends, in bounded memory.
+
+    Args:
+        stream: of `open_text`.
+        longest: characters of a line; of a longer one a `CutLine` comes.
+        newline: that the stream was opened with.
+    """
+    ends = ("\n",) if newline == "\n" else ("\n", "\r")
+    while line := stream.readline(longest + 1):
+        if len(line) <= longest or line.endswith(ends):
+            yield line
+            continue
+        rest = line
+        while rest and not rest.endswith(ends):
+            rest = stream.readline(_SKIPPED_AT_ONCE)
+        yield CutLine(line[:1000])
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether a text holds bytes that are not of its encoding, or halves of a surrogate pair."""
+    return not text.isascii() and _SURROGATE.search(text) is not None

@@ -1,0 +1,1 @@
+"""Text to WordPiece ids: vocabulary files, normalization, the tokenizer."""

@@ -1,0 +1,160 @@
+"""The text layer: WordPiece ids with byte offsets, and packing of one or two texts into a row.
+
+The same graph-safe functions serve pretraining data, fine-tuning and the exported SavedModel.
+Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenisation.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from bert_tf.data.text.normalizer import normalizer_model
+from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+
+# HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
+_MAX_BYTES_PER_WORD = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pieces:
+    """Holds the pieces out of sight of tf.Module, which would track and wrap a plain list."""
+
+    pieces: list[str]
+
+
+class WordPieceTokenizer(tf.Module):
+    """BERT's WordPiece tokenizer, eager and inside graphs and SavedModels.
+
+    Args:
+        vocab: pieces in the order of their ids, with the five specials (see `vocab_file`).
+        lowercase: lower-case and strip accents before looking pieces up.
+
+    Attributes:
+        vocab, lowercase: as given.
+        vocab_size: number of pieces.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
+    """
+
+    def __init__(self, vocab: list[str], *, lowercase: bool):
+        super().__init__(name="word_piece_tokenizer")
+        self._pieces = _Pieces(list(vocab))
+        self.lowercase = lowercase
+        self.vocab_size = len(vocab)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            vocab.index(piece) for piece in SPECIAL_PIECES
+        )
+        normalizer = normalizer_model(lowercase=lowercase)
+        self._tokenizer = tf_text.FastBertTokenizer(
+            vocab=self._pieces.pieces,
+            token_out_type=tf.int32,
+            unknown_token="[UNK]",
+            max_bytes_per_word=_MAX_BYTES_PER_WORD,
+            fast_bert_normalizer_model_buffer=tf.constant(np.frombuffer(normalizer, np.uint8)),
+        )
+
+    @property
+    def vocab(self) -> list[str]:
+        """Pieces in the order of their ids."""
+        return self._pieces.pieces
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Pieces of each text: string [n] to ragged int32 [n, (pieces)]."""
+        return self._tokenizer.tokenize(texts)
+
+    def tokenize_with_offsets(
+        self, texts: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Pieces and where they stand.
+
+        Args:
+            texts: UTF-8 string [n].
+
+        Returns:
+            ids int32, starts int64, ends int64, all ragged [n, (pieces)]; starts and ends are byte
+            offsets into the texts as given, ends exclusive.
+        """
+        ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
+        return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
+
+
+def pack_pairs(
+    first: tf.RaggedTensor,
+    second: tf.RaggedTensor | None,
+    *,
+    max_seq_length: int,
+    tokenizer: WordPieceTokenizer,
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Joins texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
+
+    Pairs that are too long lose pieces of the longer text first, then of both, as HuggingFace's
+    `longest_first` does: with room for 5 pieces, lengths (2, 9) become (2, 3), (9, 9) become
+    (2, 3) and (10, 9) become (3, 2).
+
+    Args:
+        first: ids int32 [n, (pieces)].
+        second: ids int32 [n, (pieces)], or None for single texts.
+        max_seq_length: pieces in a row, specials included.
+        tokenizer: knows the ids of [CLS] and [SEP].
+
+    Returns:
+        input_word_ids and input_type_ids, ragged int32 [n, (at most max_seq_length)]; the type is
+        0 up to the first [SEP] and 1 after it.
+    """
+    rows = first.nrows(out_type=tf.int32)
+    cls = _column(tokenizer.cls_id, rows)
+    sep = _column(tokenizer.sep_id, rows)
+    if second is None:
+        room = max_seq_length - 2
+        kept = _row_heads(first, tf.minimum(_lengths(first), room))
+        input_word_ids = tf.concat([cls, kept, sep], axis=1)
+        return input_word_ids, tf.zeros_like(input_word_ids)
+    first_lengths, second_lengths = longest_first_lengths(
+        _lengths(first), _lengths(second), room=max_seq_length - 3
+    )
+    left = tf.concat([cls, _row_heads(first, first_lengths), sep], axis=1)
+    right = tf.concat([_row_heads(second, second_lengths), sep], axis=1)
+    return (
+        tf.concat([left, right], axis=1),
+        tf.concat([tf.zeros_like(left), tf.ones_like(right)], axis=1),
+    )
+
+
+def longest_first_lengths(
+    first: tf.Tensor, second: tf.Tensor, *, room: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Lengths after HuggingFace's `longest_first` truncation (tokenizers, truncate_encodings).
+
+    Args:
+        first, second: int32 [n] lengths.
+        room: pieces that both may have together.
+    """
+    shorter, longer = tf.minimum(first, second), tf.maximum(first, second)
+    half = room // 2
+    both_cut = shorter > half
+    cut_shorter = tf.where(both_cut, half, shorter)
+    cut_longer = tf.where(both_cut, room - half, room - shorter)
+    fits = first + second <= room
+    shorter = tf.where(fits, shorter, cut_shorter)
+    longer = tf.where(fits, longer, cut_longer)
+    first_is_longer = first > second
+    return tf.where(first_is_longer, longer, shorter), tf.where(first_is_longer, shorter, longer)
+
+
+def _lengths(rows: tf.RaggedTensor) -> tf.Tensor:
+    return tf.cast(rows.row_lengths(), tf.int32)
+
+
+def _column(value: int, rows: tf.Tensor) -> tf.Tensor:
+    return tf.fill([rows, 1], tf.constant(value, tf.int32))
+
+
+def _row_heads(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """The first `lengths[i]` values of every row, which has at least as many."""
+    starts = rows.row_starts()
+    positions = tf.ragged.range(starts, starts + tf.cast(lengths, starts.dtype))
+    positions = positions.with_row_splits_dtype(rows.row_splits.dtype)
+    return tf.gather(rows.flat_values, positions)

@@ -1,0 +1,1 @@
+"""Masked-LM and next-sentence pretraining from records to a model directory."""

@@ -1,0 +1,147 @@
+"""Evaluating a pretraining run on held-out records, and keeping its best model."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.data.input.pretraining_inputs import evaluation_batches
+from bert_tf.data.records.damage import find_damage
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.phases import PretrainingPhase
+from bert_tf.training.evaluation import Evaluation
+from bert_tf.training.plan.timeline import phase_ends, phase_of
+from bert_tf.weights.model_directory import write_model_directory
+
+
+class BestModelKeeper:
+    """Writes `best/` whenever the masked-LM loss on the eval records is the lowest so far.
+
+    Losses on different data cannot be compared, so every phase starts anew.
+
+    Args:
+        path: the model directory.
+        model: a built model.
+        vocab, lowercase: of its tokeniser.
+        writes: False for workers that only train along.
+    """
+
+    def __init__(self, path: Path, model: Any, *, vocab: list[str], lowercase: bool, writes: bool):
+        self._path = path
+        self._model = model
+        self._vocab = vocab
+        self._lowercase = lowercase
+        self._writes = writes
+
+    def keep_if_best(
+        self, found: dict[str, Any], metrics: dict[str, float], notes: dict[str, Any]
+    ) -> None:
+        """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
+
+        Args:
+            found: `step`, and in a run of several phases `phase`.
+            metrics: of the evaluation; without any the newest model is the best.
+            notes: of the loop.
+        """
+        best = notes.get("best", {})
+        before = best.get("mlm_loss", math.inf)
+        is_first = not best or best.get("phase") != found.get("phase")
+        if is_first or not metrics or metrics["mlm_loss"] < before:
+            self._write()
+            kept = {name: metrics[name] for name in ("mlm_loss",) if name in metrics}
+            notes["best"] = {**found, **kept}
+
+    def _write(self) -> None:
+        if self._writes:
+            write_model_directory(
+                self._path, self._model, vocab=self._vocab, lowercase=self._lowercase, task=None
+            )
+
+
+class RecordsEvaluation:
+    """What the loop calls to evaluate: the loss on the eval records of the phase, the best kept.
+
+    Args:
+        config: the `train` section.
+        phases: of the run.
+        model: a built model.
+        loss: that trains it.
+        strategy: what batches are spread over.
+        best: keeps the model.
+        console: told about data without eval shards.
+
+    Raises:
+        UsageError: evaluations are to end the run, and there are none.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        phases: Sequence[PretrainingPhase],
+        *,
+        model: Any,
+        loss: PretrainingLoss,
+        strategy: tf.distribute.Strategy,
+        best: BestModelKeeper,
+        console: Console,
+    ):
+        self._phases = phases
+        self._ends = phase_ends([phase.steps for phase in phases])
+        self._best = best
+        self._console = console
+        self._evaluations = [
+            Evaluation(
+                model=model,
+                loss=loss,
+                strategy=strategy,
+                make_dataset=functools.partial(
+                    evaluation_batches,
+                    phase.data.paths("eval"),
+                    phase.data,
+                    batch_size=phase.batch_size,
+                    limit=config.eval_examples,
+                ),
+            )
+            for phase in phases
+        ]
+        for phase in phases:
+            if not phase.data.eval_shards:
+                self._refuse_or_warn(config, phase)
+
+    def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
+        """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
+        number = phase_of(self._ends, step - 1)
+        data = self._phases[number].data
+        metrics = self._evaluate(number) if data.eval_shards else {}
+        if metrics:
+            # e ** 700 is the largest power that a float holds.
+            metrics["perplexity"] = math.exp(min(metrics["mlm_loss"], 700.0))
+        elif data.eval_shards:
+            self._console.warn(
+                f"the eval shards of {data.directory} are empty; evaluation is skipped"
+            )
+        found = {"step": step} | ({"phase": number + 1} if len(self._phases) > 1 else {})
+        self._best.keep_if_best(found, metrics, notes)
+        return metrics
+
+    def _evaluate(self, phase: int) -> dict[str, float]:
+        try:
+            return self._evaluations[phase].run()
+        except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+            data = self._phases[phase].data
+            raise find_damage(data.paths("eval"), data) or error from None
+
+    def _refuse_or_warn(self, config: TrainConfig, phase: PretrainingPhase) -> None:
+        cure = "preprocess with --eval-fraction above 0 to have some"
+        lacks = f"{phase.data.directory} has no eval shards"
+        if config.early_stop_evals:
+            raise UsageError(f"train.early_stop_evals: {lacks}; set it to 0, or {cure}")
+        self._console.warn(f"{lacks}, so nothing is evaluated and best/ is the last model; {cure}")

@@ -1,0 +1,78 @@
+"""The masked-LM and next-sentence losses of BERT pretraining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.training.plan.protocols import Batch, LossParts
+
+
+class PretrainingLoss:
+    """Cross-entropy over masked positions plus that over sequences (Devlin et al. 2019, A.2).
+
+    As run_pretraining.py of google-research/bert, but the masked-LM mean is over all masked
+    positions of the global batch, however it is spread over replicas.
+
+    Args:
+        pair_task: what the sequences' labels mean and their loss is called by: "nsp" or "sop";
+            with "none" there is no such loss, and the next-sentence head learns nothing.
+    """
+
+    def __init__(self, pair_task: str = "nsp"):
+        self._pair_task = pair_task
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Masked positions, and sequences."""
+        weights = {"mlm_loss": tf.reduce_sum(batch["masked_lm_weights"])}
+        if self._pair_task != "none":
+            weights[f"{self._pair_task}_loss"] = tf.reduce_sum(_sequence_weights(batch))
+        return weights
+
+    def __call__(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> LossParts:
+        """Sums of both losses and of right predictions over a batch of `PretrainingInputs`."""
+        outputs = model(batch, training=training, dropout_key=dropout_key)
+        mlm_loss, mlm_right, mlm_weight = _weighted_sums(
+            outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
+        )
+        losses = {"mlm_loss": mlm_loss}
+        metrics = {"mlm_accuracy": (mlm_right, mlm_weight)}
+        if self._pair_task != "none":
+            pair_loss, pair_right, pair_weight = _weighted_sums(
+                outputs["nsp_logits"], batch["next_sentence_labels"], _sequence_weights(batch)
+            )
+            losses[f"{self._pair_task}_loss"] = pair_loss
+            metrics[f"{self._pair_task}_accuracy"] = (pair_right, pair_weight)
+        return LossParts(losses=losses, metrics=metrics)
+
+
+def _weighted_sums(
+    logits: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Weighted sums of cross-entropy, of right predictions, and of the weights themselves.
+
+    Args:
+        logits: float [..., classes].
+        labels: int32 [...].
+        weights: float32 [...].
+    """
+    logits = tf.cast(logits, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    label_logits = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
+    # Many times cheaper than argmax on processors; differs only where logits tie.
+    right = tf.cast(label_logits >= tf.reduce_max(logits, axis=-1), tf.float32)
+    return (
+        tf.reduce_sum(losses * weights),
+        tf.reduce_sum(right * weights),
+        tf.reduce_sum(weights),
+    )
+
+
+def _sequence_weights(batch: Batch) -> tf.Tensor:
+    """1 for sequences, 0 for what fills up a row or a batch; float32 [n], packed [n, sequences]."""
+    if "next_sentence_weights" in batch:
+        return batch["next_sentence_weights"]
+    return tf.cast(batch["input_mask"][:, 0], tf.float32)

@@ -1,0 +1,147 @@
+"""The phases of a pretraining run: their data, batches and learning rates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
+from bert_tf.data.input.pretraining_inputs import PretrainingInputs
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.models.model_flops import ModelWork
+from bert_tf.pretraining.dynamic_masking import dynamic_masking
+from bert_tf.training.plan.settings import PhaseSettings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingPhase:
+    """A phase with everything that its config leaves to the run filled in.
+
+    Attributes:
+        name: what messages call it; "" in a run of one phase.
+        data: its records.
+        steps, batch_size, accumulation_steps: as in the config.
+        learning_rate: peak of a schedule that starts with the phase; None goes on with the last.
+        warmup_steps: of that schedule.
+    """
+
+    name: str
+    data: PretrainingData
+    steps: int
+    batch_size: int
+    accumulation_steps: int
+    learning_rate: float | None
+    warmup_steps: int
+
+    def check_batch_size(self, strategy: tf.distribute.Strategy) -> None:
+        """Refuses a batch that replicas and accumulation cannot divide evenly.
+
+        Raises:
+            UsageError: with the nearest batch size that works.
+        """
+        parts = self.row_multiple(strategy)
+        if self.batch_size % parts:
+            raise UsageError(
+                f"{self.name}--batch-size {self.batch_size} cannot be divided evenly by "
+                f"{strategy.num_replicas_in_sync} replicas x {self.accumulation_steps} "
+                f"accumulation steps; use {-(-self.batch_size // parts) * parts}"
+            )
+
+    def row_multiple(self, strategy: tf.distribute.Strategy) -> int:
+        """What the rows of a batch are a multiple of."""
+        return strategy.num_replicas_in_sync * self.accumulation_steps
+
+    def open_inputs(
+        self, config: TrainConfig, strategy: tf.distribute.Strategy
+    ) -> PretrainingInputs:
+        """The phase's training batches.
+
+        Raises:
+            InputError, UsageError: see `PretrainingInputs`.
+        """
+        return PretrainingInputs(
+            self.data.paths("train"),
+            self.data,
+            batch_size=self.batch_size,
+            seed=config.seed,
+            packing=config.packing,
+            row_multiple=self.row_multiple(strategy),
+            masking=dynamic_masking(config, self.data),
+        )
+
+    def settings(self, bert_config: BertConfig) -> PhaseSettings:
+        """What the loop needs to know."""
+        work = ModelWork.of_encoder(bert_config)
+        length = self.data.max_seq_length
+        return PhaseSettings(
+            steps=self.steps,
+            accumulation_steps=self.accumulation_steps,
+            peak_learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+            work=work,
+            relative_work=self.batch_size
+            * float(
+                work.flops(
+                    tokens=length,
+                    examples=1,
+                    squared_lengths=length**2,
+                    predictions=self.data.max_predictions_per_seq,
+                )
+            ),
+        )
+
+
+def common_pair_task(phases: Sequence[PretrainingPhase]) -> str:
+    """The pair task of all phases' records.
+
+    Raises:
+        UsageError: they have different ones.
+    """
+    tasks = {phase.data.pair_task: phase.data.directory for phase in phases}
+    if len(tasks) > 1:
+        found = ", ".join(f"{task} in {directory}" for task, directory in tasks.items())
+        raise UsageError(
+            f"train.phases: the records differ in pair_task ({found}); preprocess all with the same"
+        )
+    return next(iter(tasks))
+
+
+def pretraining_phases(
+    config: TrainConfig, data: Sequence[PretrainingData]
+) -> list[PretrainingPhase]:
+    """The phases of a run; one where the config has none.
+
+    A phase with a learning rate of its own starts a schedule, which the phases after it share up to
+    the next such one; the first phase starts one in any case.
+
+    Args:
+        config: the `train` section.
+        data: of every phase.
+    """
+    steps = config.phase_steps()
+    given = config.phases or (TrainingPhase(data=config.data),)
+    heads = [n for n, phase in enumerate(given) if not n or phase.learning_rate is not None]
+    phases = []
+    for n, phase in enumerate(given):
+        rate, warmup = phase.learning_rate, round(phase.warmup_proportion * steps[n])
+        if rate is None and not n:
+            end = next((head for head in heads if head), len(given))
+            rate = config.learning_rate
+            warmup = config.warmup_steps or round(config.warmup_proportion * sum(steps[:end]))
+        phases.append(
+            PretrainingPhase(
+                name=f"phase {n + 1}: " if config.phases else "",
+                data=data[n],
+                steps=steps[n],
+                batch_size=phase.batch_size or config.batch_size,
+                accumulation_steps=phase.gradient_accumulation_steps
+                or config.gradient_accumulation_steps,
+                learning_rate=rate,
+                warmup_steps=0 if rate is None else warmup,
+            )
+        )
+    return phases

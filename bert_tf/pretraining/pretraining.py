@@ -1,0 +1,230 @@
+"""Pretraining from records to a model directory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.seeds import unsigned_seed
+from bert_tf.base.wording import quantity
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.data.input.pretraining_inputs import PretrainingInputs
+from bert_tf.data.records.damage import find_damage
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.pretraining.evaluation import BestModelKeeper, RecordsEvaluation
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.phased_inputs import PhasedInputs
+from bert_tf.pretraining.phases import (
+    PretrainingPhase,
+    common_pair_task,
+    pretraining_phases,
+)
+from bert_tf.training.devices.precision import Numerics, choose_numerics
+from bert_tf.training.devices.strategy import is_chief, make_strategy
+from bert_tf.training.devices.throughput import measure_matmul_peak
+from bert_tf.training.loop import TrainingLoop, TrainingResult
+from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.weights.model_directory import ModelDirectory, load_weights
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PhaseResult:
+    """What a phase of a run saw.
+
+    Attributes:
+        steps: updates made in it.
+        sequences: sequences of these updates, those of earlier epochs counted again.
+        packing: `sequences_a_row`, `filled_share` and `rows_an_update`; None without packing.
+    """
+
+    steps: int
+    sequences: int
+    packing: dict[str, float] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingResult:
+    """How a run ended.
+
+    Attributes:
+        training: the loop's result.
+        phases: one in a run on one data set.
+    """
+
+    training: TrainingResult
+    phases: list[PhaseResult]
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of all updates, those of earlier epochs counted again."""
+        return sum(phase.sequences for phase in self.phases)
+
+
+def pretrain(
+    config: TrainConfig,
+    *,
+    bert_config: BertConfig,
+    data: Sequence[PretrainingData],
+    vocab: list[str],
+    initial: ModelDirectory | None,
+    console: Console,
+) -> PretrainingResult:
+    """Trains a model on masked-LM and next-sentence records, or goes on where it was interrupted.
+
+    `config.output` gets checkpoints, metrics and, under `best/`, the model directory with the
+    lowest masked-LM loss on the eval records of the last phase (the last one where there are none).
+
+    Args:
+        config: the `train` section.
+        bert_config: the model's shape.
+        data: the records of every phase; of a run without phases one.
+        vocab: their vocabulary.
+        initial: weights to start from, None for random ones.
+        console: progress.
+
+    Raises:
+        UsageError: model and data do not fit, or the batch cannot be divided among replicas.
+        InputError: damaged records, or a loss that is not finite.
+        StoppedEarly: SIGTERM or Ctrl-C, after saving.
+    """
+    strategy = make_strategy(config.strategy, config.tpu_address, console)
+    phases = pretraining_phases(config, data)
+    for phase in phases:
+        phase.check_batch_size(strategy)
+    numerics = choose_numerics(config.precision, config.xla, static_shapes=True, console=console)
+    inputs = [phase.open_inputs(config, strategy) for phase in phases]
+    for phase, opened in zip(phases, inputs, strict=True):
+        _say_input(phase, opened, console)
+    keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
+    with strategy.scope():
+        model = BertPretrainingModel(bert_config, dtype=numerics.policy)
+        model.build_weights()
+    if initial is not None:
+        for name in load_weights(model, initial):
+            console.warn(f"{initial.path} has no {name}; it starts at random")
+    console.say(f"{model.count_params():,} parameters")
+    best = BestModelKeeper(
+        Path(config.output) / "best",
+        model,
+        vocab=vocab,
+        lowercase=data[0].lowercase,
+        writes=is_chief(strategy),
+    )
+    loop = _make_loop(
+        config,
+        phases,
+        inputs=inputs,
+        model=model,
+        best=best,
+        numerics=numerics,
+        strategy=strategy,
+        console=console,
+    )
+    try:
+        result = loop.run()
+    except tf.errors.OpError as error:
+        failures = [opened.failure for opened in inputs if opened.failure]
+        raise next(iter(failures), None) or _damaged_record(error, phases) or error from None
+    return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
+
+
+def _make_loop(
+    config: TrainConfig,
+    phases: list[PretrainingPhase],
+    *,
+    inputs: list[PretrainingInputs],
+    model: BertPretrainingModel,
+    best: BestModelKeeper,
+    numerics: Numerics,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> TrainingLoop:
+    with strategy.scope():
+        optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
+    peak_flops = measure_matmul_peak(numerics.policy, strategy)
+    if peak_flops is not None:
+        console.say(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
+    loss = PretrainingLoss(common_pair_task(phases))
+    return TrainingLoop(
+        model=model,
+        loss=loss,
+        optimizer=optimizer,
+        inputs=PhasedInputs(inputs, [phase.steps for phase in phases]),
+        strategy=strategy,
+        settings=LoopSettings.from_config(
+            config,
+            phases=tuple(phase.settings(model.config) for phase in phases),
+            eval_every=config.eval_every,
+            max_minutes=config.max_minutes,
+            peak_flops=peak_flops,
+            steps_per_call=config.steps_per_call,
+        ),
+        run_directory=Path(config.output),
+        console=console,
+        evaluate=RecordsEvaluation(
+            config,
+            phases,
+            model=model,
+            loss=loss,
+            strategy=strategy,
+            best=best,
+            console=console,
+        ),
+        use_xla=numerics.use_xla,
+        scale_loss=numerics.scale_loss,
+    )
+
+
+def _say_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
+    console.say(
+        f"{phase.name}{quantity(inputs.record_count, 'training record')}; "
+        f"{quantity(phase.steps, 'step')} of {phase.batch_size:,} make "
+        f"{phase.steps * phase.batch_size / inputs.record_count:.2f} epochs"
+    )
+    if inputs.packing is not None:
+        console.say(
+            f"{phase.name}packing: {inputs.packing.sequences_a_row:.2f} sequences per row, "
+            f"{inputs.packing.filled_share:.1%} of the places filled, "
+            f"{quantity(inputs.rows, 'row')} per step"
+        )
+
+
+def _phase_results(
+    phases: list[PretrainingPhase], inputs: list[PretrainingInputs], step: int
+) -> list[PhaseResult]:
+    results = []
+    for phase, opened in zip(phases, inputs, strict=True):
+        steps = min(phase.steps, step)
+        step -= steps
+        packing: dict[str, Any] | None = None
+        if opened.packing is not None:
+            packing = {
+                "sequences_a_row": round(opened.packing.sequences_a_row, 4),
+                "filled_share": round(opened.packing.filled_share, 4),
+                "rows_an_update": opened.rows,
+            }
+        sequences = opened.sequences_before(steps)
+        results.append(PhaseResult(steps=steps, sequences=sequences, packing=packing))
+    return results
+
+
+def _damaged_record(error: tf.errors.OpError, phases: list[PretrainingPhase]) -> InputError | None:
+    """The training record behind what TensorFlow says, None if the records are sound.
+
+    Unmasked records and evaluations find theirs where they are read.
+    """
+    if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
+        return None
+    masked = [phase.data for phase in phases if not phase.data.is_dynamic]
+    found = (find_damage(data.paths("train"), data) for data in masked)
+    return next(filter(None, found), None)

@@ -1,0 +1,1 @@
+"""Classification of a text or a pair of texts."""

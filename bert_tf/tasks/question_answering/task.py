@@ -1,0 +1,345 @@
+"""Extractive question answering over contexts of any length (SQuAD 1.1 and 2.0)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections.scoring import refuse_unread_columns
+from bert_tf.data.rows.answer_spans import (
+    Answers,
+    choose_answers,
+    null_scores,
+    question_spans,
+    window_spans,
+)
+from bert_tf.data.rows.question_rows import QuestionRows, check_question_lengths, encode_questions
+from bert_tf.data.rows.questions import QuestionColumns, Questions, read_questions
+from bert_tf.data.rows.windows import answer_pieces, window_targets
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.training.plan.protocols import Batch, LossParts
+
+_FAR_BELOW = -1e9
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionAnsweringTask:
+    """A span of the context, or no answer, a question (Devlin et al. 2019, sections 4.2 and 4.3).
+
+    Attributes:
+        columns: where a table holds what; SQuAD JSON has its own names.
+        max_seq_length, doc_stride, max_query_length: pieces of a row, between two windows, of a
+            question.
+        max_answer_length, n_best_size: pieces of an answer, spans that compete for it.
+        null_score_diff_threshold: see `bert_tf.data.rows.answer_spans.choose_answers`.
+        may_be_unanswerable: whether the training data have questions without an answer; only then
+            may the model leave a question unanswered.
+    """
+
+    name: ClassVar[str] = "qa"
+
+    columns: QuestionColumns
+    max_seq_length: int
+    doc_stride: int
+    max_query_length: int
+    max_answer_length: int
+    n_best_size: int
+    null_score_diff_threshold: float
+    may_be_unanswerable: bool
+
+    @classmethod
+    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Questions]:
+        """Reads the training questions; looks whether some have no answer."""
+        check_question_lengths(config.sequence_length, config.max_query_length)
+        columns = QuestionColumns(
+            question=config.question_column,
+            context=config.context_column,
+            answer=config.answer_column,
+            answer_start=config.answer_start_column,
+        )
+        questions = read_questions(
+            config.train,
+            columns,
+            check_offsets=True,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+            console=console,
+        )
+        task = cls(
+            columns=columns,
+            max_seq_length=config.sequence_length,
+            doc_stride=config.doc_stride,
+            max_query_length=config.max_query_length,
+            max_answer_length=config.max_answer_length,
+            n_best_size=config.n_best_size,
+            null_score_diff_threshold=config.null_score_diff_threshold,
+            may_be_unanswerable=not all(questions.answers),
+        )
+        return task, questions
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        values = {key: value for key, value in settings.items() if key != "task"}
+        return cls(**{**values, "columns": QuestionColumns(**settings["columns"])})
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        return {"task": self.name, **dataclasses.asdict(self)}
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        refuse_unread_columns(config, ("question", "context", "answer"))
+        columns = dataclasses.replace(
+            self.columns,
+            question=config.question_column or self.columns.question,
+            context=config.context_column or self.columns.context,
+            answer=config.answer_column or self.columns.answer,
+        )
+        return dataclasses.replace(self, columns=columns)
+
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
+        """Reads questions with their gold answers; where these stand does not matter."""
+        return read_questions(
+            path, self.columns, check_offsets=False, dialect=dialect, console=console
+        )
+
+    def describe(self, train: Questions, evaluation: Questions | None) -> Iterator[str]:
+        """How many questions have no answer."""
+        for name, source in (("training", train), ("evaluation", evaluation)):
+            if source is not None:
+                without = sum(not listed for listed in source.answers)
+                asked = quantity(len(source), "question")
+                yield f"  {name}: {asked}, {without:,} of them without an answer"
+
+    def texts(self, source: Questions) -> dict[str, list[str]]:
+        """`question` and `context`."""
+        return {
+            "question": source.questions,
+            "context": [source.contexts[index] for index in source.context_index],
+        }
+
+    def encode(
+        self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
+    ) -> TaskData:
+        """Cuts the contexts into windows; a window without its answer is to point to [CLS].
+
+        In training, questions whose answer holds nothing that the tokenizer keeps are rejected; in
+        evaluation they do not count for the loss. Where no answer has a place, no question does.
+
+        Raises:
+            InputError: no question is left.
+        """
+        encoded = encode_questions(
+            tokenizer,
+            source.questions,
+            source.contexts,
+            source.context_index,
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.doc_stride,
+            max_query_length=self.max_query_length,
+        )
+        firsts, lasts = answer_pieces(
+            encoded.contexts, encoded.context_index, *_answer_characters(source)
+        )
+        has_answer = np.array([bool(listed) for listed in source.answers])
+        is_located = ~has_answer | (firsts >= 0)
+        if training and not is_located.all():
+            located = _located_questions(source, is_located)
+            return self.encode(located, tokenizer, training=True)
+        if has_answer.any() and not is_located[has_answer].any():
+            is_located[:] = False
+        starts, ends = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
+        return TaskData(
+            source=source,
+            rows=encoded.rows,
+            targets={"start_position": starts, "end_position": ends},
+            weights=is_located[encoded.windows.question].astype(np.float32),
+            owners=encoded.windows.question,
+            details=encoded,
+        )
+
+    def card(self) -> TaskCard:
+        """Answers from a context."""
+        columns = self.columns
+        may = "may remain" if self.may_be_unanswerable else "never remains"
+        return TaskCard(
+            title="Question answering model",
+            facts=(
+                f"reads the columns `{columns.question}` and `{columns.context}`; was trained on "
+                f"`{columns.answer}` and `{columns.answer_start}`, or on SQuAD JSON",
+                f"contexts of any length, read in windows of {self.max_seq_length} pieces with a "
+                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} pieces",
+                f"a question {may} without an answer",
+            ),
+            signature_call=(
+                'question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])'
+            ),
+            signature_output="predicted_answer",
+            transformers_class="AutoModelForQuestionAnswering",
+            google_script="run_squad.py",
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:
+        """The encoder with a start and an end score for every piece."""
+        return BertQuestionAnswerer(config, dtype=policy, name="question_answering")
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`start_logits` and `end_logits`, float32 [rows, length], far below zero on padding."""
+        start, end = model(batch, training=training, dropout_key=dropout_key)
+        padding = _FAR_BELOW * (1.0 - tf.cast(batch["input_mask"], tf.float32))
+        return {"start_logits": start + padding, "end_logits": end + padding}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of rows."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Mean of the cross-entropies of start and end; the share of windows with both right."""
+        start, end = outputs["start_logits"], outputs["end_logits"]
+        weights = batch[ROW_WEIGHTS]
+        losses = 0.5 * (
+            cross_entropy(start, batch["start_position"])
+            + cross_entropy(end, batch["end_position"])
+        )
+        both = (tf.argmax(start, axis=-1, output_type=tf.int32) == batch["start_position"]) & (
+            tf.argmax(end, axis=-1, output_type=tf.int32) == batch["end_position"]
+        )
+        return LossParts(
+            losses={"loss": tf.reduce_sum(losses * weights)},
+            metrics={"span_accuracy": weighted_hits(both, weights)},
+        )
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The best spans of each window and the score of [CLS]."""
+        start, end = outputs["start_logits"], outputs["end_logits"]
+        encoded: QuestionRows = data.details
+        first, last, score = window_spans(
+            start,
+            end,
+            encoded.context_begins[chosen],
+            encoded.windows.length[chosen],
+            max_answer_length=self.max_answer_length,
+            n_best=self.n_best_size,
+        )
+        return {"first": first, "last": last, "score": score, "cls": start[:, 0] + end[:, 0]}
+
+    def answers(
+        self, encoded: QuestionRows, contexts: list[str], reduced: dict[str, np.ndarray]
+    ) -> Answers:
+        """The answer to each question from the reduced outputs of all its windows."""
+        candidates = question_spans(
+            encoded.windows,
+            reduced["first"],
+            reduced["last"],
+            reduced["score"],
+            n_best=self.n_best_size,
+        )
+        return choose_answers(
+            candidates,
+            null_scores(encoded.windows, reduced["cls"], len(encoded.context_index)),
+            contexts,
+            encoded.contexts,
+            encoded.context_index,
+            may_be_unanswerable=self.may_be_unanswerable,
+            null_threshold=self.null_score_diff_threshold,
+        )
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The answer to each question, its place in the context and its probability."""
+        answers = self.answers(data.details, data.source.contexts, reduced)
+        return {
+            "predicted_answer": answers.texts,
+            "predicted_start": answers.starts,
+            "predicted_end": answers.ends,
+            "predicted_score": answers.scores,
+        }
+
+    def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
+        """Exact match and F1; an answer, its place and its probability a question."""
+        golds = [[answer.text for answer in listed] for listed in source.answers]
+        answers = predicted["predicted_answer"]
+        predictions = [
+            {
+                "id": identity,
+                "line": line,
+                "answers": gold,
+                "predicted_answer": text,
+                "predicted_start": int(start) if start >= 0 else None,
+                "predicted_end": int(end) if end >= 0 else None,
+                "predicted_score": round(float(score), 6),
+            }
+            for identity, line, gold, text, start, end, score in zip(
+                source.ids,
+                source.lines,
+                golds,
+                answers,
+                predicted["predicted_start"],
+                predicted["predicted_end"],
+                predicted["predicted_score"],
+                strict=True,
+            )
+        ]
+        return TaskResults(
+            metrics=answer_metrics(answers, golds, version_2=not all(golds)),
+            predictions=predictions,
+        )
+
+
+def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
+    """Where the first answer of each question stands; 0 and 0 where there is none, or elsewhere."""
+    starts = np.zeros(len(source), np.int64)
+    ends = np.zeros(len(source), np.int64)
+    for index, (listed, context) in enumerate(
+        zip(source.answers, source.context_index, strict=True)
+    ):
+        if listed:
+            text, start = listed[0]
+            if start >= 0 and source.contexts[context].startswith(text, start):
+                starts[index], ends[index] = start, start + len(text)
+    return starts, ends
+
+
+def _located_questions(source: Questions, is_located: np.ndarray) -> Questions:
+    """The questions whose answer holds a piece; the others become rejects."""
+    blank = [
+        Reject(
+            source.source,
+            source.lines[index],
+            "answer holds nothing the tokenizer keeps",
+            f"question {source.ids[index]!r}: {source.answers[index][0].text!r}",
+        )
+        for index in np.flatnonzero(~is_located)
+    ]
+    kept = np.flatnonzero(is_located).tolist()
+    if not kept:
+        raise InputError(f"{source.source}: no question is left; the first: {blank[0]}")
+    return dataclasses.replace(
+        source,
+        ids=[source.ids[index] for index in kept],
+        lines=[source.lines[index] for index in kept],
+        questions=[source.questions[index] for index in kept],
+        context_index=source.context_index[kept],
+        answers=[source.answers[index] for index in kept],
+        rejects=[*source.rejects, *blank],
+    )

@@ -1,0 +1,1 @@
+"""Strategies, replicas, workers, precision and throughput."""

@@ -1,0 +1,67 @@
+"""Which arithmetic and which compiler a run uses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.processor import processor_flags
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+_BFLOAT16_CAPABILITY = (8, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Numerics:
+    """How the step is computed.
+
+    Attributes:
+        policy: Keras dtype policy; variables and the optimizer stay in float32.
+        use_xla: whether the step is compiled by XLA.
+    """
+
+    policy: str
+    use_xla: bool
+
+    @property
+    def scale_loss(self) -> bool:
+        """Whether gradients need loss scaling, which only float16 does."""
+        return self.policy == "mixed_float16"
+
+
+def choose_numerics(precision: str, xla: str, *, static_shapes: bool, console: Console) -> Numerics:
+    """Fills in what the config leaves to "auto", and says what was chosen.
+
+    "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
+    AVX-512 bf16, else float32. "auto" XLA compiles where shapes are static, except bfloat16 on
+    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not.
+
+    Args:
+        precision: "auto", "float32", "bfloat16" or "float16".
+        xla: "auto", "on" or "off".
+        static_shapes: whether all batches have one shape; each new one costs a compilation.
+        console: told the choice.
+    """
+    device, has_bfloat16 = _device()
+    if precision == "auto":
+        precision = "bfloat16" if has_bfloat16 else "float32"
+    use_xla = xla == "on"
+    if xla == "auto":
+        use_xla = device == "TPU" or (
+            static_shapes and not (device == "CPU" and precision != "float32")
+        )
+    console.say(f"{device}, {precision}, {'with' if use_xla else 'without'} XLA")
+    return Numerics(_POLICIES[precision], use_xla)
+
+
+def _device() -> tuple[str, bool]:
+    """The kind of device and whether it is fast in bfloat16."""
+    if tf.config.list_logical_devices("TPU"):
+        return "TPU", True
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        details = tf.config.experimental.get_device_details(gpus[0])
+        return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
+    return "CPU", "avx512_bf16" in processor_flags()

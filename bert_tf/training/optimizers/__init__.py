@@ -1,0 +1,1 @@
+"""Optimizers of the training step, and the average of weights."""

@@ -1,0 +1,1 @@
+"""What a run does when: settings, timeline, schedules, step timer, early stop."""

@@ -1,0 +1,1 @@
+"""The run directory: checkpoints, state, metrics and log lines."""

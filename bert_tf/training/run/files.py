@@ -1,0 +1,86 @@
+"""What a running loop keeps in its run directory: checkpoints and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.atomic_files import remove_leftovers
+from bert_tf.base.console import Console
+from bert_tf.training.run.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
+from bert_tf.training.run.log_lines import Line
+from bert_tf.training.run.metrics_log import MetricsLog
+
+
+class RunFiles:
+    """The files of one run.
+
+    Args:
+        directory: the run directory; None keeps nothing.
+        writes: False for workers that only read, as all but the chief do.
+        keep_checkpoints: newest checkpoints kept.
+        console: told about damaged checkpoints.
+    """
+
+    def __init__(
+        self, directory: Path | None, *, writes: bool, keep_checkpoints: int, console: Console
+    ):
+        self.directory = directory
+        self._writes = writes and directory is not None
+        self._log: MetricsLog | None = None
+        self._store = (
+            CheckpointStore(
+                directory / "checkpoints", keep=keep_checkpoints, writes=writes, console=console
+            )
+            if directory is not None
+            else None
+        )
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written."""
+        return self._writes
+
+    def newest_checkpoint(self) -> Checkpoint | None:
+        """See `CheckpointStore.newest`.
+
+        The process that writes first removes what a killed one left of folders it was writing:
+        checkpoints, states in `failed/`, and the model in `best/`.
+        """
+        if self._writes and self.directory is not None:
+            for folder in ("checkpoints", "failed", "."):
+                remove_leftovers(self.directory / folder)
+        return self._store.newest() if self._store is not None else None
+
+    def open_log(self, *, keep_until: Mapping[str, int]) -> None:
+        """Opens the metrics log, without lines of later steps; see `MetricsLog`."""
+        if self._writes and self.directory is not None:
+            self._log = MetricsLog(self.directory, keep_until=keep_until)
+
+    def write_line(self, line: Line) -> None:
+        """Adds a line to the metrics."""
+        if self._log is not None:
+            self._log.write(line)
+
+    def close_log(self) -> None:
+        """Closes the metrics log."""
+        if self._log is not None:
+            self._log.close()
+
+    def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
+        """Writes a checkpoint and removes old ones."""
+        if self._writes and self._store is not None:
+            self._store.save(step=step, tensors=tensors, state=state)
+
+    def save_aside(
+        self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
+    ) -> Path | None:
+        """Writes a checkpoint to `failed/`, where no run resumes from; None if nothing is kept."""
+        if not self._writes or self.directory is None:
+            return None
+        path = self.directory / "failed" / f"step-{step:08d}"
+        write_checkpoint(path, step=step, tensors=tensors, state=state)
+        return path

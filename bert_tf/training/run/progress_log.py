@@ -1,0 +1,89 @@
+"""The lines of a run: collected from its updates, written to its files and said on the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.training.plan.step_timer import Pace
+from bert_tf.training.plan.timeline import Course
+from bert_tf.training.run.files import RunFiles
+from bert_tf.training.run.log_lines import Line, LineBuilder, evaluation_text, progress_text
+
+
+class ProgressLog:
+    """Train and eval lines, the newest of which are kept.
+
+    Args:
+        settings: of the run.
+        course: tells how long the run has to go.
+        files: get the lines.
+        console: is told what they say.
+
+    Attributes:
+        lines: the newest line of each split that has one.
+    """
+
+    def __init__(self, settings: LoopSettings, course: Course, files: RunFiles, console: Console):
+        self._settings = settings
+        self._course = course
+        self._files = files
+        self._console = console
+        self._builder = LineBuilder()
+        self._text: str | None = None
+        self.lines: dict[str, Line] = {}
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether updates were made since the last train line."""
+        return bool(self._builder.pending)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes, JSON values: numbers no line tells yet, and the newest lines."""
+        return {"pending": self._builder.pending, "lines": self.lines}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from a `state`; other keys in it are ignored."""
+        self._builder, self.lines = LineBuilder(state["pending"]), state["lines"]
+
+    def add(self, results: dict[str, np.ndarray]) -> None:
+        """Takes the numbers of some updates, see `LineBuilder.add`."""
+        self._builder.add(results)
+
+    def write_training(self, step: int, pace: Pace) -> None:
+        """The line for all updates since the last one, if one of them did not overflow."""
+        elapsed = pace.elapsed()
+        line = self._builder.train_line(
+            step=step,
+            elapsed=elapsed,
+            seconds=pace.seconds_since_line(),
+            peak_flops=self._settings.peak_flops,
+        )
+        if line is None:
+            return
+        self._write(line)
+        seconds_left = self._course.seconds_left(
+            step, elapsed=elapsed, seconds_per_step=pace.seconds_per_step
+        )
+        self._text = progress_text(
+            line, total_steps=self._settings.total_steps, seconds_left=seconds_left
+        )
+        self._console.progress(self._text)
+
+    def end_progress(self) -> None:
+        """Shows the newest train line of this process, if the one shown last is older."""
+        if self._text is not None:
+            self._console.end_progress(self._text)
+
+    def write_evaluation(self, step: int, pace: Pace, metrics: dict[str, float]) -> None:
+        """The line of an evaluation."""
+        line = {"step": step, "split": "eval", "time": round(pace.elapsed(), 3), **metrics}
+        self._write(line)
+        self._console.say(evaluation_text(line))
+
+    def _write(self, line: Line) -> None:
+        self.lines[line["split"]] = line
+        self._files.write_line(line)

@@ -1,0 +1,1 @@
+"""Vocabularies of models from other libraries."""

@@ -1,0 +1,1 @@
+"""Beam: runners, storage, files, blobs, progress, worker processes."""

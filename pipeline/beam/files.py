@@ -1,0 +1,239 @@
+"""Which files a glob names, their bytes before compression, and files that workers leave behind."""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import socket
+from collections.abc import Collection, Iterable
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.errors import InputError, UsageError
+from pipeline.beam.folder_hint import instead_of_folder
+from pipeline.beam.globs import GLOB_MARK
+from pipeline.beam.storage import innermost_message, list_stored, open_stored
+
+_UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
+FORMAT_OF_ENDING = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".xml": "mediawiki",
+}
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".bz2": "bz2",
+    ".zst": "zstd",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class FileInfo:
+    """A file and its size in bytes as stored."""
+
+    path: str
+    bytes: int
+
+
+def match_files(
+    patterns: Iterable[str], *, endings: Collection[str] = FORMAT_OF_ENDING
+) -> list[FileInfo]:
+    """Expands paths and globs (local or of any file system Beam knows) to files, sorted by path.
+
+    A file that several patterns name is listed once.
+
+    Args:
+        patterns: paths and globs.
+        endings: those of files that can be read, for a hint to who names a folder.
+
+    Raises:
+        UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
+            an unreachable file system.
+    """
+    found: dict[str, int] = {}
+    for pattern in patterns:
+        files = list_stored(pattern)
+        if not files:
+            raise UsageError(f"{pattern}: {_why_no_file(pattern)}")
+        folders = [path for path in files if Path(path).is_dir()]
+        if folders:
+            hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
+            raise UsageError(f"{folders[0]}: is a folder; {hint}")
+        found.update(files)
+    for path in sorted(found):
+        _refuse_name_that_is_not_utf8(path)
+    return [FileInfo(path, found[path]) for path in sorted(found)]
+
+
+def _why_no_file(pattern: str) -> str:
+    if GLOB_MARK.search(pattern):
+        return "no file matches; check the path and quote the glob"
+    if pattern.endswith("/"):
+        return "no file in this folder that is not hidden; check the path"
+    return "no such file; check the path"
+
+
+def _refuse_name_that_is_not_utf8(path: str) -> None:
+    """Manifests and lists of rejects could not hold it."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it") from None
+
+
+def compression_of(path: str) -> str | None:
+    """The compression a file's name tells: `gzip`, `bz2`, `zstd` or None."""
+    return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
+
+
+def name_without_compression(path: str) -> str:
+    """The lower-case file name without the ending of its compression."""
+    name = PurePosixPath(path).name.lower()
+    return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
+
+
+class UncompressedFile:
+    """A file's bytes as they were before compression; also a context manager.
+
+    A file that begins with the byte-order mark of UTF-16 reads as UTF-8, and what is wrong in it as
+    bytes that are not UTF-8.
+
+    Attributes:
+        is_utf16: whether it is one; it cannot seek then.
+
+    Raises:
+        UsageError: the file cannot be opened.
+        InputError: the compressed data is damaged.
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+        stream = open_stored(path)
+        self._file = stream
+        compression = compression_of(path)
+        if compression is not None:
+            self._stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+        else:
+            self._stream = stream
+        try:
+            self._pending = self._read_stored(_UTF16_MARK_BYTES)
+        except InputError:
+            stream.close()
+            raise
+        self.is_utf16 = self._pending in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        if self.is_utf16:
+            self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+            self._pending = self._transcode(self._pending)
+
+    def __enter__(self) -> UncompressedFile:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._file.close()
+
+    def seek(self, offset: int) -> None:
+        """Goes to an offset; for files that are neither compressed nor UTF-16."""
+        self._pending = b""
+        self._file.seek(offset)
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end of the file.
+
+        Raises:
+            InputError: the compressed data is damaged or cut short.
+        """
+        parts = [self._pending]
+        missing = size - len(self._pending)
+        while missing > 0:
+            part = self._read_stored(missing)
+            is_end = len(part) < missing
+            if self.is_utf16:
+                part = self._transcode(part, is_end=is_end)
+            parts.append(part)
+            missing -= len(part)
+            if is_end:
+                break
+        joined = b"".join(parts)
+        self._pending = joined[size:]
+        return joined[:size]
+
+    def _read_stored(self, size: int) -> bytes:
+        parts = []
+        while size > 0:
+            try:
+                part = self._stream.read(size)
+            except OSError as error:
+                raise InputError(
+                    f"{self._path}: cannot be read to its end ({innermost_message(error)}); "
+                    "make or download it again"
+                ) from None
+            if not part:
+                break
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
+        text = self._decoder.decode(part).encode("utf-8", "surrogatepass")
+        if is_end and self._decoder.getstate()[0]:  # half a character
+            self._decoder.reset()
+            return text + b"\xff"
+        return text
+
+
+def refuse_unshared(folder: str) -> None:
+    """Makes sure, in a worker, that it sees a folder that the submitting process has made.
+
+    Raises:
+        UsageError: it does not, so what it writes would be lost.
+    """
+    if not FileSystems.exists(folder):
+        raise UsageError(
+            f"{folder}: worker {socket.gethostname()} does not see this folder; the output has to "
+            "lie on storage that all workers and the submitting machine mount under the same path"
+        )
+
+
+def write_shared_file(folder: str, name: str, data: bytes) -> None:
+    """Writes a file of a pipeline's results, from any worker, so that it appears whole.
+
+    Args:
+        folder: one that workers and the submitting process share.
+        name: the same whenever the same work is done again; the last one written stays.
+        data: what it holds.
+
+    Raises:
+        UsageError: the worker does not see the folder.
+    """
+    refuse_unshared(folder)
+    with replacing_file(Path(folder) / name, lasting=False) as aside:
+        aside.write_bytes(data)
+
+
+def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -> list[bytes]:
+    """Reads what workers wrote with `write_shared_file`, by name.
+
+    Args:
+        folder: the path as it stands, whatever brackets are in it.
+        pattern: the names, with `*`.
+        may_be_none: whether none may be there.
+
+    Raises:
+        InputError: there is no such file, and there should be.
+    """
+    paths = sorted(Path(folder).glob(pattern))
+    if not paths and not may_be_none:
+        raise InputError(
+            f"{folder}: the workers' results have not arrived; with a cluster runner the output "
+            "has to lie on storage that all machines share"
+        )
+    return [path.read_bytes() for path in paths]

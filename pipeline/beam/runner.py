@@ -1,0 +1,179 @@
+"""Which Beam runner takes a job, with which options, and how its failures reach the user."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.runner import PipelineState
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections.run import RunnerConfig
+from pipeline.beam.progress import Describe, ProgressWatch
+from pipeline.beam.verbosity import is_verbose
+from pipeline.beam.worker_errors import user_error
+
+# Worker processes take about 7 seconds to start: less input than this is read sooner by one.
+BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
+
+_BEAM_NAMES = {
+    "prism": "PrismRunner",
+    "flink": "FlinkRunner",
+    "spark": "SparkRunner",
+    "dataflow": "DataflowRunner",
+}
+_JOB_ENDPOINT = "--job_endpoint"
+_FILE_OPTIONS = ("--prism_location", "--flink_job_server_jar", "--spark_job_server_jar")
+_SECONDS_TO_ANSWER = 10.0
+# Each runner needs one option of each row.
+_NEEDED_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "prism": (("--prism_location", _JOB_ENDPOINT),),
+    "flink": (("--flink_master", _JOB_ENDPOINT),),
+    "spark": (("--spark_master_url", "--spark_rest_url", _JOB_ENDPOINT),),
+    "dataflow": (("--project",), ("--region",), ("--temp_location",)),
+}
+_WORKERS_OPTION = {"flink": "--parallelism", "dataflow": "--num_workers"}
+_WHO_DECIDES = {
+    "prism": "leave it out, Prism decides",
+    "spark": "set the executors where the cluster is set up",
+}
+# Without the variable each of a worker's threads fills an arena of glibc's malloc of its own, which
+# takes twice the memory in the end; see docs/performance.md.
+_WORKER_COMMAND = (
+    "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
+    f"{shlex.quote(sys.executable)} -m pipeline.beam.worker_process"
+)
+_DROPPED = logging.NullHandler()
+
+
+def run_pipeline(
+    config: RunnerConfig,
+    build: Callable[[beam.Pipeline], None],
+    *,
+    console: Console,
+    input_bytes: int,
+    describe: Describe | None = None,
+) -> None:
+    """Builds a pipeline and runs it to its end.
+
+    Args:
+        config: the runner, its workers, and Beam options passed on to it.
+        build: applies the job's transforms.
+        console: told where the pipeline runs when that is not this process, and shown how far
+            local workers are.
+        input_bytes: size of the input; decides whether worker processes pay off locally.
+        describe: what to show of local workers beside the text that they have read.
+
+    Raises:
+        UsageError: an option the runner needs is missing, or the runner cannot be reached.
+        InputError: the pipeline failed on its input or ended in another state than done.
+    """
+    _keep_beam_quiet()
+    runner, options = pipeline_options(config, input_bytes=input_bytes)
+    if not isinstance(runner, FnApiRunner):
+        console.say(f"running on {config.runner}: {' '.join(options)}")
+    elif options:
+        console.say(f"running in worker processes: {' '.join(options)}")
+    beam_options = PipelineOptions(options)
+    _refuse_silent_endpoint(beam_options)
+    pipeline = beam.Pipeline(runner=runner, options=beam_options)
+    build(pipeline)
+    try:
+        with ProgressWatch(console, describe):
+            result = pipeline.run()
+            state = result.wait_until_finish()
+    except Exception as error:  # runners wrap what a worker raised in types of their own
+        failure = user_error(error)
+        if failure is None:
+            raise
+        raise failure from error
+    if state != PipelineState.DONE:
+        raise InputError(f"the {config.runner} pipeline ended as {state}; see the runner's log")
+
+
+def pipeline_options(
+    config: RunnerConfig, *, input_bytes: int
+) -> tuple[FnApiRunner | str, list[str]]:
+    """The runner (an object for the local one, else Beam's name) and its options.
+
+    The local runner is Beam's `FnApiRunner`, named outright: `DirectRunner` would first try to
+    download another one.
+
+    Raises:
+        UsageError: an option the runner needs is missing, one has no meaning for it, or one names
+            a file that is not there.
+    """
+    given = list(config.options)
+    if config.runner == "local":
+        workers = _local_workers(config, input_bytes)
+        if workers == 1:
+            return FnApiRunner(), given
+        environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
+        return FnApiRunner(environment), [f"--direct_num_workers={workers}", *given]
+    for option in given:
+        name, _, value = option.partition("=")
+        if name in _FILE_OPTIONS and "://" not in value and not Path(value).is_file():
+            raise UsageError(f"{value}: no such file; correct {name}")
+    names = {option.partition("=")[0] for option in given}
+    for alternatives in _NEEDED_OPTIONS[config.runner]:
+        if not names & set(alternatives):
+            raise UsageError(
+                f"runner {config.runner} needs {' or '.join(alternatives)}; give it with "
+                f"--set runner.options={alternatives[0]}=VALUE or under runner.options in YAML"
+            )
+    if config.workers:
+        if config.runner not in _WORKERS_OPTION:
+            raise UsageError(
+                f"--workers has no meaning for runner {config.runner}; "
+                f"{_WHO_DECIDES[config.runner]}"
+            )
+        given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
+    # Prism's own class has workers in this process where nothing else is said.
+    if _JOB_ENDPOINT in names and config.runner != "prism":
+        return "PortableRunner", given
+    return _BEAM_NAMES[config.runner], given
+
+
+def _keep_beam_quiet() -> None:
+    """What fails is raised as well, with the worker's traceback: Beam's logs would say it twice."""
+    if is_verbose():
+        return
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_message_of_a_job_server)
+    prism = logging.getLogger("PrismJobServer")
+    prism.propagate = False
+    prism.addHandler(_DROPPED)
+
+
+def _is_no_message_of_a_job_server(record: logging.LogRecord) -> bool:
+    return record.module != "portable_runner"
+
+
+def _refuse_silent_endpoint(options: PipelineOptions) -> None:
+    """Beam itself would wait for five minutes and then say nothing."""
+    endpoint = options.view_as(PortableOptions).job_endpoint
+    if endpoint is None or endpoint == "embed":
+        return
+    host, _, port = endpoint.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{endpoint}: no job server answers ({error}); start it, or correct {_JOB_ENDPOINT}"
+        ) from None
+
+
+def _local_workers(config: RunnerConfig, input_bytes: int) -> int:
+    if config.workers:
+        return config.workers
+    return len(os.sched_getaffinity(0)) if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1

@@ -1,0 +1,163 @@
+"""Files on any storage that Beam opens: this machine, gs://, s3://, hdfs://, azfs://."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.lfs_pointer import POINTER_START, refuse_lfs_pointer
+from pipeline.beam.globs import GLOB_MARK, glob_pattern
+
+
+class _Extra(NamedTuple):
+    """The extra of apache-beam that brings a scheme, and a module that shows it is installed."""
+
+    name: str
+    module: str
+
+
+_EXTRAS = {
+    "azfs": _Extra("azure", "azure.storage.blob"),
+    "gs": _Extra("gcp", "google.cloud.storage"),
+    "hdfs": _Extra("hadoop", "hdfs"),
+    "s3": _Extra("aws", "boto3"),
+}
+
+
+def use_storage_options(options: Sequence[str]) -> None:
+    """Tells Beam's file systems how to reach their storage.
+
+    A pipeline tells them on its own; this is for what is read before there is one.
+
+    Args:
+        options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
+    """
+    FileSystems.set_options(PipelineOptions(list(options)))
+
+
+def list_stored(pattern: str) -> dict[str, int]:
+    """Size in bytes by path of the files that a path or glob names.
+
+    A path that is there is taken as it is, whatever brackets or asterisks its name has, and so are
+    the folders that a glob begins with; on other storage only what matches nothing as a glob is.
+    What globs stand for is told by `glob_pattern`.
+
+    Raises:
+        UsageError: the storage is not known, not installed, or cannot be reached.
+    """
+    _refuse_unknown_scheme(pattern)
+    try:
+        if FileSystems.get_scheme(pattern) is None:
+            return _list_local(pattern)
+        (match,) = FileSystems.match([pattern])
+        found = _without_hidden(match.metadata_list, pattern)
+        if not found and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
+            found = [FileSystems.get_filesystem(pattern).metadata(pattern)]
+    except Exception as error:  # Beam's file systems raise their own and their clients' types
+        raise UsageError(f"{pattern}: cannot be listed ({innermost_message(error)})") from None
+    return {item.path: item.size_in_bytes for item in found}
+
+
+def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
+    """What a glob matches here too, of what Beam's file systems match: wildcards stand for dots at
+    the beginning of a name there, and for the ends of folders.
+
+    Paths that the file system spells in another way than the glob stay.
+    """
+    glob = pattern + "*" if pattern.endswith("/") else pattern
+    matches_there = re.compile(FileSystem.translate_pattern(glob)).match
+    matches_here = glob_pattern(glob).fullmatch
+    return [item for item in found if matches_here(item.path) or not matches_there(item.path)]
+
+
+def _list_local(pattern: str) -> dict[str, int]:
+    """What Beam's local file system finds, and more: a glob needs no folder before it, names with
+    brackets can be taken literally, and folders are looked at only as deep as the glob goes.
+    """
+    if pattern.endswith("/"):
+        pattern += "*"
+    if pattern and Path(pattern).exists():
+        return {pattern: Path(pattern).stat().st_size}
+    parts = pattern.split("/")
+    literal = 0
+    while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
+        literal += 1
+    if not GLOB_MARK.search(parts[literal]):
+        return {}
+    prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
+    is_match = glob_pattern(glob).fullmatch
+    deepest = math.inf if "**" in glob else glob.count("/")
+    top = prefix or "./"
+    found = {}
+    for folder, subfolders, names in os.walk(top):
+        inside = f"{folder[len(top) :]}/".lstrip("/")
+        if inside.count("/") >= deepest:
+            subfolders.clear()
+        for path in filter(is_match, (inside + name for name in names)):
+            try:
+                found[prefix + path] = Path(prefix + path).stat().st_size
+            except OSError:  # it went meanwhile, or is a link to nothing
+                continue
+    return found
+
+
+def open_stored(path: str) -> BinaryIO:
+    """Opens a file to read the bytes as they are stored; it can seek.
+
+    Raises:
+        UsageError: the storage is not known or not installed, or the file cannot be opened.
+        InputError: the file is a Git LFS pointer.
+    """
+    _refuse_unknown_scheme(path)
+    try:
+        stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        head = stream.read(len(POINTER_START))
+        stream.seek(0)
+    except Exception as error:  # as in list_stored
+        raise UsageError(f"{path}: cannot be opened ({innermost_message(error)})") from None
+    try:
+        refuse_lfs_pointer(path, head)
+    except InputError:
+        stream.close()
+        raise
+    return stream
+
+
+def innermost_message(error: BaseException) -> str:
+    """The first line of what went wrong, without Beam's wrapping."""
+    while isinstance(error, BeamIOError) and error.exception_details:
+        error = next(iter(error.exception_details.values()))
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _refuse_unknown_scheme(path: str) -> None:
+    scheme = FileSystems.get_scheme(path)
+    extra = _EXTRAS.get(scheme) if scheme else None
+    if extra is not None and not _is_installed(extra.module):
+        raise UsageError(
+            f"{path}: {scheme}:// needs an extra of Apache Beam; install it: "
+            f"pip install 'apache-beam[{extra.name}]'"
+        )
+    known = {system.scheme() for system in FileSystem.get_all_subclasses()}
+    if scheme is not None and scheme not in known:
+        schemes = ", ".join(f"{name}://" for name in sorted(_EXTRAS))
+        raise UsageError(
+            f"{path}: no file system for {scheme}://; give a local path or one of {schemes}"
+        )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the packages it lies in
+        return False

@@ -1,0 +1,55 @@
+"""Failures that come from a worker process as text, a traceback: what they were."""
+
+from __future__ import annotations
+
+import builtins
+import re
+
+from bert_tf.base import errors
+from bert_tf.base.errors import BertPipelineError, UsageError
+
+_USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
+_HEADER = "Traceback (most recent call last):\n"
+_STEP = re.compile(r" \[while running '[^']*'\]")
+# Beam puts an exception whose message it cannot extend into the message of a RuntimeError.
+_SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*?)(?:: (['\"])(.*)\3)?")
+_FAILURE = re.compile(r"(?:RuntimeError: (?=[\w.]*Error(?:: |$)))?([\w.]+)(?:: (.*))?")
+
+
+def user_error(error: BaseException) -> BertPipelineError | None:
+    """The error meant for the user inside what a runner raised, None if there is none."""
+    return user_error_in(f"{type(error).__module__}.{type(error).__name__}: {error}")
+
+
+def user_error_in(text: str) -> BertPipelineError | None:
+    """The error meant for the user that a traceback tells of, None if there is none."""
+    found = _USER_ERROR.search(text)
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or kind is None:
+        return None
+    return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))
+
+
+def failure_in(text: str) -> tuple[str, str] | None:
+    """Type and first line of the message of the exception that the last traceback in a text ends
+    with; None if there is no traceback."""
+    _, header, rest = text.rpartition(_HEADER)
+    lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
+    found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
+    return (found.group(1), found.group(2) or "") if found else None
+
+
+def system_error(name: str, message: str) -> OSError | None:
+    """The error of the operating system that `failure_in` found; None if it is of another kind.
+
+    Args:
+        name: of its type.
+        message: its first line, such as `[Errno 28] No space left on device: '/data/shard'`.
+    """
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, OSError)):
+        return None
+    found = _SYSTEM_ERROR.fullmatch(message)
+    if found is None:
+        return kind(message)
+    return OSError(int(found[1]), found[2], found[4])

@@ -1,0 +1,1 @@
+"""Before a command runs: memory, quiet imports, signals."""

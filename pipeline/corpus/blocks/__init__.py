@@ -1,0 +1,1 @@
+"""Blocks of documents: as read, and as flat arrays."""

@@ -1,0 +1,144 @@
+"""The Beam transform that drops documents and lines that occur again.
+
+Blocks are stored once (`blobs.py`) and wait there while only records of a few bytes a document or
+line are shuffled: what is to be dropped is decided on those, and the text is read again to drop it.
+
+    blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
+            ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
+            ├─ signatures ──┴─ candidates ── groups of near ones                    │
+            ├─ bands ────────── pairs ┴                                             │
+            └─ lines ── of the documents that stay ── lines to drop ────────────────┘
+
+Keys are shared out by their hash, so memory is bounded by a share of the small records; only the
+candidates of near duplicates (about half a kilobyte each) and their pairs meet in one place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.beam.blobs import BlobStore
+from pipeline.beam.files import read_shared_files
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.duplicates.minhash import choose_bands
+from pipeline.corpus.duplicates.partitions import DropJob
+from pipeline.corpus.duplicates.steps import (
+    BANDS,
+    KEYS,
+    LINES,
+    OCCURRENCES,
+    PAIRS,
+    REPORT_NAME,
+    SIGNATURES,
+    TEXT,
+    ChooseDocuments,
+    ChooseLines,
+    ConnectNear,
+    DropFromBlock,
+    PairCandidates,
+    SelectCandidates,
+    ShareOutLines,
+    StoreBlock,
+)
+
+
+class DropDuplicates(beam.PTransform):
+    """Drops documents and lines as `CorpusSection.duplicates` and `duplicate_lines` say.
+
+    What stays depends on the documents alone, not on files, blocks, workers or their order.
+
+    Args:
+        config: the job's section.
+        store: where text waits.
+        folder: one that all workers and the submitting process share, for `write_duplicates`.
+    """
+
+    def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
+        super().__init__()
+        self._job = DropJob(
+            documents=config.duplicates != "keep",
+            bands=choose_bands(config.near_duplicate_threshold)
+            if config.duplicates == "near"
+            else None,
+            threshold=config.near_duplicate_threshold,
+            lines=config.duplicate_lines == "drop",
+            store=store,
+            folder=folder,
+        )
+
+    @property
+    def needs_text(self) -> bool:
+        """Whether anything is to be dropped."""
+        return self._job.documents or self._job.lines
+
+    def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
+        """Stores, decides, reads again; nothing is done if nothing is to be dropped."""
+        job = self._job
+        if not self.needs_text:
+            return blocks
+        parts = blocks | "StoreBlocks" >> beam.ParDo(StoreBlock(job)).with_outputs(
+            OCCURRENCES, SIGNATURES, BANDS, LINES, main=TEXT
+        )
+        nothing = blocks.pipeline | "Nothing" >> beam.Create([])
+        documents = lines = nothing
+        if job.documents:
+            kept = _find_near(parts, job) if job.bands else nothing
+            documents = (
+                {"occurrences": parts[OCCURRENCES], "kept": kept}
+                | "GatherEquals" >> beam.CoGroupByKey()
+                | "ChooseDocuments" >> beam.ParDo(ChooseDocuments(job))
+            )
+        if job.lines:
+            lines = (
+                {"lines": parts[LINES], "documents": documents}
+                | "GatherLines" >> beam.CoGroupByKey()
+                | "ShareOutLines" >> beam.ParDo(ShareOutLines(job))
+                | "GatherEqualLines" >> beam.GroupByKey()
+                | "ChooseLines" >> beam.ParDo(ChooseLines(job))
+            )
+        return (
+            {"text": parts[TEXT], "documents": documents, "lines": lines}
+            | "GatherDecisions" >> beam.CoGroupByKey()
+            | "DropFromBlocks" >> beam.ParDo(DropFromBlock(job))
+        )
+
+
+def write_duplicates(folder: str, path: str | Path) -> int:
+    """Puts the dropped documents that `DropDuplicates` listed into one file, a JSON object a line.
+
+    Returns:
+        How many there are; without any, no file is written.
+    """
+    files = read_shared_files(folder, REPORT_NAME.format("*"), may_be_none=True)
+    if files:
+        with replacing_file(path) as aside:
+            aside.write_bytes(b"".join(files))
+    return sum(lines.count(b"\n") for lines in files)
+
+
+def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
+    """(share of the keys, reference to `Kept`): what stays for documents that are near others."""
+    candidates = (
+        parts[BANDS]
+        | "GatherBands" >> beam.GroupByKey()
+        | "PairCandidates" >> beam.ParDo(PairCandidates(job)).with_outputs(KEYS, main=PAIRS)
+    )
+    nodes = (
+        {
+            "occurrences": parts[OCCURRENCES],
+            "signatures": parts[SIGNATURES],
+            "wanted": candidates[KEYS],
+        }
+        | "GatherSignatures" >> beam.CoGroupByKey()
+        | "SelectCandidates" >> beam.ParDo(SelectCandidates(job))
+    )
+    return (
+        {"pairs": candidates[PAIRS], "nodes": nodes}
+        | "GatherCandidates" >> beam.CoGroupByKey()
+        | "ConnectNear" >> beam.ParDo(ConnectNear(job))
+    )

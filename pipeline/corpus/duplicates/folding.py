@@ -1,0 +1,156 @@
+"""Words as they are compared when copies are looked for: without case, spacing and punctuation.
+
+A word is a run of letters, marks, numbers and symbols in lower case; white space, punctuation and
+control characters stand between words and mean nothing else. Characters of scripts that are written
+without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are words by themselves. Invisible
+format characters are skipped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import unicodedata
+
+import numba
+import numpy as np
+
+from bert_tf.data.examples.random_numbers import combine, mix
+from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
+from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS, decode
+
+_BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
+_ALONE = 1 << 31
+_WITHOUT_SPACES = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x2E80, 0x2FDF),  # radicals
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),  # ideographs
+    (0x4E00, 0x9FFF),
+    (0xA9E0, 0xA9FF),  # Myanmar
+    (0xAA60, 0xAA7F),
+    (0xF900, 0xFAFF),  # ideographs
+    (0xFF66, 0xFF9D),  # Katakana
+    (0x20000, 0x323AF),  # ideographs
+)
+_START = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+@functools.cache
+def folding_table() -> np.ndarray:
+    """uint32 [NUM_CODE_POINTS]: the folded code point (with the bit _ALONE if it is a word by
+    itself), _BETWEEN or _SKIPPED."""
+    table = np.full(NUM_CODE_POINTS, _BETWEEN, np.uint32)
+    for code_point in ASSIGNED:
+        character = chr(code_point)
+        category = unicodedata.category(character)
+        if category == "Cf":
+            table[code_point] = _SKIPPED
+        elif category[0] in "LMNS":
+            folded = character.lower()
+            table[code_point] = ord(folded[0])
+    for first, last in _WITHOUT_SPACES:
+        is_word = table[first : last + 1] > _SKIPPED
+        table[first : last + 1][is_word] |= np.uint32(_ALONE)
+    return table
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldedBlock:
+    """The words of a block.
+
+    Attributes:
+        words: uint64 [words], a hash of each.
+        document_offsets: int64 [documents + 1] into the words.
+        line_keys: uint64 [lines], equal for lines of equal words; lines without any word are equal
+            only if their bytes are.
+        document_keys: uint64 [documents], the same for documents.
+    """
+
+    words: np.ndarray
+    document_offsets: np.ndarray
+    line_keys: np.ndarray
+    document_keys: np.ndarray
+
+
+def fold_block(block: DocumentBlock) -> FoldedBlock:
+    """Finds the words of a block and the keys of its lines and documents."""
+    offsets, data = offsets_and_data(block.sentences)
+    # A word has two bytes with what separates it from the next, unless a sentence ends.
+    room = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
+    words = np.empty(room, np.uint64)
+    sentence_words = np.zeros(len(block.sentences) + 1, np.int64)
+    found = _fold(data, offsets, folding_table(), words, sentence_words)
+    words = words[:found].copy()
+    line_offsets = sentence_words[block.line_offsets]
+    document_offsets = sentence_words[block.document_offsets]
+    line_keys = _keys(words, line_offsets)
+    wordless = np.flatnonzero(np.diff(line_offsets) == 0)
+    line_keys[wordless] = _byte_keys(data, offsets, block.line_offsets, wordless)
+    document_keys = _keys(words, document_offsets)
+    wordless = np.flatnonzero(np.diff(document_offsets) == 0)
+    if len(wordless):
+        document_keys[wordless] = document_hashes(block)[wordless]
+    return FoldedBlock(words, document_offsets, line_keys, document_keys)
+
+
+@numba.njit(cache=True, nogil=True)
+def _fold(data, offsets, table, words, sentence_words):
+    found = 0
+    for sentence in range(len(sentence_words) - 1):
+        position, stop = offsets[sentence], offsets[sentence + 1]
+        value = _START
+        in_word = False
+        while position < stop:
+            code_point, width = decode(data, position)
+            position += width
+            folded = np.int64(table[code_point])
+            if folded == _SKIPPED:
+                continue
+            if in_word and (folded == _BETWEEN or folded >= _ALONE):
+                words[found] = mix(value)
+                found += 1
+                value = _START
+                in_word = False
+            if folded == _BETWEEN:
+                continue
+            value = (value ^ np.uint64(folded)) * _PRIME
+            value ^= value >> np.uint64(32)
+            if folded >= _ALONE:
+                words[found] = mix(value)
+                found += 1
+                value = _START
+            else:
+                in_word = True
+        if in_word:
+            words[found] = mix(value)
+            found += 1
+        sentence_words[sentence + 1] = found
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _keys(words, offsets):
+    keys = np.empty(len(offsets) - 1, np.uint64)
+    for stretch in range(len(keys)):
+        value = _START
+        for word in range(offsets[stretch], offsets[stretch + 1]):
+            value = combine(value, words[word])
+        keys[stretch] = value
+    return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def _byte_keys(data, offsets, line_offsets, lines):
+    keys = np.empty(len(lines), np.uint64)
+    for place, line in enumerate(lines):
+        value = _PRIME
+        for position in range(offsets[line_offsets[line]], offsets[line_offsets[line + 1]]):
+            value = combine(value, np.uint64(data[position]))
+        keys[place] = value
+    return keys

@@ -1,0 +1,192 @@
+"""From bands to groups of near duplicates: candidate pairs, comparison, connected components."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Iterable
+
+import numba
+import numpy as np
+
+from pipeline.corpus.duplicates.minhash import NUM_HASHES, estimated_similarity
+from pipeline.corpus.duplicates.occurrences import Kept, Occurrences, first_of_runs
+
+# A document's key under one of its bands.
+BAND = np.dtype([("band", "u8"), ("key", "u8")])
+# Two documents' keys, the lower first.
+PAIR = np.dtype([("low", "u8"), ("high", "u8")])
+SIGNATURE = np.dtype([("key", "u8"), ("minima", "u4", (NUM_HASHES,))])
+NODE = np.dtype(
+    [
+        ("key", "u8"),
+        ("identity", "u8"),
+        ("line", "i8"),
+        ("source", "i8"),
+        ("minima", "u4", (NUM_HASHES,)),
+    ]
+)
+# In a larger group of equal bands not every pair is compared, only neighbours and all with the
+# first: boilerplate of a million pages would make 10^12 pairs.
+_ALL_PAIRS_UP_TO = 32
+_PAIRS_AT_ONCE = 100_000
+
+
+def pair_candidates(bands: np.ndarray) -> np.ndarray:
+    """PAIR, sorted and distinct: documents of different keys that have an equal band.
+
+    Args:
+        bands: BAND, in any order; all of the bands in it.
+    """
+    bands = _sorted_distinct(bands)
+    begins = np.flatnonzero(first_of_runs(bands["band"]))
+    ends = np.append(begins[1:], len(bands))
+    pairs = np.empty(_count_pairs(begins, ends), PAIR)
+    _fill_pairs(bands["key"], begins, ends, pairs["low"], pairs["high"])
+    return _sorted_distinct(pairs)
+
+
+def _sorted_distinct(rows: np.ndarray) -> np.ndarray:
+    """Rows of two fields, sorted by both, without repetitions; np.unique is slow on records."""
+    first, second = (rows[name] for name in rows.dtype.names or ())
+    order = np.lexsort((second, first))
+    rows = rows[order]
+    return rows[first_of_runs(first[order]) | first_of_runs(second[order])]
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_pairs(begins, ends):
+    count = 0
+    for group in range(len(begins)):
+        size = ends[group] - begins[group]
+        count += size * (size - 1) // 2 if size <= _ALL_PAIRS_UP_TO else 2 * size - 3
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_pairs(keys, begins, ends, low, high):
+    found = 0
+    for group in range(len(begins)):
+        begin, end = begins[group], ends[group]
+        for right in range(begin + 1, end):
+            if end - begin > _ALL_PAIRS_UP_TO and right > begin + 1:
+                low[found], high[found] = keys[begin], keys[right]
+                found += 1
+            nearest = begin if end - begin <= _ALL_PAIRS_UP_TO else right - 1
+            for left in range(nearest, right):
+                low[found], high[found] = keys[left], keys[right]
+                found += 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Nodes:
+    """Candidates.
+
+    Attributes:
+        rows: NODE [n], a row a key; `source` is a number in `files`.
+        files: paths.
+    """
+
+    rows: np.ndarray
+    files: list[str]
+
+    def to_bytes(self) -> bytes:
+        """For `merge_nodes`."""
+        return pickle.dumps((self.rows, self.files))
+
+
+def select_nodes(occurrences: Occurrences, signatures: np.ndarray, wanted: np.ndarray) -> Nodes:
+    """What has to be known of the documents that are candidates.
+
+    Args:
+        occurrences: sorted, all of a partition of the keys.
+        signatures: SIGNATURE, of the same partition.
+        wanted: uint64, keys of the partition, rising.
+    """
+    firsts = occurrences.rows[occurrences.is_first()]
+    firsts = firsts[np.searchsorted(firsts["key"], wanted)]
+    keys, places = np.unique(signatures["key"], return_index=True)
+    rows = np.empty(len(wanted), NODE)
+    rows["key"] = wanted
+    rows["identity"] = firsts["identity"]
+    rows["line"] = firsts["line"]
+    rows["minima"] = signatures["minima"][places[np.searchsorted(keys, wanted)]]
+    files = sorted({source for source, _ in occurrences.blocks})
+    numbers = {source: number for number, source in enumerate(files)}
+    of_blocks = np.array([numbers[source] for source, _ in occurrences.blocks], np.int64)
+    rows["source"] = of_blocks[firsts["block"]]
+    return Nodes(rows, files)
+
+
+def merge_nodes(parts: Iterable[bytes]) -> Nodes:
+    """All candidates, by key."""
+    loaded = [Nodes(*pickle.loads(part)) for part in parts]
+    files = sorted({path for nodes in loaded for path in nodes.files})
+    numbers = {path: number for number, path in enumerate(files)}
+    merged = [np.empty(0, NODE)]
+    for nodes in loaded:
+        rows = nodes.rows.copy()
+        renumbered = np.array([numbers[path] for path in nodes.files], np.int64)
+        rows["source"] = renumbered[rows["source"]]
+        merged.append(rows)
+    rows = np.concatenate(merged)
+    return Nodes(rows[np.argsort(rows["key"])], files)
+
+
+def choose_kept(nodes: Nodes, pairs: np.ndarray, threshold: float) -> Kept:
+    """Of documents that similar pairs connect, the one of the lowest identity stays.
+
+    Args:
+        nodes: all that are in pairs, by key.
+        pairs: PAIR, in any order, some perhaps more than once.
+        threshold: similarity from which a pair counts.
+    """
+    rows = nodes.rows
+    pairs = _sorted_distinct(pairs)
+    left = np.searchsorted(rows["key"], pairs["low"])
+    right = np.searchsorted(rows["key"], pairs["high"])
+    is_similar = _similarities(rows["minima"], left, right) >= threshold
+    # By identity, so that a component's lowest number is the document that stays.
+    order = np.lexsort((rows["key"], rows["identity"]))
+    ranks = np.empty(len(rows), np.int64)
+    ranks[order] = np.arange(len(rows))
+    roots = np.arange(len(rows))
+    _connect(ranks[left[is_similar]], ranks[right[is_similar]], roots)
+    stays = order[roots[ranks]]
+    goes = np.flatnonzero(stays != np.arange(len(rows)))
+    stays = stays[goes]
+    return Kept(
+        keys=rows["key"][goes],
+        identities=rows["identity"][stays],
+        sources=rows["source"][stays],
+        lines=rows["line"][stays],
+        similarities=_similarities(rows["minima"], goes, stays),
+        files=nodes.files,
+    )
+
+
+def _similarities(minima: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    parts = [
+        estimated_similarity(minima[left[start:stop]], minima[right[start:stop]])
+        for start in range(0, len(left), _PAIRS_AT_ONCE)
+        for stop in [start + _PAIRS_AT_ONCE]
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+@numba.njit(cache=True, nogil=True)
+def _connect(left, right, roots):
+    """Union-find: `roots` begins as 0, 1, 2 … and ends as the lowest number of each component."""
+    for edge in range(len(left)):
+        a, b = _root(roots, left[edge]), _root(roots, right[edge])
+        roots[max(a, b)] = min(a, b)
+    for node in range(len(roots)):
+        roots[node] = _root(roots, node)
+
+
+@numba.njit(cache=True, nogil=True)
+def _root(roots, node):
+    while roots[node] != node:
+        roots[node] = roots[roots[node]]
+        node = roots[node]
+    return node

@@ -1,0 +1,301 @@
+"""The steps of dropping what occurs again, between which Beam shuffles references to records.
+
+How they are joined is in `duplicates.py`; what they decide, in `occurrences.py`,
+`near_duplicates.py` and `repeated_lines.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import apache_beam as beam
+import numpy as np
+
+from pipeline.beam.blobs import BlobReference, BlobWriter
+from pipeline.beam.files import write_shared_file
+from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
+from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
+from pipeline.corpus.duplicates.minhash import band_keys, signatures_of
+from pipeline.corpus.duplicates.near_duplicates import (
+    BAND,
+    PAIR,
+    SIGNATURE,
+    choose_kept,
+    merge_nodes,
+    pair_candidates,
+    select_nodes,
+)
+from pipeline.corpus.duplicates.occurrences import (
+    EXACT_COPY,
+    NEAR_DUPLICATE,
+    OCCURRENCE,
+    BlockId,
+    Dropped,
+    Occurrences,
+    choose_dropped,
+    merge_kept,
+    merge_occurrences,
+)
+from pipeline.corpus.duplicates.partitions import DropJob, read_rows, share_out, shares_of
+from pipeline.corpus.duplicates.repeated_lines import (
+    LINE,
+    ONLY_REPEATED_LINES,
+    REPEATED_LINE,
+    find_repeated,
+    lines_of_block,
+)
+
+REPORT_NAME = "corpus-duplicates-{}.jsonl"
+TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
+PAIRS, KEYS = "pairs", "keys"
+_EVERYWHERE = 0  # the key of what has to come to one place
+
+Output: TypeAlias = beam.pvalue.TaggedOutput
+# The documents of a block that go, and whether each is a near duplicate.
+DocumentsToDrop = tuple[np.ndarray, np.ndarray]
+
+
+class StoreBlock(beam.DoFn):
+    """Stores a block's text and the records of its documents and lines."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(self, block: DocumentBlock) -> Iterator[Any]:
+        job = self._job
+        block_id = (block.source, block.index)
+        folded = fold_block(block)
+        identities = document_hashes(block)
+        outputs: list[Any] = []
+        with job.store.writer() as writer:
+            outputs.append((block_id, writer.add([pickle.dumps(block, protocol=5)])))
+            if job.documents:
+                outputs += self._occurrences(block, folded, identities, writer)
+            if job.bands:
+                outputs += self._signatures(folded, writer, job.bands)
+            if job.lines:
+                rows = lines_of_block(block, folded.line_keys, identities)
+                outputs.append(Output(LINES, (block_id, writer.add([rows.tobytes()]))))
+        yield from outputs
+
+    def _occurrences(
+        self,
+        block: DocumentBlock,
+        folded: FoldedBlock,
+        identities: np.ndarray,
+        writer: BlobWriter,
+    ) -> Iterator[Output]:
+        rows = np.zeros(block.num_documents, OCCURRENCE)
+        rows["key"], rows["identity"] = folded.document_keys, identities
+        rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
+        shares = shares_of(rows["key"])
+        for share in np.unique(shares):
+            part = Occurrences([(block.source, block.index)], rows[shares == share])
+            yield Output(OCCURRENCES, (int(share), writer.add([part.to_bytes()])))
+
+    def _signatures(
+        self, folded: FoldedBlock, writer: BlobWriter, bands: tuple[int, int]
+    ) -> Iterator[Output]:
+        keys, documents = np.unique(folded.document_keys, return_index=True)
+        has_words = np.diff(folded.document_offsets)[documents] > 0
+        keys, documents = keys[has_words], documents[has_words]
+        signatures = np.empty(len(keys), SIGNATURE)
+        signatures["key"] = keys
+        signatures["minima"] = signatures_of(folded.words, folded.document_offsets, documents)
+        for part in share_out(signatures, keys, writer):
+            yield Output(SIGNATURES, part)
+        rows = np.empty(len(keys) * bands[0], BAND)
+        rows["band"] = band_keys(signatures["minima"], *bands).reshape(-1)
+        rows["key"] = np.repeat(keys, bands[0])
+        for part in share_out(rows, rows["band"], writer):
+            yield Output(BANDS, part)
+
+
+class PairCandidates(beam.DoFn):
+    """Bands to pairs, and the keys in them to where the documents' records are."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(self, bands: tuple[int, Iterable[BlobReference]]) -> Iterator[Any]:
+        store = self._job.store
+        pairs = pair_candidates(read_rows(store, bands[1], BAND))
+        if not len(pairs):
+            return
+        keys = np.unique(np.concatenate([pairs["low"], pairs["high"]]))
+        with store.writer() as writer:
+            stored = writer.add([pairs.tobytes()])
+            shares = share_out(keys, keys, writer)
+        yield _EVERYWHERE, stored
+        for part in shares:
+            yield Output(KEYS, part)
+
+
+class SelectCandidates(beam.DoFn):
+    """The records of the documents that are in pairs, to one place."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(
+        self, share: tuple[int, dict[str, list[BlobReference]]]
+    ) -> Iterator[tuple[int, BlobReference]]:
+        store, parts = self._job.store, share[1]
+        wanted = np.unique(read_rows(store, parts["wanted"], np.dtype("u8")))
+        if not len(wanted):
+            return
+        nodes = select_nodes(
+            merge_occurrences(store.read(item) for item in parts["occurrences"]),
+            read_rows(store, parts["signatures"], SIGNATURE),
+            wanted,
+        )
+        with store.writer() as writer:
+            stored = writer.add([nodes.to_bytes()])
+        yield _EVERYWHERE, stored
+
+
+class ConnectNear(beam.DoFn):
+    """Compares all candidates and tells each share of the keys which of its documents go."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(
+        self, candidates: tuple[int, dict[str, list[BlobReference]]]
+    ) -> Iterator[tuple[int, BlobReference]]:
+        store, parts = self._job.store, candidates[1]
+        kept = choose_kept(
+            merge_nodes(store.read(item) for item in parts["nodes"]),
+            read_rows(store, parts["pairs"], PAIR),
+            self._job.threshold,
+        )
+        shares = shares_of(kept.keys)
+        with store.writer() as writer:
+            stored = [
+                (int(share), writer.add([kept.select(shares == share).to_bytes()]))
+                for share in np.unique(shares)
+            ]
+        yield from stored
+
+
+class ChooseDocuments(beam.DoFn):
+    """Decides on the documents of a share of the keys, lists them and tells their blocks."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(
+        self, share: tuple[int, dict[str, list[BlobReference]]]
+    ) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
+        number, parts = share
+        store = self._job.store
+        occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
+        dropped = choose_dropped(
+            occurrences, merge_kept(store.read(item) for item in parts["kept"])
+        )
+        if not len(dropped.rows):
+            return
+        write_shared_file(
+            self._job.folder,
+            REPORT_NAME.format(f"{number:05d}"),
+            "".join(_report_lines(occurrences.blocks, dropped)).encode("utf-8"),
+        )
+        order = np.argsort(dropped.rows["block"], kind="stable")
+        documents, is_near = dropped.rows["document"][order], dropped.is_near[order]
+        blocks, begins = np.unique(dropped.rows["block"][order], return_index=True)
+        for block, begin, end in zip(blocks, begins, [*begins[1:], len(order)], strict=True):
+            yield occurrences.blocks[block], (documents[begin:end], is_near[begin:end])
+
+
+def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
+    rows = dropped.rows
+    for place in range(len(rows)):
+        is_near = bool(dropped.is_near[place])
+        entry = {
+            "reason": NEAR_DUPLICATE if is_near else EXACT_COPY,
+            "source": blocks[rows["block"][place]][0],
+            "line": int(rows["line"][place]),
+            "identity": f"{rows['identity'][place]:016x}",
+            "kept_source": dropped.kept_files[place],
+            "kept_line": int(dropped.kept_lines[place]),
+            "kept_identity": f"{dropped.kept_identities[place]:016x}",
+            "similarity": round(float(dropped.similarities[place]), 4),
+        }
+        yield json.dumps(entry, ensure_ascii=False) + "\n"
+
+
+class ShareOutLines(beam.DoFn):
+    """The lines of a block's documents that stay, by shares of their keys."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(
+        self, block: tuple[BlockId, dict[str, list[Any]]]
+    ) -> Iterator[tuple[int, tuple[BlockId, BlobReference]]]:
+        block_id, parts = block
+        store = self._job.store
+        rows = read_rows(store, parts["lines"], LINE)
+        for documents, _ in parts["documents"]:
+            rows = rows[~np.isin(rows["document"], documents)]
+        with store.writer() as writer:
+            stored = share_out(rows, rows["key"], writer)
+        for share, reference in stored:
+            yield share, (block_id, reference)
+
+
+class ChooseLines(beam.DoFn):
+    """Tells blocks which of their lines are repeated."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(
+        self, share: tuple[int, Iterable[tuple[BlockId, BlobReference]]]
+    ) -> Iterator[tuple[BlockId, np.ndarray]]:
+        store = self._job.store
+        yield from find_repeated((block_id, store.read(item)) for block_id, item in share[1])
+
+
+class DropFromBlock(beam.DoFn):
+    """Reads a block again and drops what is to be dropped."""
+
+    def __init__(self, job: DropJob):
+        self._job = job
+
+    def process(self, block: tuple[BlockId, dict[str, list[Any]]]) -> Iterator[DocumentBlock]:
+        _, parts = block
+        (reference,) = parts["text"]
+        yield drop_from_block(
+            pickle.loads(self._job.store.read(reference)), parts["documents"], parts["lines"]
+        )
+
+
+def drop_from_block(
+    block: DocumentBlock, documents: list[DocumentsToDrop], lines: list[np.ndarray]
+) -> DocumentBlock:
+    """The block without some documents and lines, all by their numbers in it."""
+    goes = np.zeros(block.num_documents, np.bool_)
+    line_goes = np.zeros(block.num_lines, np.bool_)
+    for numbers in lines:
+        line_goes[numbers] = True
+    dropped = block.dropped
+    for numbers, is_near in documents:
+        goes[numbers] = True
+        dropped = add_reason(dropped, NEAR_DUPLICATE, int(is_near.sum()))
+        dropped = add_reason(dropped, EXACT_COPY, int((~is_near).sum()))
+    line_stays = ~np.repeat(goes, np.diff(block.lines_of_documents))
+    block = dataclasses.replace(block.keep_documents(~goes), dropped=dropped)
+    line_goes = line_goes[line_stays]
+    if not line_goes.any():
+        return block
+    block = block.keep_lines(~line_goes, ONLY_REPEATED_LINES)
+    return dataclasses.replace(
+        block,
+        dropped_lines=add_reason(block.dropped_lines, REPEATED_LINE, int(line_goes.sum())),
+    )

@@ -1,0 +1,1 @@
+"""A reader a format: files to raw blocks."""

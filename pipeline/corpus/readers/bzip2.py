@@ -1,0 +1,158 @@
+"""Reads bzip2 files from any of their blocks on, so that several workers can share one file.
+
+A bzip2 file is a row of blocks of up to 900 kB, each compressed on its own. A block begins, at any
+bit, with a mark of 48 bits; with a header before it and an end mark behind it, it is a bzip2 file
+by itself (the format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf).
+"""
+
+from __future__ import annotations
+
+import bisect
+import bz2
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numba
+import numpy as np
+
+from bert_tf.base.errors import InputError
+
+_BLOCK_MARK = 0x314159265359
+_END_MARK = 0x177245385090
+_MARK_BITS = 48
+# Marks can overlap: the last three bits of either are the first three of its like. No
+# two begin nearer to each other than this.
+_LEAST_MARK_DISTANCE = 45
+_CHECKSUM_BITS = 32
+_CHUNK_BYTES = 1 << 22
+
+
+def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields the file's blocks: the bit of the file where each begins, and its uncompressed bytes.
+
+    Args:
+        stream: the file as stored.
+        path: named in errors.
+        first_bit: where a block begins; 0 for all of them.
+
+    Raises:
+        InputError: this is no bzip2 file, or it is damaged or cut short.
+    """
+    if first_bit == 0:
+        stream.seek(0)
+        if stream.read(3) != b"BZh":
+            raise _damage(path, "it does not begin as a bzip2 file")
+    origin = first_bit // 8
+    stream.seek(origin)
+    kept = b""
+    block = failed = None
+    has_ended = False
+    for mark, is_end, chunk in _find_marks(stream, origin):
+        kept += chunk
+        if mark < first_bit:
+            continue
+        if block is not None:
+            data = _decompress(kept, block - 8 * origin, mark - 8 * origin)
+            if data is None:
+                if failed == block:
+                    raise _damage(path, f"bad block at byte {block // 8}")
+                failed = block  # the mark may stand inside the block by chance: try up to the next
+                continue
+            yield block, data
+        block, has_ended = (None, True) if is_end else (mark, False)
+        done = mark // 8 - origin
+        kept, origin = kept[done:], origin + done
+    if block is not None or not has_ended:
+        raise _damage(path, "it is cut short")
+
+
+class BlockStream:
+    """The uncompressed bytes of some blocks, and where in the file they come from."""
+
+    def __init__(self, blocks: Iterator[tuple[int, bytes]]):
+        self._blocks = blocks
+        self._pending = b""
+        self._read = 0
+        self._offsets: list[int] = []
+        self._bits: list[int] = []
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+        parts = [self._pending]
+        missing = size - len(self._pending)
+        while missing > 0:
+            bit, data = next(self._blocks, (0, b""))
+            if not data:
+                break
+            self._offsets.append(self._read)
+            self._bits.append(bit)
+            self._read += len(data)
+            parts.append(data)
+            missing -= len(data)
+        joined = b"".join(parts)
+        self._pending = joined[size:]
+        return joined[:size]
+
+    def block_of(self, offset: int) -> tuple[int, int]:
+        """The block that holds the byte at an offset among those read: its bit in the file, and the
+        offset at which it begins."""
+        place = bisect.bisect_right(self._offsets, offset) - 1
+        return self._bits[place], self._offsets[place]
+
+
+def _damage(path: str, what: str) -> InputError:
+    return InputError(f"{path}: cannot be read to its end ({what}); make or download it again")
+
+
+def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, bytes]]:
+    """Yields where marks begin in the file (a bit), whether it is an end mark, and the bytes read
+    since the mark before."""
+    window = 0
+    unseen = b""
+    while chunk := stream.read(_CHUNK_BYTES):
+        size = len(chunk)
+        bits, are_ends, window = _scan(np.frombuffer(chunk, np.uint8), np.uint64(window))
+        for bit, is_end in zip(bits.tolist(), are_ends.tolist(), strict=True):
+            yield 8 * origin + bit, is_end, unseen + chunk
+            unseen = chunk = chunk[:0]
+        unseen += chunk
+        origin += size
+
+
+@numba.njit(cache=True, nogil=True)
+def _scan(data, window):
+    """Where marks begin, in bits from the first byte of `data` (less than 0 if in what came before
+    it), and the last eight bytes for the next call."""
+    room = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
+    bits = np.empty(room, np.int64)
+    are_ends = np.empty(room, np.bool_)
+    marks = 0
+    mask = (np.uint64(1) << np.uint64(_MARK_BITS)) - np.uint64(1)
+    for place in range(len(data)):
+        window = (window << np.uint64(8)) | np.uint64(data[place])
+        for spare in range(7, -1, -1):
+            found = (window >> np.uint64(spare)) & mask
+            if found == np.uint64(_BLOCK_MARK) or found == np.uint64(_END_MARK):
+                bits[marks] = 8 * (place + 1) - spare - _MARK_BITS
+                are_ends[marks] = found == np.uint64(_END_MARK)
+                marks += 1
+    return bits[:marks], are_ends[:marks], window
+
+
+def _decompress(data: bytes, start: int, stop: int) -> bytes | None:
+    """The uncompressed bytes of the block of bits from `start` to `stop`, None if it is damaged."""
+    last = -(-stop // 8)
+    block = int.from_bytes(data[start // 8 : last], "big") >> (8 * last - stop)
+    length = stop - start
+    block &= (1 << length) - 1
+    checksum = block >> max(length - _MARK_BITS - _CHECKSUM_BITS, 0) & ((1 << _CHECKSUM_BITS) - 1)
+    end_bits = _MARK_BITS + _CHECKSUM_BITS
+    padding = -(length + end_bits) % 8
+    whole = ((block << end_bits) | (_END_MARK << _CHECKSUM_BITS) | checksum) << padding
+    file = b"BZh9" + whole.to_bytes((length + end_bits + padding) // 8, "big")
+    decompressor = bz2.BZ2Decompressor()
+    try:
+        content = decompressor.decompress(file)
+    except OSError:
+        return None
+    return content if decompressor.eof else None

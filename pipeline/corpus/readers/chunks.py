@@ -1,0 +1,87 @@
+"""Cuts a file's bytes at the borders of its documents, without understanding more than those."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from bert_tf.base.errors import InputError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class ByteStream(Protocol):
+    """The uncompressed bytes of a file, from its beginning on."""
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer only at the end of the file."""
+
+
+# Given a file's bytes from some border on, the offset of the last border in them, 0 if none.
+FindLastBorder = Callable[[bytes], int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Whole documents of a file.
+
+    Attributes:
+        index: number of the piece in the file, from 0.
+        offset: where its bytes begin in the uncompressed file.
+        first_line: number of its first line, from 1.
+        data: its bytes, without the file's byte-order mark.
+    """
+
+    index: int
+    offset: int
+    first_line: int
+    data: bytes
+
+
+def cut_pieces(
+    stream: ByteStream,
+    path: str,
+    *,
+    piece_bytes: int,
+    largest_document: int,
+    find_last_border: FindLastBorder,
+) -> Iterator[Piece]:
+    """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
+
+    A document larger than that becomes a larger piece. The cuts depend on the content alone.
+
+    Args:
+        stream: the uncompressed bytes.
+        path: named in errors.
+        piece_bytes: bytes read before a border is looked for.
+        largest_document: bytes, beyond which no border is waited for.
+        find_last_border: offset of the last border in some bytes, 0 if there is none.
+
+    Raises:
+        InputError: the file is damaged, or no border comes for `largest_document`.
+    """
+    index, line = 0, 1
+    pending = stream.read(max(piece_bytes, len(_BYTE_ORDER_MARK)))
+    offset = len(_BYTE_ORDER_MARK) if pending.startswith(_BYTE_ORDER_MARK) else 0
+    pending = pending[offset:]
+    wanted = piece_bytes
+    while True:
+        more = stream.read(max(wanted - len(pending), 1))
+        pending += more
+        border = find_last_border(pending) if more else len(pending)
+        if border:
+            yield Piece(index, offset, line, pending[:border])
+            index, offset, line = index + 1, offset + border, line + pending.count(b"\n", 0, border)
+            pending = pending[border:]
+            wanted = piece_bytes
+        elif len(pending) > largest_document:
+            raise InputError(
+                f"{path}:{line}: a document of more than {largest_document / 1e6:g} MB begins "
+                "here; separate the documents of the file, check its layout, or raise "
+                "max_document_megabytes"
+            )
+        else:
+            wanted = min(2 * len(pending), max(largest_document + 1, len(pending)))
+        if not more:
+            return

@@ -1,0 +1,160 @@
+"""CSV (RFC 4180, quoted cells may hold line ends) and TSV (no quoting): a document a row."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.readers.chunks import Piece, cut_pieces
+from pipeline.corpus.readers.csv_records import (
+    BROKEN_QUOTES,
+    LONGEST_RECORD_BYTES,
+    QUOTE_NEVER_CLOSED,
+    SOUND,
+    Records,
+    find_records,
+    unquote,
+)
+from pipeline.corpus.readers.splits import PieceReader
+
+_PEEKED_BYTES = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class DelimitedReader(PieceReader):
+    """Reads pieces of a CSV or TSV file whose first record names the columns.
+
+    Attributes:
+        delimiter: between fields.
+        has_quotes: whether fields may be quoted.
+        column: place of the text column, from 0.
+        num_columns: fields every record has to have.
+    """
+
+    delimiter: str
+    has_quotes: bool
+    column: int = 0
+    num_columns: int = 0
+
+    @classmethod
+    def for_csv(cls, path: str, config: CorpusSection) -> DelimitedReader:
+        """A reader of comma-separated values."""
+        return cls(",", True)._for_header(path, config.text_column)
+
+    @classmethod
+    def for_tsv(cls, path: str, config: CorpusSection) -> DelimitedReader:
+        """A reader of tab-separated values."""
+        return cls("\t", False)._for_header(path, config.text_column)
+
+    def _for_header(self, path: str, text_column: str) -> DelimitedReader:
+        """With the place of the text column.
+
+        Raises:
+            InputError: there is no header.
+            UsageError: the header does not name the text column once.
+        """
+        names = self._header(path)
+        if names.count(text_column) == 1:
+            return dataclasses.replace(
+                self, column=names.index(text_column), num_columns=len(names)
+            )
+        if text_column in names:
+            raise UsageError(
+                f"{path}: {names.count(text_column)} columns are named {text_column!r}; "
+                "give them different names"
+            )
+        hint = ""
+        if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+            hint = f"; fields have to be separated by {self.delimiter!r}"
+        raise UsageError(
+            f"{path}: no column {text_column!r}; columns found: {', '.join(names)} "
+            f"(choose one with --text-column{hint})"
+        )
+
+    def _header(self, path: str) -> list[str]:
+        with UncompressedFile(path) as file:
+            pieces = cut_pieces(
+                file,
+                path,
+                piece_bytes=_PEEKED_BYTES,
+                largest_document=self.largest_document,
+                find_last_border=self.find_last_border,
+            )
+            data = next((piece.data for piece in pieces if piece.data.strip()), b"")
+        records = self._records(data, 1)
+        if not len(records.faults) or records.faults[0] != SOUND:
+            raise InputError(f"{path}: no header; the first line has to name the columns")
+        fields = slice(records.offsets[0], records.offsets[1])
+        starts, stops = records.field_starts[fields], records.field_stops[fields]
+        copied, offsets = unquote(np.frombuffer(data, np.uint8), starts, stops)
+        try:
+            return [
+                copied[begin:end].tobytes().decode("utf-8").strip()
+                for begin, end in itertools.pairwise(offsets.tolist())
+            ]
+        except UnicodeDecodeError:
+            raise UsageError(f"{path}: the header is not UTF-8; convert the file") from None
+
+    def find_last_border(self, data: bytes) -> int:
+        """Offset of the last beginning of a record in `data`, 0 if there is none."""
+        if not self.has_quotes:
+            return data.rfind(b"\n") + 1
+        records = self._records(data, 1)
+        if not len(records.starts):
+            return 0
+        # The last record may go on beyond `data`, and a quote not closed yet may still be.
+        may_be_closed = records.starts + LONGEST_RECORD_BYTES > len(data)
+        unsure = np.flatnonzero((records.faults == QUOTE_NEVER_CLOSED) & may_be_closed)
+        return int(records.starts[unsure[0] if len(unsure) else -1])
+
+    def read(self, path: str, piece: Piece) -> RawBlock:
+        """Reads whole records; the first of the file is the header."""
+        records = self._records(piece.data, piece.first_line)
+        is_row = np.ones(len(records.lines), np.bool_)
+        if piece.index == 0:
+            is_row[:1] = False
+        counts = np.diff(records.offsets)
+        is_sound = is_row & (records.faults == SOUND) & (counts == self.num_columns)
+        fields = records.offsets[:-1][is_sound] + self.column
+        data = np.frombuffer(piece.data, np.uint8)
+        copied, offsets = unquote(data, records.field_starts[fields], records.field_stops[fields])
+        return block_of_texts(
+            path,
+            piece.index,
+            Texts(
+                data=copied,
+                starts=offsets[:-1],
+                stops=offsets[1:],
+                lines=records.lines[is_sound],
+            ),
+            rejects=[
+                self._reject(path, records, record, int(counts[record]))
+                for record in np.flatnonzero(is_row & ~is_sound).tolist()
+            ],
+            dropped={"blank line": records.blank_lines} if records.blank_lines else {},
+        )
+
+    def _records(self, data: bytes, first_line: int) -> Records:
+        return find_records(
+            np.frombuffer(data, np.uint8),
+            delimiter=ord(self.delimiter),
+            has_quotes=self.has_quotes,
+            first_line=first_line,
+        )
+
+    def _reject(self, path: str, records: Records, record: int, count: int) -> dict[str, Any]:
+        reject: dict[str, Any] = {"source": path, "line": int(records.lines[record])}
+        if records.faults[record] != SOUND:
+            return {**reject, "reason": BROKEN_QUOTES}
+        return {
+            **reject,
+            "reason": "wrong number of fields",
+            "detail": f"{count}, but the header has {self.num_columns}",
+        }

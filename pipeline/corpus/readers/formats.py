@@ -1,0 +1,76 @@
+"""Which reader takes a file: by its name or as the configuration says."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.beam.files import FORMAT_OF_ENDING, name_without_compression
+from pipeline.corpus.blocks.raw_block import RawBlock
+from pipeline.corpus.readers.delimited import DelimitedReader
+from pipeline.corpus.readers.jsonl import JsonlReader
+from pipeline.corpus.readers.mediawiki.dump import MediaWikiReader
+from pipeline.corpus.readers.parquet import ParquetReader
+from pipeline.corpus.readers.splits import PieceReader, Split
+from pipeline.corpus.readers.text import TextReader
+
+
+class Reader(Protocol):
+    """What a format has to offer: how a file is split, and how a split becomes texts.
+
+    Readers are small and picklable: they travel to the workers with every split to read.
+    """
+
+    def resolved(self, path: str) -> Reader:
+        """With everything decided that depends on the file's whole content."""
+
+    def splits(self, path: str, block_bytes: int) -> Iterator[Split]:
+        """Cuts a file into splits that workers read on their own."""
+
+    def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
+        """Reads the documents of a split; what cannot be read goes to the rejects."""
+
+
+_READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
+    "text": TextReader.for_file,
+    "jsonl": JsonlReader.for_file,
+    "csv": DelimitedReader.for_csv,
+    "tsv": DelimitedReader.for_tsv,
+    "parquet": ParquetReader.for_file,
+    "mediawiki": MediaWikiReader.for_file,
+}
+_PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
+
+
+def make_reader(path: str, config: CorpusSection) -> Reader:
+    """The reader of a file.
+
+    Raises:
+        UsageError: the format is not known, or the file cannot have the documents asked for (for
+            instance, it lacks the text column).
+    """
+    name = config.format
+    if name == "auto":
+        name = _format_by_name(path, config.section_name)
+    reader = _READERS[name](path, config)
+    if isinstance(reader, PieceReader):
+        largest = int(config.max_document_megabytes * 1e6)
+        return dataclasses.replace(reader, largest_document=largest)
+    return reader
+
+
+def _format_by_name(path: str, section: str) -> str:
+    name = _PART_OF_DUMP.sub("", name_without_compression(path))
+    for suffix, format_name in FORMAT_OF_ENDING.items():
+        if name.endswith(suffix):
+            return format_name
+    raise UsageError(
+        f"{path}: the file name does not tell the format; known endings are "
+        f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with .gz, .bz2 or .zst; "
+        f"leave it out by a glob such as '*.txt', or say what all files are: "
+        f"--set {section}.format={'|'.join(_READERS)}"
+    )

@@ -1,0 +1,1 @@
+"""Paragraphs to sentences."""

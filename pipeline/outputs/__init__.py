@@ -1,0 +1,1 @@
+"""Outputs of jobs: manifests, places, unfinished work, the frame of a job."""

@@ -1,0 +1,70 @@
+"""What makes two runs of a command the same: the config keys that count, and what was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.outputs.manifest import fingerprint
+
+# The paths that a config key names, by that key. In brackets is what else decides their part:
+# `phases[0].data`, or `input[NAME]` where names of inputs become those of outputs.
+Inputs = Mapping[str, Sequence[str]]
+
+
+def input_fingerprints(inputs: Inputs) -> list[dict[str, Any]]:
+    """The fingerprint of every input, with the key that names it.
+
+    Raises:
+        UsageError: an input is not there.
+    """
+    return [{"key": key, **fingerprint(path)} for key, paths in inputs.items() for path in paths]
+
+
+def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[str, Any]:
+    """The values that decide what is made.
+
+    Args:
+        config: a section as plain values.
+        ignored_keys: keys to leave out; `list.key` leaves one out of every item of a list.
+    """
+    kept = {key: value for key, value in config.items() if key not in ignored_keys}
+    for ignored in ignored_keys:
+        name, dot, inner = ignored.partition(".")
+        if dot and isinstance(kept.get(name), list):
+            kept[name] = [
+                {key: value for key, value in item.items() if key != inner} for item in kept[name]
+            ]
+    return kept
+
+
+def config_key(key: str) -> str:
+    """The config key behind a key of `Inputs`: `phases.data` for `phases[0].data`."""
+    return re.sub(r"\[.*\]", "", key)
+
+
+def are_same_contents(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> bool:
+    """Whether the same was read by the same keys, whatever it was called and in whatever order."""
+    # Manifests of release 0.1 do not say by which key.
+    keys = ("key", "sha256") if all("key" in item for item in before) else ("sha256",)
+    return sorted([item[key] for key in keys] for item in before) == sorted(
+        [item[key] for key in keys] for item in now
+    )
+
+
+def is_extended(
+    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
+) -> bool:
+    """Whether a config asks for more of the key, such as steps, than an earlier one."""
+    if extendable_key is None or extendable_key not in before:
+        return False
+    return now[extendable_key] > before[extendable_key]
+
+
+def different_keys(
+    before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
+) -> list[str]:
+    """The keys in which a config differs from an earlier one, beyond being extended."""
+    extended = extendable_key if is_extended(before, now, extendable_key) else None
+    return [key for key in now if before.get(key) != now[key] and key != extended]

@@ -1,0 +1,255 @@
+"""The frame of every job: is it done already, may it start, what did it make, what comes next."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.config.section import Section
+from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
+from pipeline.outputs.identity import (
+    Inputs,
+    are_same_contents,
+    config_key,
+    different_keys,
+    input_fingerprints,
+    is_extended,
+    kept_keys,
+)
+from pipeline.outputs.lock import holding_output
+from pipeline.outputs.manifest import (
+    MANIFEST_VERSION,
+    describe_files,
+    manifest_path,
+    package_versions,
+    read_manifest,
+    write_manifest,
+)
+from pipeline.outputs.place import OutputPlace, refuse_bad_place
+from pipeline.outputs.places import remove_marks, writing_file, writing_folder
+from pipeline.outputs.rejected_rows import RejectLimit
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a command runs, as opposed to what it makes: none of this is part of the config."""
+
+    overwrite: bool = False
+    resume: bool = False
+    max_rejects: RejectLimit | None = None
+    console: Console = dataclasses.field(default_factory=Console)
+
+
+class JobRecord:
+    """What a running job reports; it becomes the manifest.
+
+    Attributes:
+        counts: whole numbers by name (`rows_in`, `documents`, …; `rejected` may be a mapping from
+            reason to number).
+        metrics: results by name.
+        sha256: of files hashed while they were written, by path in the output folder; the others
+            are read again to hash them.
+        extra: further manifest keys (schema, vocabulary hash, …).
+        made: paths worth telling the user, with a word on each.
+        next_command: the command to run next.
+        identity: the command, the config keys and the fingerprints of inputs that decide what is
+            made, as they stand in the manifest.
+    """
+
+    def __init__(self, console: Console, identity: dict[str, Any]):
+        self.console = console
+        self.identity = identity
+        self.counts: dict[str, Any] = {}
+        self.metrics: dict[str, Any] = {}
+        self.sha256: dict[str, str] = {}
+        self.extra: dict[str, Any] = {}
+        self.made: list[tuple[str, str]] = []
+        self.next_command: list[str] | None = None
+        self.timings: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Times a part of the job, in seconds."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = time.monotonic() - start
+            self.timings[name] = round(self.timings.get(name, 0.0) + seconds, 3)
+
+
+def run_job(
+    command: str,
+    config: Section,
+    options: RunOptions,
+    *,
+    output: str,
+    output_is_directory: bool,
+    inputs: Inputs,
+    body: Callable[[JobRecord], None],
+    ignored_keys: tuple[str, ...] = (),
+    can_resume: bool = False,
+    extendable_key: str | None = None,
+    temporary: Path | None = None,
+) -> dict[str, Any]:
+    """Runs `body` unless its output is finished, and writes the manifest.
+
+    Args:
+        command: the command's name.
+        config: its resolved section; with the inputs it identifies the output.
+        options: how to run.
+        output: file or folder that `body` makes. A folder is made here, with `config.yaml` in it.
+        output_is_directory: which of the two it is.
+        inputs: files and folders the job reads, for fingerprints, by the config key that names
+            them. That key's value does not count then: content does, not the name it goes by.
+        body: does the work and fills the record.
+        ignored_keys: further config keys that do not change the output's content.
+        can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
+            what it left is removed first.
+        extendable_key: config key that `body`, which can resume, takes an output up by, finished or
+            not, that is of a smaller value and otherwise the same.
+        temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
+            one that is a file; removed once the output is finished.
+
+    Returns:
+        The manifest; its key `already_done` says whether nothing had to be done.
+
+    Raises:
+        UsageError: the output was made with another config or from other inputs, holds something
+            else, is or holds an input, is being written by another process, or is not on a file
+            system of this machine.
+    """
+    place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
+    refuse_bad_place(place, [path for paths in inputs.values() for path in paths])
+    with holding_output(
+        output, is_directory=output_is_directory, command=command, console=options.console
+    ):
+        return _run_alone(
+            command,
+            config,
+            options,
+            place=place,
+            inputs=inputs,
+            body=body,
+            ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
+            can_resume=can_resume,
+            extendable_key=extendable_key,
+        )
+
+
+def _run_alone(
+    command: str,
+    config: Section,
+    options: RunOptions,
+    *,
+    place: OutputPlace,
+    inputs: Inputs,
+    body: Callable[[JobRecord], None],
+    ignored_keys: tuple[str, ...],
+    can_resume: bool,
+    extendable_key: str | None,
+) -> dict[str, Any]:
+    console, output = options.console, place.output
+    read = input_fingerprints(inputs)
+    identity: dict[str, Any] = {
+        "command": command,
+        "config": kept_keys(config.as_dict(), ignored_keys),
+        "inputs": read,
+    }
+    if Path(output).exists() and not options.overwrite:
+        finished = read_manifest(output)
+        if finished is not None:
+            _refuse_other_config(output, finished, identity, extendable_key)
+            remove_marks(place, config.section_name)
+            if not is_extended(finished["config"], identity["config"], extendable_key):
+                console.say(
+                    f"{output} is finished already and its config is the same; nothing to do"
+                )
+                return {**finished, "already_done": True}
+            keep_seconds(place.seconds, finished["timings"]["total"])
+            manifest_path(output).unlink()  # it does not vouch for what is written from here on
+    if place.is_directory:
+        writing = writing_folder(
+            place,
+            config,
+            read,
+            console,
+            overwrite=options.overwrite,
+            ignored_keys=ignored_keys,
+            can_resume=can_resume,
+            extendable_key=extendable_key,
+        )
+    else:
+        writing = writing_file(
+            place, config, overwrite=options.overwrite, ignored_keys=ignored_keys
+        )
+    record = JobRecord(console, identity)
+    with writing:
+        kept = place.seconds if can_resume else None
+        with adding_up_seconds(kept, anew=options.overwrite) as elapsed:
+            body(record)
+        record.timings.update(elapsed.timings())
+        manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
+        written = write_manifest(output, manifest)
+        if place.temporary is not None:  # before the mark goes that says whose it is
+            shutil.rmtree(place.temporary, ignore_errors=True)
+    record.made.append((str(written), "what was made, from what and how"))
+    for path, meaning in record.made:
+        console.say(f"  {path}  {meaning}")
+    if manifest["next"]:
+        console.say(f"next: {manifest['next']}")
+    return {**manifest, "already_done": False}
+
+
+def _manifest(record: JobRecord) -> dict[str, Any]:
+    """What a finished job tells of itself."""
+    peak = max(
+        resource.getrusage(who).ru_maxrss
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return {
+        "manifest_version": MANIFEST_VERSION,
+        **record.identity,
+        "counts": record.counts,
+        "metrics": record.metrics,
+        **record.extra,
+        "timings": record.timings,
+        "peak_memory_bytes": peak * 1024,
+        "versions": package_versions(),
+        "next": shlex.join(record.next_command) if record.next_command else None,
+    }
+
+
+def _refuse_other_config(
+    output: str,
+    finished: dict[str, Any],
+    identity: dict[str, Any],
+    extendable_key: str | None,
+) -> None:
+    if finished.get("command") != identity["command"]:
+        raise UsageError(
+            f"{output}: made by bert-pipeline {finished.get('command')}; "
+            "choose another --output or replace it with --overwrite"
+        )
+    differences = []
+    before, now = finished.get("config", {}), identity["config"]
+    for key in different_keys(before, now, extendable_key):
+        hint = ", and it cannot be shortened" if key == extendable_key else ""
+        differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now{hint}")
+    read = finished.get("inputs", [])
+    if not differences and not are_same_contents(read, identity["inputs"]):
+        differences.append("the content of the inputs has changed")
+    if differences:
+        raise UsageError(
+            f"{output}: made with another config ({'; '.join(differences)}); "
+            "choose another --output or replace it with --overwrite"
+        )

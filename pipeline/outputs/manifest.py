@@ -1,0 +1,218 @@
+"""Manifests and fingerprints: how an output says what it is, what made it and that it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import unicodedata
+from collections.abc import Collection, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.checksums import SUMS, file_sha256, read_sums
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.sealed_json import read_sealed, sealed
+
+MANIFEST_VERSION = 1
+_CHUNK_BYTES = 1 << 20
+LOCK = ".bert-pipeline.lock"
+SECONDS = ".seconds"
+# What a job writes about its folder: its manifest, how it is being made, from what, how long it
+# took so far, and its lock.
+JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK)
+# Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
+# events say is in metrics.jsonl too.
+_WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
+_PACKAGES = (
+    "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
+    "sentencex", "tensorflow", "tensorflow-text",
+)  # fmt: skip
+
+
+def manifest_path(output: str | Path) -> Path:
+    """`DIR/manifest.json` for a folder, `FILE.manifest.json` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "manifest.json"
+    return output.with_name(output.name + ".manifest.json")
+
+
+def rejects_path(output: str | Path) -> Path:
+    """`DIR/rejects.jsonl` for a folder, `FILE.rejects.jsonl` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "rejects.jsonl"
+    return output.with_name(output.name + ".rejects.jsonl")
+
+
+def duplicates_path(output: str | Path) -> Path:
+    """`DIR/duplicates.jsonl` for a folder, `FILE.duplicates.jsonl` beside a file."""
+    output = Path(output)
+    if output.is_dir():
+        return output / "duplicates.jsonl"
+    return output.with_name(output.name + ".duplicates.jsonl")
+
+
+def side_paths(output: str | Path) -> tuple[Path, ...]:
+    """What a job may write beside a file: its manifest, rejects and duplicates."""
+    path = Path(output)
+    return tuple(
+        path.with_name(f"{path.name}.{name}")
+        for name in ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
+    )
+
+
+def read_manifest(output: str | Path) -> dict[str, Any] | None:
+    """The manifest of a finished output, None where there is none.
+
+    Raises:
+        InputError: the manifest is damaged.
+    """
+    path = manifest_path(output)
+    try:
+        return read_sealed(path)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(
+            f"{path}: damaged manifest ({error}); make the output again with --overwrite"
+        ) from None
+
+
+def write_manifest(output: str | Path, manifest: dict[str, Any]) -> Path:
+    """Writes the manifest, which declares the output finished: call it last.
+
+    Its key `checksum` is that of its own content.
+    """
+    path = manifest_path(output)
+    write_text_atomically(path, sealed(manifest, indent=2))
+    return path
+
+
+def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Path, bytes and SHA-256 of every file of an output, for its manifest.
+
+    Left out are hidden files, what the job notes about the folder, and the working folders of a
+    run. What a model's `SHA256SUMS` says is taken from there: it was true when they were written.
+
+    Args:
+        output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
+        known: SHA-256 of files that were hashed when they were written, by path in the output.
+    """
+    output = Path(output)
+    if not output.is_dir():
+        beside = (output, rejects_path(output), duplicates_path(output))
+        return [_describe(path, path.name, None) for path in beside if path.is_file()]
+    hashes = dict(known)
+    for folder in (output, output / "best"):
+        prefix = folder.relative_to(output)
+        hashes.update({str(prefix / name): sha256 for name, sha256 in read_sums(folder).items()})
+    names = sorted(str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
+    return [
+        _describe(output / name, name, hashes.get(name)) for name in names if _is_made(Path(name))
+    ]
+
+
+def _is_made(path: Path) -> bool:
+    return not (
+        path.parts[0] in _WORKING_FOLDERS
+        or str(path) in JOB_FILES
+        or any(part.startswith(".") for part in path.parts)
+    )
+
+
+def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
+    size = path.stat().st_size
+    return {"path": name, "bytes": size, "sha256": sha256 or file_sha256(path)}
+
+
+def check_files(output: str | Path, names: Collection[str]) -> None:
+    """Compares files of an output with what its manifest says was made.
+
+    An output without a manifest, or with one of another tool, passes.
+
+    Args:
+        output: file or folder.
+        names: which of its files, as in the manifest's `outputs`.
+
+    Raises:
+        InputError: a file is not what was written.
+    """
+    manifest = read_manifest(output) or {}
+    folder, alternative = Path(output), ""
+    if not folder.is_dir():
+        folder = folder.parent
+        alternative = f", or delete {manifest_path(output)} if the change is meant"
+    for made in manifest.get("outputs", []):
+        path = folder / made["path"]
+        if made["path"] in names and path.is_file() and file_sha256(path) != made["sha256"]:
+            raise InputError(
+                f"{path}: is not what was written (its SHA-256 differs from the manifest's), so it "
+                f"is damaged or edited; make it again{alternative}"
+            )
+
+
+def fingerprint(path: str | Path) -> dict[str, Any]:
+    """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
+
+    Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths, and
+    `SHA256SUMS`, which repeats what is there. Pretraining records, which may be terabytes, are
+    known by their manifest alone. A file on other storage (`gs://…`) is read from there, so that
+    its fingerprint is that of a local copy.
+
+    Raises:
+        UsageError: there is nothing at `path`.
+    """
+    if "://" in str(path):
+        return _fingerprint_of_stored(str(path))
+    path = Path(path)
+    if not path.exists():
+        raise UsageError(f"{path}: no such file or folder; check the path")
+    if not path.is_dir():
+        return {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in files if file.parent != path or file.name not in (*JOB_FILES, SUMS)]
+    size = sum(file.stat().st_size for file in files)
+    if holds_records(path):
+        return {"path": str(path), "bytes": size, "sha256": file_sha256(path / "manifest.json")}
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(path)}\0{file_sha256(file)}\n".encode())
+    return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+
+
+def holds_records(folder: Path) -> bool:
+    """Whether a path is a folder that `preprocess` has finished."""
+    try:
+        manifest = read_manifest(folder)
+    except InputError:
+        return False
+    return manifest is not None and manifest.get("command") == "preprocess"
+
+
+def _fingerprint_of_stored(path: str) -> dict[str, Any]:
+    from pipeline.beam.storage import open_stored  # Beam: jobs without it need not load it
+
+    digest = hashlib.sha256()
+    size = 0
+    with open_stored(path) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    return {"path": path, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of this tool and of what can change its results: packages, Python, and Python's
+    tables of Unicode, which cleaning, sentences and normalisation follow."""
+    versions = {}
+    for name in ("bert-pipeline", *_PACKAGES):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    versions["python"] = platform.python_version()
+    versions["unicode"] = unicodedata.unidata_version
+    return versions

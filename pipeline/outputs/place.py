@@ -1,0 +1,176 @@
+"""Where a job writes: its output, what it may write beside it, and which of that is its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections import SECTIONS
+from pipeline.outputs.lock import lock_path
+from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OutputPlace:
+    """An output and what belongs to it.
+
+    Attributes:
+        output: the file or folder, as it was given.
+        is_directory: which of the two it is.
+        temporary: folder of intermediate data, in the output or beside it; None for none.
+    """
+
+    output: str
+    is_directory: bool
+    temporary: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The output."""
+        return Path(self.output)
+
+    @property
+    def marker(self) -> Path:
+        """The file that says with which config the output is being made."""
+        return marker_path(self.output, is_directory=self.is_directory)
+
+    @property
+    def seconds(self) -> Path:
+        """The file that keeps the time of an unfinished job, see `adding_up_seconds`."""
+        if self.is_directory:
+            return self.path / SECONDS
+        return self.path.with_name(f".{self.path.name}{SECONDS}")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What appears with the output and is renamed into its place: beside a file its manifest
+        and lists of rows; a folder has them inside."""
+        return (self.path,) if self.is_directory else (self.path, *side_paths(self.output))
+
+    @property
+    def all_paths(self) -> tuple[Path, ...]:
+        """All that a job may replace or remove, the output first."""
+        lock = lock_path(self.output, is_directory=self.is_directory)
+        temporary = (self.temporary,) if self.temporary is not None else ()
+        return (*self.files, self.marker, self.seconds, lock, *temporary)
+
+
+def marker_path(output: str, *, is_directory: bool) -> Path:
+    """The file that says with which config an output is being made."""
+    path = Path(output)
+    return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
+
+
+def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
+    """The content of a marker; None where there is none, or a file of somebody else.
+
+    Args:
+        marker: the file.
+        section_name: of the job's own section, which counts as ours beside `SECTIONS`.
+    """
+    try:
+        document = yaml.safe_load(marker.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, yaml.YAMLError):
+        return None
+    if not isinstance(document, dict) or len(document) != 1:
+        return None
+    ((name, values),) = document.items()
+    is_known = name == section_name or name in SECTIONS
+    return document if is_known and isinstance(values, dict) and "output" in values else None
+
+
+def refuse_bad_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
+    """Refuses an output that cannot be written, or that would change an input.
+
+    Raises:
+        UsageError: the output is not on a file system of this machine, is of the other kind, lies
+            in a folder that is an input; it or what is written beside it is or holds an input; or
+            a name is not UTF-8, which no manifest could hold.
+    """
+    for path in (place.output, *inputs):
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
+    if "://" in place.output:
+        raise UsageError(
+            f"{place.output}: outputs are written to this machine's file system; give a local path "
+            "or the path under which that storage is mounted here, or copy the output afterwards"
+        )
+    for path in inputs:
+        if "://" not in path:
+            _refuse_change_of(path, place, flag)
+    if place.is_directory and place.path.exists() and not place.path.is_dir():
+        raise UsageError(f"{flag} {place.output}: is a file; name a folder")
+    if not place.is_directory and place.path.is_dir():
+        raise UsageError(f"{flag} {place.output}: is a folder; name a file")
+
+
+def _refuse_change_of(path: str, place: OutputPlace, flag: str) -> None:
+    source, output = Path(path).resolve(), place.path.resolve()
+    if output == source or output in source.parents:
+        raise UsageError(
+            f"{flag} {place.output}: is or holds the input {path}, which it would replace; "
+            "name another"
+        )
+    if source in output.parents and not holds_records(source):
+        raise UsageError(
+            f"{flag} {place.output}: lies in the input {path}, whose content it would change; "
+            "name another"
+        )
+    for written in place.all_paths:
+        if written.resolve() == source or written.resolve() in source.parents:
+            raise UsageError(
+                f"{flag} {place.output}: would also replace {written}, which is or holds the "
+                f"input {path}; name another"
+            )
+
+
+def refuse_foreign_files(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
+    """Refuses to replace what lies beside an output and was not made with it.
+
+    Made with it is what its manifest vouches for or, before that is written, its marker.
+
+    Args:
+        place: of a file.
+        is_marked: whether a job of this tool has begun to make the output.
+        overwrite: whether files may be replaced all the same; folders never.
+
+    Raises:
+        UsageError: there is such a file or folder.
+    """
+    if is_marked:
+        return
+    temporary = place.temporary
+    if temporary is not None and (temporary.exists() or temporary.is_symlink()):
+        raise UsageError(
+            f"{temporary}: is where --output {place.output} needs a folder of its own; move or "
+            "remove it, or choose another --output"
+        )
+    beside = (*place.files[1:], place.marker, place.seconds)
+    for path in beside:
+        if path.is_dir():
+            raise UsageError(
+                f"{path}: is a folder where --output {place.output} needs a file; move it, or "
+                "choose another --output"
+            )
+    if overwrite or _is_made_by_us(place):
+        return
+    for path in beside:
+        if path.exists() or path.is_symlink():
+            raise UsageError(
+                f"{path}: exists but was not made by this command, which would replace it; move "
+                "it, choose another --output or replace it with --overwrite"
+            )
+
+
+def _is_made_by_us(place: OutputPlace) -> bool:
+    try:
+        manifest = read_manifest(place.path)
+    except InputError:
+        return False
+    return manifest is not None and "manifest_version" in manifest

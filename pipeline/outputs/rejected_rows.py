@@ -1,0 +1,127 @@
+"""What jobs say of rejected rows, and how many are too many (`--max-rejects`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.config.section import Section
+from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects
+from pipeline.outputs.manifest import rejects_path
+
+_ROWS = re.compile(r"\d+", re.ASCII)
+_PERCENTAGE = re.compile(r"(\d+\.?\d*|\.\d+)\s*%", re.ASCII)
+_FRACTION = re.compile(r"\d*\.\d+|\d+\.", re.ASCII)
+_PARTS = ("train", "eval")
+
+
+@dataclasses.dataclass(frozen=True)
+class RejectLimit:
+    """How many rejected rows are too many.
+
+    Attributes:
+        text: as the user wrote it: `10`, `0.1` or `10%`.
+        rows: the most rows; None where a fraction is given.
+        fraction: the greatest fraction of the rows, 0 to 1; None where a number is given.
+    """
+
+    text: str
+    rows: int | None
+    fraction: Fraction | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads a number of rows (`1` is one row), a fraction (`1.0` is all) or a percentage.
+
+        Raises:
+            ValueError: it is none of these, or more than all rows.
+        """
+        text = text.strip()
+        if _ROWS.fullmatch(text):
+            return cls(text, int(text), None)
+        fraction = None
+        if match := _PERCENTAGE.fullmatch(text):
+            fraction = Fraction(match[1].rstrip(".")) / 100
+        elif _FRACTION.fullmatch(text):
+            fraction = Fraction(text.rstrip("."))
+        if fraction is None or fraction > 1:
+            raise ValueError(
+                f"expected a number of rows (10) or a fraction of them (0.1 or 10%), got {text!r}"
+            )
+        return cls(text, None, fraction)
+
+    def is_exceeded(self, rejected: int, rows: int) -> bool:
+        """Whether so many of so many rows are too many."""
+        if self.fraction is None:
+            return self.rows is not None and rejected > self.rows
+        return rejected > self.fraction * rows
+
+    def excess(self, what: str, rejected: int, rows: int) -> str:
+        """The beginning of the message on too many rejected rows.
+
+        Args:
+            what: the inputs.
+            rejected, rows: rejected rows and all rows of theirs.
+        """
+        return (
+            f"{what}: {rejected:,} of {quantity(rows, 'row')} rejected, more than --max-rejects "
+            f"{self.text} allows"
+        )
+
+
+def say_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
+    """Tells the commonest reasons for which rows were rejected, from the file of rejects.
+
+    Args:
+        console: told.
+        rejects_file: of the job; there may be none.
+        rows: usable, dropped and rejected ones together.
+        inputs: files or patterns.
+    """
+    warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
+
+
+def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
+    """As `say_rejects`, from the rejects themselves."""
+    for number, line in enumerate(describe_rejects(rejects, rows, what)):
+        console.say(line) if number else console.warn(line)
+
+
+def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) -> str | None:
+    """Why a finished job rejected more rows than the limit allows; None if it did not.
+
+    Args:
+        limit: holds for each file of fine-tuning, else for all inputs together.
+        config: of the job.
+        counts: of its manifest.
+    """
+    values = config.as_dict()
+    for what, rejected, rows in _counted(values, counts):
+        if limit.is_exceeded(rejected, rows):
+            reasons = rejects_path(values["output"])
+            return f"{limit.excess(what, rejected, rows)}; the reasons: {reasons}"
+    return None
+
+
+def _counted(
+    values: Mapping[str, Any], counts: Mapping[str, Any]
+) -> Iterator[tuple[str, int, int]]:
+    parts = [name for name in _PARTS if name in counts]
+    for name in parts:
+        yield values[name], counts[name]["rows_rejected"], counts[name]["rows_in"]
+    if not parts:
+        rejected = sum(counts["rejected"].values())
+        rows = counts["rows_in"] if "rows_in" in counts else corpus_rows(counts)
+        yield values.get("data") or ", ".join(values["input"]), rejected, rows
+
+
+def corpus_rows(counts: Mapping[str, Any]) -> int:
+    """What was read of a corpus: documents kept, dropped and rejected (of some, their lines)."""
+    left_out = [*counts["dropped"].values(), *counts["rejected"].values()]
+    return counts["documents"] + sum(left_out)

@@ -1,0 +1,70 @@
+"""The folder of intermediate data in an unfinished output, and what of it can be used again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.atomic_files import remove, write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.sealed_json import read_sealed, sealed
+from pipeline.beam.blobs import remove_unfinished_work
+from pipeline.outputs.manifest import JOB_FILES
+
+WORK_FOLDER = ".unfinished"
+_IDENTITY = "identity.json"
+
+
+def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
+    """Makes the folder, or takes over that of an interrupted run of the very same work.
+
+    Whatever else the output holds is removed, but for what the job says of it: files that were not
+    finished, and everything if the work was cut up otherwise or done by another version.
+
+    Args:
+        output: the unfinished output.
+        identity: all that results follow from, as JSON; `inputs` are fingerprints.
+        console: told what cannot be used.
+
+    """
+    work = output / WORK_FOLDER
+    identity = json.loads(json.dumps(identity))
+    is_new = not work.exists()
+    before = _read_identity(work)
+    if before == identity:
+        remove_unfinished_work(work)
+        return work
+    if not is_new:
+        console.say(f"{output}: of the unfinished run nothing can be used; starting again")
+    for path in output.iterdir():
+        if path.name not in JOB_FILES:
+            remove(path)
+    work.mkdir()
+    write_text_atomically(work / _IDENTITY, sealed(identity))
+    return work
+
+
+def _read_identity(work: Path) -> dict[str, Any] | None:
+    """None as well where it is damaged: nothing can be used of work that is not known."""
+    try:
+        return read_sealed(work / _IDENTITY)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+@contextmanager
+def keeping_finished_work(work: Path, console: Console, *, can_go_on: bool) -> Iterator[None]:
+    """Removes the folder if its work fails for good: on its input, or where runs cannot go on."""
+    try:
+        yield
+    except BaseException as error:
+        if can_go_on and not isinstance(error, BertPipelineError):
+            console.say(f"what is finished stays in {work}; the same command goes on from there")
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+        raise

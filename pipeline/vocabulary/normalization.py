@@ -1,0 +1,91 @@
+"""What BERT's basic tokenisation makes of each code point, as tables for a kernel.
+
+The rules are those the text is tokenized with later: `bert_tf.data.text.normalizer`, then white
+space separates words; punctuation and Chinese characters are words by themselves
+(`BasicTokenizer` of google-research/bert `tokenization.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.data.text.normalizer import changed_code_points
+from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS
+
+# What becomes of a code point: part of a word, a border between words, a word by itself,
+# something else first, or nothing.
+WORD, BORDER, ALONE, MAPPED, DROPPED = range(5)
+
+_CHINESE = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class WordTables(NamedTuple):
+    """How a kernel turns UTF-8 into words.
+
+    Attributes:
+        actions: uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED.
+        mapping_of: int32 [NUM_CODE_POINTS]; a MAPPED code point stands for
+            `mapped[offsets[m] : offsets[m + 1]]` with m its entry here.
+        offsets: int32 [mappings + 1].
+        mapped: uint8, UTF-8 of all mappings; its code points are looked up in `actions` again and
+            never MAPPED there.
+        ascii_actions: uint8 [128], WORD, BORDER, ALONE or DROPPED.
+        ascii_letters: uint8 [128], what each ASCII character becomes.
+    """
+
+    actions: np.ndarray
+    mapping_of: np.ndarray
+    offsets: np.ndarray
+    mapped: np.ndarray
+    ascii_actions: np.ndarray
+    ascii_letters: np.ndarray
+
+
+@functools.cache
+def word_tables(lowercase: bool) -> WordTables:
+    """The tables of the lower-casing, accent-stripping tokenizer or of the cased one."""
+    actions = np.full(NUM_CODE_POINTS, WORD, np.uint8)
+    for code_point in ASSIGNED:
+        if unicodedata.category(chr(code_point)).startswith("P") or _is_ascii_symbol(code_point):
+            actions[code_point] = ALONE
+    for first, last in _CHINESE:
+        actions[first : last + 1] = ALONE
+    actions[0] = DROPPED
+    mapping_of = np.zeros(NUM_CODE_POINTS, np.int32)
+    mappings: list[bytes] = []
+    for code_point, result in changed_code_points(lowercase=lowercase):
+        if result in ("", " "):
+            actions[code_point] = BORDER if result else DROPPED
+        else:
+            actions[code_point] = MAPPED
+            mapping_of[code_point] = len(mappings)
+            mappings.append(result.encode("utf-8"))
+    actions[ord(" ")] = BORDER
+    offsets = np.zeros(len(mappings) + 1, np.int32)
+    np.cumsum([len(mapping) for mapping in mappings], out=offsets[1:])
+    ascii_letters = bytes(range(128)).lower() if lowercase else bytes(range(128))
+    return WordTables(
+        actions=actions,
+        mapping_of=mapping_of,
+        offsets=offsets,
+        mapped=np.frombuffer(b"".join(mappings), np.uint8),
+        ascii_actions=np.where(actions[:128] == MAPPED, WORD, actions[:128]).astype(np.uint8),
+        ascii_letters=np.frombuffer(ascii_letters, np.uint8),
+    )
+
+
+def _is_ascii_symbol(code_point: int) -> bool:
+    return 0x20 < code_point < 0x7F and not chr(code_point).isalnum()

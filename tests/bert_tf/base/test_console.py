@@ -1,0 +1,40 @@
+"""What a log and a terminal show of a job's progress."""
+
+import io
+
+from bert_tf.base.console import Console
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_log_ends_with_how_far_the_work_came():
+    log = io.StringIO()
+    console = Console(log, log_seconds=1e9)
+    for rows in (16, 32, 300):
+        console.progress(f"{rows}/300 rows")
+    console.end_progress("300/300 rows")
+    assert log.getvalue().splitlines() == ["16/300 rows", "300/300 rows"]
+
+
+def test_an_end_that_was_shown_is_not_shown_again():
+    log = io.StringIO()
+    console = Console(log, log_seconds=0)
+    console.end_progress("2/2 rows")  # nothing was shown: the job took no time
+    for rows in (1, 2):
+        console.progress(f"{rows}/2 rows")
+    console.end_progress("2/2 rows")
+    console.end_progress("2/2 rows")
+    assert log.getvalue().splitlines() == ["1/2 rows", "2/2 rows"]
+
+
+def test_on_a_terminal_the_end_stays_in_the_place_of_the_live_line():
+    terminal = Terminal()
+    console = Console(terminal)
+    console.progress("1/2 rows, slowly")
+    console.end_progress("2/2 rows")
+    assert terminal.getvalue().endswith("\r2/2 rows\n")

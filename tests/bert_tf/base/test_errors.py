@@ -1,0 +1,10 @@
+"""What is said of a path that is no folder."""
+
+from bert_tf.base.errors import no_folder
+
+
+def test_a_file_in_place_of_a_folder_is_called_one(tmp_path):
+    path = tmp_path / "model"
+    assert str(no_folder(path, "model")) == f"{path}: no such model; check the path"
+    path.touch()
+    assert str(no_folder(path, "model")) == f"{path}: is a file; expected a model"

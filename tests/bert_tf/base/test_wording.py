@@ -1,0 +1,72 @@
+"""Counts agree with their nouns, and numbers are shown as they are."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.base.wording import quantity, shown_number, shown_setting, shown_size
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (0, "row", "0 rows"),
+        (1, "rejected row", "1 rejected row"),
+        (1200, "row", "1,200 rows"),
+        (2, "entry", "2 entries"),
+        (2, "day", "2 days"),
+        (2, "batch", "2 batches"),
+        (1, "entry", "1 entry"),
+    ],
+)
+def test_nouns_agree_with_their_numbers(number, noun, text):
+    assert quantity(number, noun) == text
+
+
+def test_an_irregular_plural_is_given():
+    assert quantity(2, "piece of text", "pieces of text") == "2 pieces of text"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (5e-5, "5e-05"),
+        (1e-12, "1e-12"),
+        (0.1, "0.1"),
+        (0.0, "0.0"),
+        (100.0, "100.0"),
+        (0.91234567, "0.9123"),
+        (6.43123456, "6.4312"),
+        (12345.678, "12,345.678"),
+        (12345, "12,345"),
+        (True, "True"),
+        (float("nan"), "nan"),
+        ("lamb", "lamb"),
+    ],
+)
+def test_numbers_to_read(value, text):
+    assert shown_number(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12))
+def test_a_shown_number_is_near_its_value_and_zero_only_for_zero(value):
+    shown = float(shown_number(value).replace(",", ""))
+    assert math.isclose(shown, value, rel_tol=5.1e-4, abs_tol=0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(5e-5, "5e-05"), (10_000, "10000"), (False, "no"), (("html", "nfc"), "[html, nfc]")],
+)
+def test_settings_can_be_typed_again(value, text):
+    assert shown_setting(value) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1, "1 byte"), (812, "812 bytes"), (21_400, "21.4 kB"), (1_204_000_000, "1,204.0 MB")],
+)
+def test_sizes(number, text):
+    assert shown_size(number) == text

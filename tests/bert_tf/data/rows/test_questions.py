@@ -1,0 +1,272 @@
+"""Questions from SQuAD JSON and from tables; what is wrong is rejected with its reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.rows.questions import QuestionColumns, read_questions
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.squad_json import is_squad_json
+from bert_tf.data.tables.tables import read_table_blocks
+
+COLUMNS = QuestionColumns(
+    question="question", context="context", answer="answer", answer_start="answer_start"
+)
+CONTEXT = "Shanghai is a city in China."
+
+
+def squad(path, qas, context=CONTEXT):
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": qas}]}]}))
+    return path
+
+
+def question(identity, *answers, text="Where?", **more):
+    listed = [{"text": answer, "answer_start": start} for answer, start in answers]
+    return {"id": identity, "question": text, "answers": listed, **more}
+
+
+def test_squad_questions(tmp_path):
+    path = squad(
+        tmp_path / "a.json",
+        [
+            question("one", ("China", 22), ("in China", 19)),
+            question("none"),
+            question("impossible", ("China", 22), is_impossible=True),
+        ],
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["one", "none", "impossible"]
+    assert found.contexts == [CONTEXT]
+    assert found.context_index.tolist() == [0, 0, 0]
+    assert found.answers == [(("China", 22), ("in China", 19)), (), ()]
+    assert found.rejects == []
+
+
+def test_broken_squad_questions_are_rejected(tmp_path):
+    path = squad(
+        tmp_path / "a.json",
+        [
+            question("ok", ("China", 22)),
+            question("off-by-two", ("China", 20)),
+            question("ok", ("city", 14)),
+            {"id": "no-answers", "question": "?"},
+            question("beyond", ("x", 9999)),
+            {"id": "no-question", "answers": []},
+            question("blank", ("city", 14), text=" "),
+            {"question": "?", "answers": []},
+            question("null", (None, 3)),
+            question("surrogate", ("\ud800", 0)),
+            "not an object",
+        ],
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["ok"]
+    reasons = [(reject.reason, reject.detail) for reject in found.rejects]
+    assert reasons == [
+        (
+            "answer does not stand at its start",
+            "question 'off-by-two': 'China' at 20, where 'n Chi' stands",
+        ),
+        ("question id stands there twice", "question 'ok'"),
+        ("question has no list of answers", "question 'no-answers'"),
+        ("answer does not stand at its start", "question 'beyond': 'x' at 9999, where '' stands"),
+        ("question is missing or not text", "question 'no-question'"),
+        ("question is empty", "question 'blank'"),
+        ("question has no id", ""),
+        ("answer is missing or not text", "question 'null'"),
+        ("answer is not Unicode text", "question 'surrogate'"),
+        ("question is not a JSON object", ""),
+    ]
+
+
+def test_measuring_needs_no_offsets(tmp_path):
+    path = squad(tmp_path / "a.json", [question("off", ("China", 20))])
+    assert read_questions(path, COLUMNS, check_offsets=False).ids == ["off"]
+
+
+def test_broken_paragraphs_are_rejected(tmp_path):
+    path = tmp_path / "a.json"
+    good = {"context": CONTEXT, "qas": [question("ok", ("China", 22))]}
+    data = [
+        {"paragraphs": [good, {"context": "x"}, 3]},
+        {"title": "t"},
+        {"paragraphs": [{"qas": [question("q")]}]},
+    ]
+    path.write_text(json.dumps({"data": data}))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert [(reject.reason, reject.detail) for reject in found.rejects] == [
+        ("paragraph has no list of questions", "article 1, paragraph 2"),
+        ("paragraph has no list of questions", "article 1, paragraph 3"),
+        ("article has no list of paragraphs", "article 2"),
+        ("context is missing or not text", "question 'q'"),
+    ]
+
+
+def test_questions_and_rejects_of_squad_json_have_lines(tmp_path):
+    """Oracle: the text before the id of a question that occurs once."""
+    path = tmp_path / "a.json"
+    squad(path, [question("a", ("China", 22)), question("b", ("China", 2)), "no object"])
+    document = json.loads(path.read_text())
+    document["data"] += [3, {"paragraphs": [{"context": 4, "qas": [question("c")]}]}]
+    path.write_text("\n" + json.dumps(document, indent=1))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    text = path.read_text()
+
+    def line_before(mark: str) -> int:
+        """Of the bracket that opens the object in which the mark comes first."""
+        return text[: text.index(mark)].count("\n")
+
+    assert found.lines == [line_before('"id": "a"')]
+    lines = {reject.reason: reject.line for reject in found.rejects}
+    assert lines == {
+        "answer does not stand at its start": line_before('"id": "b"'),
+        "question is not a JSON object": line_before('"no object"') + 1,
+        "article has no list of paragraphs": line_before(" 3,\n") + 1,
+        "context is missing or not text": line_before('"id": "c"'),
+    }
+    path.write_text("\n" + json.dumps(document))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert {*found.lines, *(reject.line for reject in found.rejects)} == {2}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_squad"),
+    [
+        ('{"data": []}', True),
+        ('{"version": "1.1", "data": [{"title": "t", "paragraphs": []}]}', True),
+        ('{"about": "x", "data": [{"paragraphs": []}]}', True),
+        ('{\n "about": 1,\n "data": []}', True),
+        ('{"text": "x", "data": []}\n{"text": "y"}', False),
+        ('{"text": "x", "data": [{"a": 1}]}', False),
+        ('{"data": "x", "text": "y"}', False),
+        ("[\n {}\n]", False),
+        ("", False),
+    ],
+)
+def test_squad_json_is_told_from_rows(tmp_path, content, is_squad):
+    for name in ("a.json", "a.JSON.gz"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content.encode()) if name[-1] == "z" else content.encode())
+        assert is_squad_json(path) == is_squad
+    (tmp_path / "a.jsonl").write_text(content)
+    assert not is_squad_json(tmp_path / "a.jsonl")
+
+
+def test_squad_json_is_a_table_of_questions(tmp_path):
+    path = squad(tmp_path / "a.json", [{"id": "x", "question": "Where?"}, {"question": 3}, "none"])
+    (block,) = read_table_blocks(path, text_columns=("question", "context"))
+    assert block.rows == [{"id": "x", "question": "Where?", "context": CONTEXT}]
+    assert [json.loads(raw) for raw in block.raw_rows] == block.rows
+    assert [reject.reason for reject in block.rejects] == [
+        "column 'question' is not text",
+        "question is not a JSON object",
+    ]
+    with pytest.raises(UsageError, match="this is SQuAD JSON"):
+        next(read_table_blocks(path, dialect=TableDialect(has_header=False)))
+
+
+def test_first_questions_only(tmp_path):
+    path = squad(tmp_path / "a.json", [question(str(n), ("China", 22)) for n in range(5)])
+    assert len(read_questions(path, COLUMNS, check_offsets=True, max_rows=2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [', "is not JSON"),
+        ('{\n"data": 3}', "is not SQuAD JSON"),
+        ("[\n]", "expected an object a line"),
+        ('{"data": []}', "holds no question"),
+        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "the first:"),
+    ],
+)
+def test_unusable_squad_files(tmp_path, content, message):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        read_questions(path, COLUMNS, check_offsets=True)
+
+
+def test_questions_from_a_table(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "question,context,answer,answer_start\n"
+        f"Where?,{CONTEXT},China,22\n"
+        f"Who?,{CONTEXT},,\n"
+        f"Where?,{CONTEXT},China,21\n"
+        "too,few\n"
+        f"Where?,{CONTEXT},China,soon\n"
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["line 2", "line 3"]
+    assert found.lines == [2, 3]
+    assert found.answers == [(("China", 22),), ()]
+    assert [(reject.line, reject.reason) for reject in found.rejects] == [
+        (4, "answer does not stand at its start"),
+        (5, "too few cells"),
+        (6, "answer has no start that is a whole number"),
+    ]
+
+
+@pytest.mark.parametrize("start", ["22", "22.0", " 22 ", 22, 22.0])
+def test_starts_of_tables_with_gaps_are_whole_numbers(tmp_path, start):
+    path = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "context": CONTEXT, "answer": "China", "answer_start": start}
+    path.write_text(json.dumps(row) + "\n")
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.answers == [(("China", 22),)]
+
+
+@pytest.mark.parametrize(
+    "start",
+    ['"22.7"', "22.7", '"-22"', "-22", '"soon"', '""', "true", "null", "1e999", "NaN", "9" * 20],
+)
+def test_other_starts_are_rejected(tmp_path, start):
+    path = tmp_path / "a.jsonl"
+    row = f'"question": "Where?", "context": {json.dumps(CONTEXT)}, "answer_start": {start}'
+    path.write_text(f'{{{row}, "answer": "China"}}\n{{{row}}}\n')
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.ids == ["line 2"]
+    (reject,) = found.rejects
+    assert reject.reason == "answer has no start that is a whole number"
+
+
+def test_several_answers_in_json_lines(tmp_path):
+    path = tmp_path / "a.json"
+    row = {"question": "Where?", "context": CONTEXT, "answer": ["China", "in China"]}
+    rows = [row, {**row, "answer": [["x"]]}, {**row, "answer": float("nan")}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = read_questions(path, COLUMNS, check_offsets=False)
+    assert found.answers == [(("China", -1), ("in China", -1))]
+    assert [reject.reason for reject in found.rejects] == ["answer is neither text nor number"] * 2
+
+
+def test_missing_answer_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("question,context,answers\nWhere?,c,x\n")
+    with pytest.raises(UsageError, match="no column 'answer'.*did you mean 'answers'"):
+        read_questions(path, COLUMNS, check_offsets=False)
+
+
+def test_json_and_questions_beyond_the_limit_are_one_line(tmp_path):
+    dialect = TableDialect(max_table_megabytes=1)
+    path = squad(tmp_path / "a.json", [question(str(number)) for number in range(3000)])
+    with pytest.raises(InputError, match=r"a\.json: is larger than 0\.125 MB.*max_table_megabytes"):
+        read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
+    path = tmp_path / "a.jsonl"
+    row = {"question": "Where?", "context": CONTEXT, "answer": "China", "answer_start": 22}
+    path.write_text((json.dumps(row) + "\n") * 5000)
+    with pytest.raises(InputError, match="its rows take more than 1 MB of memory; give fewer rows"):
+        read_questions(path, COLUMNS, check_offsets=True, dialect=dialect)
+
+
+def test_a_first_line_too_long_for_a_row_is_not_parsed_to_find_the_format(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    monkeypatch.setattr(json, "loads", None)
+    for key in ("data", "text"):
+        path.write_text(f'{{"{key}": "{"x" * PLAIN.max_row_characters}"}}')
+        assert is_squad_json(path) == (key == "data")

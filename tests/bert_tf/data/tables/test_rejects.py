@@ -1,0 +1,37 @@
+"""Rejects as lines for the user, and as a file."""
+
+from __future__ import annotations
+
+from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects, write_rejects
+
+REJECTS = [
+    Reject("a.csv", 7, "too few cells", "1 where the header has 2"),
+    Reject("a.csv", 9, "not UTF-8 text"),
+    Reject("b.csv", 2, "not UTF-8 text"),
+]
+
+
+def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
+    assert list(describe_rejects(REJECTS, 1000, "*.csv")) == [
+        "*.csv: 3 of 1,000 rows rejected",
+        "  2  not UTF-8 text, first at a.csv:9; if the file is in Latin-1, give --encoding latin-1",
+        "  1  too few cells, first at a.csv:7 (1 where the header has 2)",
+    ]
+
+
+def test_nothing_is_said_of_nothing():
+    assert list(describe_rejects([], 10, "a.csv")) == []
+
+
+def test_many_reasons_and_long_details_are_cut():
+    rejects = [Reject("a.csv", n, f"reason {n}", "x" * 500) for n in range(8)]
+    lines = list(describe_rejects(rejects, 8, "a.csv"))
+    assert len(lines) == 7
+    assert lines[-1] == "  and 3 more reasons"
+    assert max(map(len, lines)) < 150
+
+
+def test_a_file_of_rejects_is_read_back(tmp_path):
+    write_rejects(tmp_path / "r.jsonl", REJECTS)
+    assert list(read_rejects(tmp_path / "r.jsonl")) == REJECTS
+    assert list(read_rejects(tmp_path / "none.jsonl")) == []

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from bert_tf.config.bert import sized_config
+from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.pretraining import BertPretrainingModel
+
+
+def test_operations_are_those_of_the_models_matrix_products():
+    """Every kernel, times 2 a token forward and 4 backward; attention's two products likewise."""
+    config = sized_config("tiny", 1000)
+    model = BertPretrainingModel(config)
+    model.build_weights()
+    kernels = {
+        v.path.split("/", 1)[1]: int(np.prod(v.shape)) for v in model.weights if v.name == "kernel"
+    }
+    blocks = sum(size for path, size in kernels.items() if "/block_" in path)
+    length, rows, predictions = 64, 8, 10
+    tokens = rows * length
+    masked = rows * predictions
+    head = kernels["masked_lm/transform/kernel"] + 1000 * config.hidden_size
+    pooler = kernels["encoder/pooler/kernel"]
+    attention = config.num_hidden_layers * rows * 2 * length * length * config.hidden_size
+    expected = 6 * (blocks * tokens + head * masked + pooler * rows + attention)
+    work = ModelWork.of_encoder(config)
+    counts = {"tokens": tokens, "examples": rows, "squared_lengths": rows * length**2}
+    assert work.flops(**counts, predictions=masked) == pytest.approx(expected)
+    assert work.flops(**counts, predictions=0) == pytest.approx(expected - 6 * head * masked)
+
+
+def test_operations_by_hand():
+    """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and an update that saw nothing."""
+    work = ModelWork(
+        token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
+    )
+    flops = work.flops(
+        tokens=[9.0, 0.0], examples=[3.0, 0.0], squared_lengths=[29.0, 0.0], predictions=[4.0, 0.0]
+    )
+    assert flops.tolist() == [58_476.0, 0.0]

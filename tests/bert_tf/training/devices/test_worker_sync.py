@@ -1,0 +1,41 @@
+"""What workers decide alike; their means are tried for real in test_replicas.py."""
+
+import signal
+
+import pytest
+
+from bert_tf.training.devices import worker_sync as agreement
+from bert_tf.training.devices.worker_sync import Agreement
+from bert_tf.training.plan.step_timer import Pace
+
+TERM, INT = signal.SIGTERM, signal.SIGINT
+
+
+@pytest.fixture
+def two_workers(monkeypatch):
+    """Gives what each of two workers is told, who were asked to stop by these signals."""
+    monkeypatch.setattr(agreement, "worker_count", lambda strategy: 2)
+
+    def told(*stops):
+        sent = []
+        for stop in stops:
+            worker = Agreement(None)
+            worker.mean = lambda numbers: sent.append(numbers) or numbers
+            worker.clock(Pace(0.0, 1), step=3, stop=stop)
+        means = [sum(numbers) / 2 for numbers in zip(*sent, strict=True)]
+        answers = []
+        for stop in stops:
+            worker = Agreement(None)
+            worker.mean = lambda numbers: means
+            answers.append(worker.clock(Pace(0.0, 1), step=3, stop=stop)[1])
+        return answers
+
+    return told
+
+
+@pytest.mark.parametrize(
+    ("stops", "answer"),
+    [((None, None), None), ((TERM, None), TERM), ((None, INT), INT), ((INT, TERM), TERM)],
+)
+def test_workers_stop_for_the_same_signal(two_workers, stops, answer):
+    assert two_workers(*stops) == [answer, answer]

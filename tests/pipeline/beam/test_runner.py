@@ -1,0 +1,141 @@
+"""Which runner and options a configuration becomes, and how failures reach the user."""
+
+import io
+import socket
+
+import apache_beam as beam
+import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import RunnerConfig
+from pipeline.beam.runner import (
+    BYTES_THAT_PAY_FOR_WORKERS,
+    pipeline_options,
+    run_pipeline,
+)
+
+
+def config_for(**values):
+    return build_section(RunnerConfig, values)
+
+
+def run(build, **values):
+    console = Console(io.StringIO())
+    return run_pipeline(config_for(**values), build, console=console, input_bytes=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "input_bytes", "expected"),
+    [
+        ({}, 1, []),
+        ({"workers": 1}, 10 * BYTES_THAT_PAY_FOR_WORKERS, []),
+        ({"workers": 3}, 1, ["--direct_num_workers=3"]),
+        ({"options": ("--experiments=x",)}, 1, ["--experiments=x"]),
+    ],
+)
+def test_local_runs_name_the_in_process_runner(values, input_bytes, expected):
+    runner, options = pipeline_options(config_for(**values), input_bytes=input_bytes)
+    assert isinstance(runner, FnApiRunner)
+    assert options == expected
+
+
+def test_big_inputs_get_a_worker_a_core(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(5)))
+    _, options = pipeline_options(config_for(), input_bytes=BYTES_THAT_PAY_FOR_WORKERS)
+    assert options == ["--direct_num_workers=5"]
+
+
+@pytest.mark.parametrize(
+    ("values", "runner", "options"),
+    [
+        (
+            {"runner": "flink", "options": ("--flink_master=h:1",), "workers": 4},
+            "FlinkRunner",
+            ["--flink_master=h:1", "--parallelism=4"],
+        ),
+        (
+            {"runner": "prism", "options": ("--job_endpoint=h:8073",)},
+            "PrismRunner",
+            ["--job_endpoint=h:8073"],
+        ),
+        (
+            {"runner": "spark", "options": ("--job_endpoint=h:8099",)},
+            "PortableRunner",
+            ["--job_endpoint=h:8099"],
+        ),
+        (
+            {
+                "runner": "dataflow",
+                "options": ("--project=p", "--region=r", "--temp_location=gs://b"),
+                "workers": 2,
+            },
+            "DataflowRunner",
+            ["--project=p", "--region=r", "--temp_location=gs://b", "--num_workers=2"],
+        ),
+    ],
+)
+def test_cluster_runners_get_their_options(values, runner, options):
+    assert pipeline_options(config_for(**values), input_bytes=1) == (runner, options)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"runner": "prism"}, "runner prism needs --prism_location or --job_endpoint"),
+        ({"runner": "flink"}, "runner flink needs --flink_master or --job_endpoint; give it with"),
+        ({"runner": "spark"}, "runner spark needs --spark_master_url"),
+        (
+            {"runner": "prism", "options": ("--prism_location=/nowhere/prism",)},
+            "/nowhere/prism: no such file; correct --prism_location",
+        ),
+        ({"runner": "dataflow", "options": ("--project=p",)}, "runner dataflow needs --region"),
+        (
+            {"runner": "spark", "options": ("--job_endpoint=h:1",), "workers": 2},
+            "--workers has no meaning for runner spark",
+        ),
+    ],
+)
+def test_missing_options_and_files_are_named(values, message):
+    with pytest.raises(UsageError, match=message):
+        pipeline_options(config_for(**values), input_bytes=1)
+
+
+def test_a_job_server_that_does_not_answer_is_told_at_once():
+    with socket.socket() as silent:  # it has the port and does not listen
+        silent.bind(("localhost", 0))
+        port = silent.getsockname()[1]
+        with pytest.raises(UsageError, match=f"^localhost:{port}: no job server answers .*refused"):
+            run(
+                lambda p: pytest.fail("built"),
+                runner="prism",
+                options=(f"--job_endpoint=localhost:{port}",),
+            )
+
+
+def fail(kind):
+    raise kind
+
+
+@pytest.mark.parametrize("kind", [InputError, UsageError])
+def test_what_is_meant_for_the_user_comes_through_as_it_was(kind):
+    with pytest.raises(kind, match=r"^x\.csv:7: broken; mend it$"):
+        run(lambda p: p | beam.Create([kind("x.csv:7: broken; mend it")]) | beam.Map(fail))
+
+
+@pytest.mark.parametrize("kind", [InputError, UsageError])
+def test_so_it_does_through_a_job_server_that_logs_it_too(kind, caplog):
+    with pytest.raises(kind, match=r"^x\.csv:7: broken; mend it$"):
+        run(
+            lambda p: p | beam.Create([kind("x.csv:7: broken; mend it")]) | beam.Map(fail),
+            runner="flink",
+            options=("--job_endpoint=embed", "--environment_type=LOOPBACK"),
+        )
+    assert not [record for record in caplog.records if record.name == "root"]
+
+
+def test_other_failures_stay_what_they_are():
+    with pytest.raises(ZeroDivisionError):
+        run(lambda p: p | beam.Create([0]) | beam.Map(lambda x: 1 // x))

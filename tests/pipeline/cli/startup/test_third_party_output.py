@@ -1,0 +1,117 @@
+"""What other libraries write to stderr: noise is dropped, whoever writes it, and nothing else."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli.startup.noise_filter import is_noise
+
+ROOT = Path(__file__).parents[3]
+# As TensorFlow 2.20 writes them on a processor with AVX-512 and without a graphics card.
+NOISE = """\
+WARNING: All log messages before absl::InitializeLog() is called are written to STDERR
+I0000 00:00:1795339900.138480   30111 port.cc:153] oneDNN custom operations are on. You may see \
+slightly different numerical results due to floating-point round-off errors from different \
+computation orders. To turn them off, set the environment variable `TF_ENABLE_ONEDNN_OPTS=0`.
+I0000 00:00:1795339354.271306   13775 cpu_feature_guard.cc:227] This TensorFlow binary is optimized.
+To enable the following instructions: AVX512F FMA, in other operations, rebuild TensorFlow with \
+the appropriate compiler flags.
+E0000 00:00:1795339948.235571   30877 util.cc:131] oneDNN supports DT_INT64 only on platforms with \
+AVX-512. Falling back to the default Eigen-based implementation if present.
+E0000 00:00:1795339931.555864   30466 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA \
+error: Failed call to cuInit: UNKNOWN ERROR (303)
+2026-01-01 10:00:00.000001: I external/local_xla/xla/service/service.cc:163] XLA service initialized
+WARNING:root:Waiting for grpc channel to be ready at localhost:1.
+"""
+PROBLEMS = """\
+W0000 00:00:1795339900.138480   30111 gpu_device.cc:2342] Cannot dlopen some GPU libraries.
+E0000 00:00:1795339931.555864   30466 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA \
+error: Failed call to cuInit: CUDA_ERROR_UNKNOWN
+F0000 00:00:1795339900.138480   30111 tensor.cc:1] Check failed: 1 == 2
+Traceback (most recent call last):
+ImportError: libfoo.so
+"""
+START = """\
+import os, subprocess, sys
+from bert_tf.base.console import Console
+from pipeline.cli.startup.third_party_output import filtered_third_party_output
+NOISE, PROBLEMS = map(str.encode, sys.argv[1:3])
+"""
+WRITE_IN_ALL_WAYS = """
+with filtered_third_party_output(verbose=VERBOSE) as own:
+    os.write(2, NOISE)
+    child = "import os, sys; os.write(2, os.fsencode(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", child, NOISE + PROBLEMS], check=True)
+    Console(own).say("our line")
+    sys.stderr.write(NOISE.decode())
+print("after it", file=sys.stderr)
+"""
+DIE = """
+with filtered_third_party_output(verbose=False):
+    os.write(2, NOISE + PROBLEMS)
+    os.kill(os.getpid(), 9)
+"""
+ASK = """
+with filtered_third_party_output(verbose=False):
+    os.write(2, NOISE + b"Passphrase: ")
+    sys.stdin.readline()
+"""
+TERMINAL = """
+with filtered_third_party_output(verbose=False) as own:
+    print(own.isatty(), sys.stderr.isatty())
+"""
+
+
+def start(program: str, **streams) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", START + program, NOISE, PROBLEMS],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+    )
+
+
+def test_noise_of_this_process_and_its_children_is_dropped_and_nothing_else():
+    _, heard = start(WRITE_IN_ALL_WAYS.replace("VERBOSE", "False")).communicate()
+    # Our own lines take a way of their own: the order among theirs stays, not that with ours.
+    lines = heard.splitlines(keepends=True)
+    assert lines.pop() == "after it\n"
+    lines.remove("our line\n")
+    assert "".join(lines) == PROBLEMS
+
+
+def test_verbose_shows_all():
+    _, heard = start(WRITE_IN_ALL_WAYS.replace("VERBOSE", "True")).communicate()
+    assert heard == NOISE + NOISE + PROBLEMS + "our line\n" + NOISE + "after it\n"
+
+
+def test_the_last_words_of_a_killed_process_come_through():
+    process = start(DIE)
+    assert process.communicate()[1] == PROBLEMS
+    assert process.returncode == -9
+
+
+def test_a_prompt_is_shown_before_its_line_ends():
+    process = start(ASK, stdin=subprocess.PIPE)
+    assert process.stderr.read(len("Passphrase: ")) == "Passphrase: "
+    process.communicate("secret\n")
+    assert process.returncode == 0
+
+
+def test_our_lines_go_to_the_terminal_itself():
+    ours, theirs = pty.openpty()
+    try:
+        heard, _ = start(TERMINAL, stderr=theirs).communicate()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert heard.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize("line", PROBLEMS.splitlines())
+def test_warnings_and_errors_are_no_noise(line):
+    assert not is_noise(line.encode())

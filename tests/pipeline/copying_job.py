@@ -1,0 +1,66 @@
+"""A job as small as can be, for what the frame around all jobs does."""
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import ClassVar
+
+from bert_tf.base.console import Console
+from bert_tf.config.section import Section, build_section, option
+from pipeline.outputs.job import RunOptions, run_job
+from pipeline.outputs.manifest import JOB_FILES
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CopyConfig(Section):
+    section_name: ClassVar[str] = "copy"
+
+    input: str = option("file to copy")
+    output: str = option("copy to make")
+    times: int = option("how often", default=1)
+    speed: int = option("does not change the output", default=1)
+
+
+class Copying:
+    """A job that copies a file, can be told to die, and counts its runs."""
+
+    def __init__(self, folder: Path, *, directory: bool, can_resume: bool = False):
+        self.input = folder / "input.txt"
+        self.input.write_text("text\n")
+        self.output = folder / "out"
+        self.directory, self.can_resume = directory, can_resume
+        self.temporary: Path | None = None
+        self.said = io.StringIO()
+        self.runs = 0
+        self.found: list[str] = []
+        self.dies = False
+
+    def run(self, *, overwrite=False, **changes):
+        config = build_section(
+            CopyConfig, {"input": str(self.input), "output": str(self.output), **changes}
+        )
+        return run_job(
+            "copy",
+            config,
+            RunOptions(overwrite=overwrite, console=Console(self.said)),
+            output=config.output,
+            output_is_directory=self.directory,
+            inputs={"input": [config.input]},
+            body=lambda record: self.body(config, record),
+            ignored_keys=("speed",),
+            can_resume=self.can_resume,
+            temporary=self.temporary,
+        )
+
+    def body(self, config, record):
+        self.runs += 1
+        target = self.output
+        if self.directory:
+            names = {path.name for path in self.output.iterdir()}
+            self.found = sorted(names.difference(JOB_FILES))
+            target = self.output / "copy.txt"
+        target.write_text(self.input.read_text() * config.times)
+        if self.dies:
+            raise RuntimeError
+        record.counts["bytes"] = target.stat().st_size
+        record.next_command = ["cat", str(target)]

@@ -1,0 +1,172 @@
+"""Parquet in, documents and rejects out; pyarrow itself tells what is in the files."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import VocabConfig
+from pipeline.corpus.parquet_pages import largest_repeated_value
+from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
+from pipeline.corpus.readers import parquet
+from pipeline.corpus.readers.formats import make_reader
+
+TEXTS = [f"document {number}" for number in range(3000)]
+
+
+def read(path, block_bytes=1 << 20, **values):
+    config = build_section(VocabConfig, {"input": (str(path),), "output": "y", **values})
+    tasks = list(plan_reading(ReadTask(str(path), make_reader(str(path), config)), block_bytes))
+    return tasks, [block for task in tasks for block in read_blocks(task, block_bytes)]
+
+
+def texts_of(blocks):
+    return [text for block in blocks for text in block.sentences.to_pylist()]
+
+
+def rejects_of(blocks):
+    return [(r["line"], r["reason"], r.get("detail")) for b in blocks for r in b.rejects]
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+def test_row_groups_are_splits_and_blocks_are_bounded(tmp_path, compression):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"id": range(3000), "text": TEXTS})
+    pq.write_table(table, path, row_group_size=2000, compression=compression)
+    tasks, blocks = read(path, block_bytes=20_000)
+    assert [(task.split.offset, task.split.length) for task in tasks] == [(0, 2000), (2000, 1000)]
+    assert texts_of(blocks) == TEXTS
+    assert [block.num_documents for block in blocks] == [1024, 976, 1000]
+    assert [int(block.document_lines[0]) for block in blocks] == [1, 1025, 2001]
+    assert len({block.index for block in blocks}) == 3
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.dictionary(pa.int32(), pa.string()),
+    ],
+    ids=str,
+)
+def test_text_of_any_type_is_read_and_nulls_are_rejected_by_row(tmp_path, kind):
+    path = tmp_path / "x.parquet"
+    texts = ["One. Two.", None, "ä" * 5, "", None, "last"]
+    strings = pa.array(texts, pa.string())
+    column = strings.dictionary_encode() if pa.types.is_dictionary(kind) else strings.cast(kind)
+    pq.write_table(pa.table({"text": column}), path, row_group_size=4)
+    _, blocks = read(path)
+    assert texts_of(blocks) == ["One.", "Two.", "ä" * 5, "last"]
+    assert rejects_of(blocks) == [
+        (2, "text is not a string", "'text' holds null"),
+        (5, "text is not a string", "'text' holds null"),
+    ]
+    assert sum(block.dropped.get("empty document", 0) for block in blocks) == 1
+
+
+def test_bytes_that_are_not_utf8_are_rejected_by_row(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": [b"fine", b"a\xff", b"too"]}), path)
+    _, blocks = read(path)
+    assert texts_of(blocks) == ["fine", "too"]
+    assert rejects_of(blocks) == [(2, "invalid UTF-8", "at byte 2")]
+
+
+def test_a_column_beside_nested_ones_is_found(tmp_path):
+    path = tmp_path / "x.parquet"
+    rows = [{"meta": {"text": "inner"}, "tags": ["a"], "text": "outer"}]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    assert texts_of(read(path)[1]) == ["outer"]
+    assert texts_of(read(path, format="parquet", text_column="text")[1]) == ["outer"]
+
+
+def test_a_file_without_rows_has_no_documents(tmp_path):
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "x.parquet")
+    assert texts_of(read(tmp_path / "x.parquet")[1]) == []
+
+
+def parquet_bytes(**columns):
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "message"),
+    [
+        (
+            "x.parquet",
+            parquet_bytes(id=[1], body=["a"]),
+            UsageError,
+            r"x.parquet: no column 'text'; columns found: id, body \(choose one with --text-col",
+        ),
+        (
+            "x.parquet",
+            parquet_bytes(text=[1], body=["a"]),
+            UsageError,
+            "column 'text' holds int64, not text; columns of text: body ",
+        ),
+        ("x.parquet", b"PAR1 nonsense", InputError, "x.parquet: cannot be read as Parquet"),
+        ("x.parquet", b"", InputError, "cannot be read as Parquet .*make or download it again"),
+        ("x.parquet.gz", b"", UsageError, "compressed inside .* unpack the file"),
+    ],
+)
+def test_files_without_usable_texts_are_refused_in_one_line(tmp_path, name, data, error, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(error, match=message) as raised:
+        read(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_damage_inside_is_told(tmp_path):
+    data = bytearray(parquet_bytes(text=TEXTS))
+    data[100:2000] = b"\xff" * 1900
+    (tmp_path / "x.parquet").write_bytes(bytes(data))
+    with pytest.raises(InputError, match="x.parquet: cannot be read as Parquet"):
+        read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("size", [1, 1000, 100_000])
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_the_size_of_a_dictionary_is_found_without_decoding_it(tmp_path, size, compression):
+    path = tmp_path / "x.parquet"
+    table = pa.table({"text": ["x" * size] * 50})
+    pq.write_table(table, path, compression=compression)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == size + 4  # with the length before it
+    pq.write_table(table, path, compression=compression, use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) == 0
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    with path.open("rb") as stream:
+        assert largest_repeated_value(stream, column) >= size
+
+
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_long_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(
+    tmp_path, monkeypatch, is_dictionary
+):
+    monkeypatch.setattr(parquet, "_REPEATED_BYTES", 1 << 20)
+    path = tmp_path / "x.parquet"
+    column = pa.array(["x" * 300_000] * 200)
+    column = column.dictionary_encode() if is_dictionary else column
+    pq.write_table(pa.table({"text": column}), path, compression="gzip")
+    assert path.stat().st_size < 20_000
+    before = pa.total_allocated_bytes()
+    config = build_section(VocabConfig, {"input": (str(path),), "output": "y"})
+    reader = make_reader(str(path), config)
+    (split,) = reader.splits(str(path), 1 << 20)
+    rows = 0
+    for block in reader.read_split(str(path), split, 1 << 20):
+        rows += len(block.texts.starts)
+        assert pa.total_allocated_bytes() - before < 16 << 20
+    assert rows == 200

@@ -1,0 +1,246 @@
+"""The frame around jobs: finished, unfinished, foreign and changed outputs."""
+
+import os
+
+import pytest
+
+from bert_tf.base.errors import InputError, UsageError
+from pipeline.outputs import job as job_module
+from pipeline.outputs.manifest import (
+    manifest_path,
+    read_manifest,
+    rejects_path,
+    write_manifest,
+)
+
+
+@pytest.fixture(params=["file", "directory"])
+def job(make_job, request):
+    return make_job(directory=request.param == "directory")
+
+
+def test_a_manifest_says_what_was_made_from_what(job):
+    manifest = job.run()
+    assert manifest["counts"] == {"bytes": 5}
+    assert manifest["inputs"][0]["path"] == str(job.input)
+    assert manifest["next"].startswith("cat ")
+    assert manifest["versions"]["tensorflow"] != "not installed"
+    assert manifest["peak_memory_bytes"] > 1e6
+    assert read_manifest(job.output)["config"]["times"] == 1
+
+
+def test_a_finished_job_is_not_done_again(job):
+    job.run()
+    assert job.run()["already_done"]
+    assert job.run(speed=2)["already_done"]
+    assert job.runs == 1
+
+
+def test_another_config_is_refused_and_named(job):
+    job.run()
+    with pytest.raises(UsageError, match="times: 1 then, 2 now.*--overwrite"):
+        job.run(times=2)
+    assert job.run(times=2, overwrite=True)["counts"] == {"bytes": 10}
+
+
+def test_an_output_on_other_storage_is_refused(job, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="gs://bucket/out: outputs are written to this machine's"):
+        job.run(output="gs://bucket/out")
+    assert job.runs == 0
+    assert list(tmp_path.iterdir()) == [job.input]
+
+
+def test_the_output_of_another_command_is_named_without_its_config(job):
+    job.run()
+    manifest = read_manifest(job.output)
+    write_manifest(job.output, {**manifest, "command": "train"})
+    with pytest.raises(UsageError, match=r"made by bert-pipeline train; choose another --output "):
+        job.run()
+
+
+def test_changed_input_is_refused(job):
+    job.run()
+    job.input.write_text("other")
+    with pytest.raises(UsageError, match="the content of the inputs has changed"):
+        job.run()
+
+
+@pytest.mark.parametrize("can_resume", [True, False])
+def test_an_interrupted_folder_is_resumed_or_cleared(make_job, can_resume):
+    job = make_job(directory=True, can_resume=can_resume)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    assert read_manifest(job.output) is None
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    job.dies = False
+    manifest = job.run(speed=3)
+    assert job.found == (["copy.txt"] if can_resume else [])
+    assert list(manifest["timings"]) == (["last_part", "total"] if can_resume else ["total"])
+    assert not (job.output / ".seconds").exists()
+
+
+def test_a_folder_where_nothing_was_made_yet_takes_another_config(make_job):
+    job = make_job(directory=True)
+    job.output.mkdir()
+    (job.output / "config.yaml").write_text("copy:\n  times: 9\n  output: x\n")
+    assert job.run()["counts"] == {"bytes": 5}
+
+
+def test_a_missing_input_is_named(job):
+    job.input.unlink()
+    with pytest.raises(UsageError, match="input.txt: no such file or folder"):
+        job.run()
+
+
+def test_foreign_files_are_never_replaced(make_job):
+    job = make_job(directory=True)
+    job.output.mkdir()
+    (job.output / "thesis.txt").write_text("ten years of work")
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+            job.run(overwrite=overwrite)
+    assert (job.output / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("content", ["a: 1\nb: 2\n", "train: 7\n", "defaults: [a\n", "\xff"])
+def test_a_config_of_another_tool_does_not_make_a_folder_ours(make_job, content):
+    job = make_job(directory=True)
+    job.output.mkdir()
+    (job.output / "config.yaml").write_text(content, encoding="latin-1")
+    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+        job.run()
+    (job.output / "thesis.txt").write_text("ten years of work")
+    with pytest.raises(UsageError, match="holds files that bert-pipeline did not make"):
+        job.run(overwrite=True)
+    assert (job.output / "thesis.txt").exists()
+    assert (job.output / "config.yaml").read_text(encoding="latin-1") == content
+
+
+@pytest.mark.parametrize("place", [".", ".."])
+def test_an_output_never_takes_the_place_of_an_input(make_job, place):
+    job = make_job(directory=True)
+    job.run()
+    job.input = job.output / "copy.txt"
+    with pytest.raises(UsageError, match="--output .*: is or holds the input .*copy.txt"):
+        job.run(overwrite=True, output=str(job.input / place))
+    assert job.input.exists()
+
+
+def test_an_output_lies_in_no_input_but_records(tmp_path, make_job):
+    job = make_job(directory=True)
+    source = tmp_path / "source"
+    source.mkdir()
+    values = {"input": str(source), "output": str(source / "out")}
+    job.output = source / "out"
+    job.input = job.output / "config.yaml"
+    with pytest.raises(UsageError, match="lies in the input .*source, whose content it would chan"):
+        job.run(**values)
+    write_manifest(source, {"command": "preprocess"})
+    assert not job.run(**values)["already_done"]
+
+
+def test_names_that_no_manifest_can_hold_are_refused(job):
+    with pytest.raises(UsageError, match=r"'.*caf\\udce9': this name is not UTF-8; rename it"):
+        job.run(output=str(job.output.parent / os.fsdecode(b"caf\xe9")))
+    assert job.runs == 0
+
+
+def test_a_foreign_file_is_replaced_only_when_asked(make_job):
+    job = make_job(directory=False)
+    job.output.write_text("mine")
+    with pytest.raises(UsageError, match="was not made by this command"):
+        job.run()
+    assert job.run(overwrite=True)["counts"] == {"bytes": 5}
+
+
+def fail(*_):
+    raise RuntimeError
+
+
+def test_a_file_that_only_lacks_its_manifest_is_finished_by_the_same_command(
+    tmp_path, make_job, monkeypatch
+):
+    job = make_job(directory=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module, "write_manifest", fail)
+        with pytest.raises(RuntimeError):
+            job.run()
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    assert job.run()["counts"] == {"bytes": 5}
+    assert {path.name for path in tmp_path.iterdir()} == {"input.txt", "out", "out.manifest.json"}
+
+
+def test_a_job_that_fails_behind_its_file_is_finished_by_the_same_command(make_job):
+    job = make_job(directory=False)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    job.dies = False
+    assert job.run()["counts"] == {"bytes": 5}
+
+
+def test_a_manifest_vouches_for_no_other_file_than_its_own(make_job):
+    job = make_job(directory=False)
+    job.run()
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run(times=2, overwrite=True)
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run()
+    job.dies = False
+    assert job.run(times=2)["counts"] == {"bytes": 10}
+
+
+def test_a_job_that_fails_before_it_replaces_a_file_leaves_all_as_it_was(make_job):
+    job = make_job(directory=False)
+    manifest = job.run()
+    job.body = fail
+    with pytest.raises(RuntimeError):
+        job.run(times=2, overwrite=True)
+    assert read_manifest(job.output) | {"already_done": False} == manifest
+    assert job.run()["already_done"]
+
+
+def test_a_manifest_goes_with_the_rejects_it_counts(make_job):
+    job = make_job(directory=False)
+    job.run()
+
+    def body(config, record):
+        rejects_path(job.output).write_text("{}\n")
+        raise RuntimeError
+
+    job.body = body
+    with pytest.raises(RuntimeError):
+        job.run(overwrite=True)
+    assert read_manifest(job.output) is None
+
+
+def test_a_damaged_manifest_is_overwritten(job):
+    job.run()
+    manifest_path(job.output).write_text("{")
+    with pytest.raises(InputError, match="damaged manifest .*make the output again with --overwr"):
+        job.run()
+    assert not job.run(overwrite=True)["already_done"]
+
+
+def test_an_output_of_the_wrong_kind_is_refused(make_job):
+    folder, file = make_job(directory=True), make_job(directory=False)
+    folder.output.write_text("")
+    with pytest.raises(UsageError, match="is a file; name a folder"):
+        folder.run()
+    file.output.unlink()
+    file.output.mkdir()
+    with pytest.raises(UsageError, match="is a folder; name a file"):
+        file.run(overwrite=True)
+
+
+def test_a_failed_job_leaves_nothing_beside_its_file(tmp_path, make_job):
+    job = make_job(directory=False)
+    job.body = fail
+    with pytest.raises(RuntimeError):
+        job.run()
+    assert [path.name for path in tmp_path.iterdir()] == ["input.txt"]
