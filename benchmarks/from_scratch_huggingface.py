@@ -103,7 +103,7 @@ def make_trainer(
     )
 
 
-def seconds_an_update(settings: dict, config: BertConfig, train: Examples) -> float:
+def seconds_per_step(settings: dict, config: BertConfig, train: Examples) -> float:
     """By a short trial of a model that is thrown away."""
     seconds = []
     for updates in (_WARM_UPDATES, _TRIAL_UPDATES):
@@ -145,7 +145,7 @@ def main() -> None:
     train, held_out = Examples(arrays, "train"), Examples(arrays, "eval")
     config = BertConfig(**settings["config"])
     set_seed(settings["seed"])
-    seconds = seconds_an_update(settings, config, train)
+    seconds = seconds_per_step(settings, config, train)
     set_seed(settings["seed"])
     model = BertForPreTraining(config)
     updates = max(1, int(60 * settings["minutes"] / seconds))

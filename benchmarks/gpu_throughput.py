@@ -27,7 +27,7 @@ from pathlib import Path
 from side import Side
 
 from bert_tf.config.bert import SIZES, BertConfig, sized_config
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 
 FOLDER = Path(__file__).parent
 SIDES = ("ours", "sdpa", "sdpa-compile")
@@ -37,7 +37,7 @@ KINDS = ("forward", "training")
 def operations(config: BertConfig, kind: str, *, length: int, predictions: int) -> float:
     """Of one sequence, by formula."""
     forward = kind == "forward"
-    training = ModelWork.of_encoder(config).flops(
+    training = ModelFlops.of_encoder(config).flops(
         tokens=length,
         examples=1,
         squared_lengths=length**2,

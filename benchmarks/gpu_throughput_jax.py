@@ -93,7 +93,7 @@ def matmul_step(size: int) -> Callable[[], Any]:
     return lambda: product(matrix, matrix)
 
 
-def seconds_a_step(step: Callable[[], Any], steps: int) -> float:
+def seconds_per_step(step: Callable[[], Any], steps: int) -> float:
     jax.block_until_ready(step())
     start = time.perf_counter()
     for _ in range(steps):
@@ -116,7 +116,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         request = line.strip()
-        answer: dict[str, Any] = {"seconds": seconds_a_step(steps[request], settings["steps"])}
+        answer: dict[str, Any] = {"seconds": seconds_per_step(steps[request], settings["steps"])}
         if request == "matmul":
             answer["operations_per_second"] = 2 * settings["peak_size"] ** 3 / answer["seconds"]
             answer["device"] = jax.devices()[0].device_kind

@@ -96,7 +96,7 @@ def finish() -> None:
         torch.cuda.synchronize()
 
 
-def seconds_a_step(step: Callable[[], Any], steps: int) -> float:
+def seconds_per_step(step: Callable[[], Any], steps: int) -> float:
     step()
     finish()
     start = time.perf_counter()
@@ -123,7 +123,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         request = line.strip()
-        answer: dict[str, Any] = {"seconds": seconds_a_step(steps[request], settings["steps"])}
+        answer: dict[str, Any] = {"seconds": seconds_per_step(steps[request], settings["steps"])}
         if request == "matmul":
             answer["operations_per_second"] = 2 * settings["peak_size"] ** 3 / answer["seconds"]
             answer["device"] = torch.cuda.get_device_name() if DEVICE == "cuda" else "cpu"

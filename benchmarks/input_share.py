@@ -1,6 +1,6 @@
 """How long pretraining updates wait for their batches, padded and packed.
 
-    python benchmarks/input_share.py DATA [DATA ...] [--size tiny] [--batch-size 32]
+    python benchmarks/input_fraction.py DATA [DATA ...] [--size tiny] [--batch-size 32]
         [--updates 100] [--rounds 3] [--profiles FOLDER]
 
 Each DATA is an output of `bert-pipeline preprocess`; give one with `masking=token` and one with
@@ -48,10 +48,10 @@ def profiled(steps: RecordSteps, updates: int, folder: Path) -> tuple[float, flo
     finally:
         tf.profiler.experimental.stop()
     trace = max(folder.rglob("*.xplane.pb"))  # folders are called by the time
-    return seconds, waiting_share(xplane_pb2.XSpace.FromString(trace.read_bytes()), updates)
+    return seconds, waiting_fraction(xplane_pb2.XSpace.FromString(trace.read_bytes()), updates)
 
 
-def waiting_share(space: xplane_pb2.XSpace, updates: int) -> float:
+def waiting_fraction(space: xplane_pb2.XSpace, updates: int) -> float:
     """Share of the window of a trace in which an iterator was asked for its next element."""
     [(begin, end)] = intervals_of(space, WINDOW)
     waits = sorted(intervals_of(space, "IteratorGetNext"))

@@ -58,7 +58,7 @@ def main() -> None:
     padded, packed = (median(speeds[name]) for name in ("padded", "packed"))
     padding = 1 - packing.pieces / (packing.sequences * data.max_seq_length)
     print(describe_processor())
-    print(f"padding: {padding:.1%} of the padded rows, {1 - packing.filled_share:.1%} packed")
+    print(f"padding: {padding:.1%} of the padded rows, {1 - packing.packing_efficiency:.1%} packed")
     print(f"rows an update: {inputs['padded'].rows} and {inputs['packed'].rows}")
     print(f"padded: {padded:,.0f} tokens/s   packed: {packed:,.0f} tokens/s")
     print(json.dumps({"padded": padded, "packed": packed, "ratio": round(packed / padded, 3)}))

@@ -17,7 +17,7 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import choose_numerics
+from bert_tf.training.devices.precision import choose_precision
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 
@@ -50,7 +50,7 @@ class RecordSteps:
         make_dataset: Callable[[], tf.data.Dataset],
     ):
         strategy = tf.distribute.get_strategy()
-        numerics = choose_numerics(
+        numerics = choose_precision(
             config.precision, config.xla, static_shapes=True, console=Console()
         )
         bert_config = sized_config(str(config.size), data.vocab_size)

@@ -50,7 +50,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     """Updates by `TrainingStep`, with the arithmetic that `train` chooses on this machine.
 
     Returns:
-        What makes some updates, and the operations of one by `ModelWork`, in 1e9.
+        What makes some updates, and the operations of one by `ModelFlops`, in 1e9.
     """
     import numpy as np
     import tensorflow as tf
@@ -59,15 +59,15 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.config.bert import BertConfig
     from bert_tf.config.section import build_section
     from bert_tf.config.sections.pretraining import TrainConfig
-    from bert_tf.models.model_flops import ModelWork
+    from bert_tf.models.model_flops import ModelFlops
     from bert_tf.models.pretraining import BertPretrainingModel
     from bert_tf.pretraining.loss import PretrainingLoss
     from bert_tf.training.devices.distribution import distributed_iterator
-    from bert_tf.training.devices.precision import choose_numerics
+    from bert_tf.training.devices.precision import choose_precision
     from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep
 
-    numerics = choose_numerics(
+    numerics = choose_precision(
         settings["precision"], settings["xla"], static_shapes=True, console=Console()
     )
     config = BertConfig(
@@ -103,7 +103,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     def run(steps: int) -> None:
         step.run(batches, first_step=0, learning_rates=np.full(steps, 1e-4))
 
-    flops = ModelWork.of_encoder(config).flops(
+    flops = ModelFlops.of_encoder(config).flops(
         tokens=settings["length"],
         examples=1,
         squared_lengths=settings["length"] ** 2,

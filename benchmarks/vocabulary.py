@@ -161,7 +161,7 @@ def print_comparison(seconds: dict[str, list[float]], ours: list[str], peer: lis
 
 def print_fits(text: str, ours: Fit | None, peer: Fit | None) -> None:
     """Prints how the words of a text are written."""
-    for key in ("words", "pieces_per_word", "unknown_share", "whole_word_share"):
+    for key in ("words", "pieces_per_word", "unknown_fraction", "whole_word_fraction"):
         row(f"{key.replace('_', ' ')}, {text}", getattr(ours, key), getattr(peer, key))
 
 

@@ -18,8 +18,8 @@ from bert_tf.export.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKE
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 TASK = "task.json"
-_ROWS_A_CALL = 256
-_BYTES_A_CALL = 1 << 20
+_ROWS_PER_CALL = 256
+_BYTES_PER_CALL = 1 << 20
 
 
 class ExportedModel:
@@ -183,8 +183,8 @@ def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:
     calls = []
     begin = 0
     while begin < len(order):
-        fitting = _BYTES_A_CALL // max(1, int(sizes[order[begin]]))
-        count = min(_ROWS_A_CALL, max(1, fitting))
+        fitting = _BYTES_PER_CALL // max(1, int(sizes[order[begin]]))
+        count = min(_ROWS_PER_CALL, max(1, fitting))
         calls.append(order[begin : begin + count])
         begin += count
     return calls or [order]

@@ -11,7 +11,7 @@ from bert_tf.config.bert import BertConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelWork:
+class ModelFlops:
     """Floating-point operations of a training step by the model's formulas (`flops`).
 
     Attributes:
@@ -27,7 +27,7 @@ class ModelWork:
     attention_width: int
 
     @classmethod
-    def of_encoder(cls, config: BertConfig) -> ModelWork:
+    def of_encoder(cls, config: BertConfig) -> ModelFlops:
         """The encoder with its pooler, and the masked-LM head.
 
         Other heads, which are a thousandth of it, are left out.

@@ -26,7 +26,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
         InputError: the counts of the corpus' pieces are missing.
     """
     if not data.is_dynamic:
-        _refuse_masks_of_masked_records(config, data)
+        _check_masks_are_unset(config, data)
         return None
     vocab = read_vocab_for_masking(Path(data.directory) / "vocab.txt")
     rules = masking_rules(
@@ -44,7 +44,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
     return DynamicMasking(rules=rules, sep_id=vocab.index("[SEP]"))
 
 
-def _refuse_masks_of_masked_records(config: TrainConfig, data: PretrainingData) -> None:
+def _check_masks_are_unset(config: TrainConfig, data: PretrainingData) -> None:
     defaults = {field.name: field.default for field in dataclasses.fields(config)}
     changed = [name for name in _MASKING_KEYS if getattr(config, name) != defaults[name]]
     if changed:

@@ -23,13 +23,13 @@ class PhasedInputs:
         self._ends = phase_ends(list(steps))
         self._starts = [0, *self._ends[:-1]]
 
-    def batches(self, first_update: int) -> tf.data.Dataset:
+    def batches(self, first_step: int) -> tf.data.Dataset:
         """Endless batches of the phase of an update, from that update on."""
-        phase = phase_of(self._ends, first_update)
-        return self._inputs[phase].batches(first_update - self._starts[phase])
+        phase = phase_of(self._ends, first_step)
+        return self._inputs[phase].batches(first_step - self._starts[phase])
 
-    def position(self, first_update: int) -> dict[str, int]:
+    def position(self, first_step: int) -> dict[str, int]:
         """The phase, and where in its data an update starts."""
-        phase = phase_of(self._ends, first_update)
-        position = self._inputs[phase].position(first_update - self._starts[phase])
+        phase = phase_of(self._ends, first_step)
+        position = self._inputs[phase].position(first_step - self._starts[phase])
         return {"phase": phase, **position}

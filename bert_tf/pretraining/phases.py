@@ -12,7 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.training.plan.settings import PhaseSettings
 
@@ -75,7 +75,7 @@ class PretrainingPhase:
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
         """What the loop needs to know."""
-        work = ModelWork.of_encoder(bert_config)
+        work = ModelFlops.of_encoder(bert_config)
         length = self.data.max_seq_length
         return PhaseSettings(
             steps=self.steps,

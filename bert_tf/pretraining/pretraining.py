@@ -28,7 +28,7 @@ from bert_tf.pretraining.phases import (
     common_pair_task,
     pretraining_phases,
 )
-from bert_tf.training.devices.precision import Numerics, choose_numerics
+from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -44,7 +44,7 @@ class PhaseResult:
     Attributes:
         steps: updates made in it.
         sequences: sequences of these updates, those of earlier epochs counted again.
-        packing: `sequences_a_row`, `filled_share` and `rows_an_update`; None without packing.
+        packing: `sequences_per_row`, `packing_efficiency`, `rows_per_step`; None without packing.
     """
 
     steps: int
@@ -101,10 +101,10 @@ def pretrain(
     phases = pretraining_phases(config, data)
     for phase in phases:
         phase.check_batch_size(strategy)
-    numerics = choose_numerics(config.precision, config.xla, static_shapes=True, console=console)
+    numerics = choose_precision(config.precision, config.xla, static_shapes=True, console=console)
     inputs = [phase.open_inputs(config, strategy) for phase in phases]
     for phase, opened in zip(phases, inputs, strict=True):
-        _say_input(phase, opened, console)
+        _log_input(phase, opened, console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=numerics.policy)
@@ -145,7 +145,7 @@ def _make_loop(
     inputs: list[PretrainingInputs],
     model: BertPretrainingModel,
     best: BestModelKeeper,
-    numerics: Numerics,
+    numerics: PrecisionPolicy,
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> TrainingLoop:
@@ -185,7 +185,7 @@ def _make_loop(
     )
 
 
-def _say_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
+def _log_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
     console.say(
         f"{phase.name}{quantity(inputs.record_count, 'training record')}; "
         f"{quantity(phase.steps, 'step')} of {phase.batch_size:,} make "
@@ -193,8 +193,8 @@ def _say_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Cons
     )
     if inputs.packing is not None:
         console.say(
-            f"{phase.name}packing: {inputs.packing.sequences_a_row:.2f} sequences per row, "
-            f"{inputs.packing.filled_share:.1%} of the places filled, "
+            f"{phase.name}packing: {inputs.packing.sequences_per_row:.2f} sequences per row, "
+            f"{inputs.packing.packing_efficiency:.1%} of the places filled, "
             f"{quantity(inputs.rows, 'row')} per step"
         )
 
@@ -209,9 +209,9 @@ def _phase_results(
         packing: dict[str, Any] | None = None
         if opened.packing is not None:
             packing = {
-                "sequences_a_row": round(opened.packing.sequences_a_row, 4),
-                "filled_share": round(opened.packing.filled_share, 4),
-                "rows_an_update": opened.rows,
+                "sequences_per_row": round(opened.packing.sequences_per_row, 4),
+                "packing_efficiency": round(opened.packing.packing_efficiency, 4),
+                "rows_per_step": opened.rows,
             }
         sequences = opened.sequences_before(steps)
         results.append(PhaseResult(steps=steps, sequences=sequences, packing=packing))

@@ -18,13 +18,13 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.sections.finetuning import METRICS
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
-from bert_tf.training.devices.precision import Numerics, choose_numerics
+from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -92,13 +92,13 @@ def finetune(
     if config.eval is not None:
         rows = task.read(config.eval, console, dialect=TableDialect.of(config))
         evaluation = task.encode(rows, tokenizer, training=False)
-    _say_rows(console, train, evaluation)
+    _log_rows(console, train, evaluation)
     for line in task.describe(train.source, evaluation and evaluation.source):
         console.say(line)
     check([data.source for data in (train, evaluation) if data is not None])
     _check_selection(config, evaluation)
 
-    numerics = choose_numerics(config.precision, config.xla, static_shapes=False, console=console)
+    numerics = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = task.build_model(config.with_dropout(init.config), policy=numerics.policy)
@@ -148,7 +148,7 @@ def finetune(
         best_model=BestModel.of_notes(
             training.notes["best"],
             metric=config.selection_metric,
-            updates_per_epoch=inputs.updates_an_epoch,
+            updates_per_epoch=inputs.steps_per_epoch,
         ),
     )
 
@@ -160,11 +160,11 @@ def _training_loop(
     task: Task,
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
-    numerics: Numerics,
+    numerics: PrecisionPolicy,
     keeper: _BestModelKeeper,
     console: Console,
 ) -> TrainingLoop:
-    total_steps = max(1, round(config.epochs * inputs.updates_an_epoch))
+    total_steps = max(1, round(config.epochs * inputs.steps_per_epoch))
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     return TrainingLoop(
@@ -181,11 +181,11 @@ def _training_loop(
                     accumulation_steps=config.gradient_accumulation_steps,
                     peak_learning_rate=config.learning_rate,
                     warmup_steps=round(config.warmup_proportion * total_steps),
-                    work=ModelWork.of_encoder(model.config),
+                    work=ModelFlops.of_encoder(model.config),
                 ),
             ),
             peak_flops=measure_matmul_peak(numerics.policy, strategy),
-            eval_every=inputs.updates_an_epoch,
+            eval_every=inputs.steps_per_epoch,
         ),
         run_directory=Path(config.output),
         console=console,
@@ -267,7 +267,7 @@ def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> Non
     )
 
 
-def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:
+def _log_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:
     for name, data in (("training", train), ("evaluation", evaluation)):
         if data is not None:
             rejects = data.source.rejects
@@ -278,7 +278,7 @@ def _say_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
             )
 
 
-def _length_multiple(numerics: Numerics, max_seq_length: int) -> int:
+def _length_multiple(numerics: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not numerics.use_xla:
         return _LENGTH_MULTIPLE

@@ -27,7 +27,7 @@ class FinetuningInputs:
         seed: any whole number.
 
     Attributes:
-        updates_an_epoch: batches that hold every row once.
+        steps_per_epoch: batches that hold every row once.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class FinetuningInputs:
         self._pad_id = pad_id
         self._seed = seed
         self._lengths = data.rows.lengths
-        self.updates_an_epoch = -(-len(data.rows) // batch_size)
+        self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
-    def batches(self, first_update: int) -> tf.data.Dataset:
-        """Endless batches from update `first_update` on: int32 [rows, length] and targets."""
+    def batches(self, first_step: int) -> tf.data.Dataset:
+        """Endless batches from update `first_step` on: int32 [rows, length] and targets."""
         example = self._batch(np.zeros(1, np.int64))
         signature = {
             name: tf.TensorSpec(
@@ -61,12 +61,12 @@ class FinetuningInputs:
             for name, values in example.items()
         }
         return tf.data.Dataset.from_generator(
-            functools.partial(self._generate, first_update), output_signature=signature
+            functools.partial(self._generate, first_step), output_signature=signature
         )
 
-    def position(self, first_update: int) -> dict[str, int]:
+    def position(self, first_step: int) -> dict[str, int]:
         """Epoch and batch where an update starts; number and checksum of the rows."""
-        epoch, batch = divmod(first_update, self.updates_an_epoch)
+        epoch, batch = divmod(first_step, self.steps_per_epoch)
         return {
             "epoch": epoch,
             "batch": batch,
@@ -81,8 +81,8 @@ class FinetuningInputs:
             checksum = zlib.crc32(np.ascontiguousarray(values).data, checksum)
         return checksum
 
-    def _generate(self, first_update: int) -> Iterator[dict[str, np.ndarray]]:
-        epoch, skipped = divmod(first_update, self.updates_an_epoch)
+    def _generate(self, first_step: int) -> Iterator[dict[str, np.ndarray]]:
+        epoch, skipped = divmod(first_step, self.steps_per_epoch)
         while True:
             order = epoch_batches(
                 self._lengths, batch_size=self._batch_size, seed=self._seed, epoch=epoch

@@ -37,14 +37,14 @@ from bert_tf.base.errors import InputError, StoppedEarly
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import WORK_COUNTS
-from bert_tf.training.devices.worker_sync import Agreement
+from bert_tf.training.devices.worker_sync import WorkerSync
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.plan.early_stop import EarlyStop
 from bert_tf.training.plan.protocols import Batch, TaskLoss, TrainingInputs
 from bert_tf.training.plan.settings import LoopSettings
-from bert_tf.training.plan.step_timer import Pace
-from bert_tf.training.plan.timeline import Course
+from bert_tf.training.plan.step_timer import StepTimer
+from bert_tf.training.plan.timeline import Timeline
 from bert_tf.training.run.checkpoints import variables_by_name
 from bert_tf.training.run.files import RunFiles
 from bert_tf.training.run.progress_log import ProgressLog
@@ -149,15 +149,15 @@ class TrainingLoop:
                 "average": self._averages.variables if self._averages else [],
             }
         )
-        self._course = Course(settings)
-        self._agreement = Agreement(strategy)
+        self._timeline = Timeline(settings)
+        self._worker_sync = WorkerSync(strategy)
         self._files = RunFiles(
             run_directory,
             writes=is_chief(strategy),
             keep_checkpoints=settings.keep_checkpoints,
             console=console,
         )
-        self._log = ProgressLog(settings, self._course, self._files, console)
+        self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
             self._variables,
             inputs=inputs,
@@ -188,7 +188,7 @@ class TrainingLoop:
         self._files.open_log(
             keep_until={split: line["step"] for split, line in self._log.lines.items()}
         )
-        self._pace = Pace(elapsed_before, self._settings.steps_per_call)
+        self._step_timer = StepTimer(elapsed_before, self._settings.steps_per_call)
         try:
             with on_stop_signal(self.request_stop):
                 self._train()
@@ -196,7 +196,7 @@ class TrainingLoop:
             self._files.close_log()
         return TrainingResult(
             step=self._step,
-            seconds=self._pace.elapsed(),
+            seconds=self._step_timer.elapsed(),
             resumed_from=resumed_from,
             train=self._log.lines.get("train", {}),
             eval=self._log.lines.get("eval"),
@@ -208,25 +208,29 @@ class TrainingLoop:
         )
 
     def _train(self) -> None:
-        batches, phase = None, self._course.phase_number(self._step)
+        batches, phase = None, self._timeline.phase_number(self._step)
         while True:
-            elapsed, stop = self._agreement.clock(self._pace, step=self._step, stop=self._stop)
-            if self._course.progress(self._step, elapsed) >= 1.0:
+            elapsed, stop = self._worker_sync.clock(
+                self._step_timer, step=self._step, stop=self._stop
+            )
+            if self._timeline.progress(self._step, elapsed) >= 1.0:
                 break
             if self._early_stop.reason(self._state.notes):
                 break
             if stop is not None:
                 self._save()
                 raise StoppedEarly(self._stopped_message(stop), stop)
-            if batches is None or phase != self._course.phase_number(self._step):
-                phase = self._course.phase_number(self._step)
+            if batches is None or phase != self._timeline.phase_number(self._step):
+                phase = self._timeline.phase_number(self._step)
                 batches = self._open_batches(phase)
             self._update(batches, elapsed)
             if self._step % self._settings.log_every == 0:
-                self._log.write_training(self._step, self._pace)
-            if self._course.evaluation_is_due(self._step):
+                self._log.write_training(self._step, self._step_timer)
+            if self._timeline.evaluation_is_due(self._step):
                 self._run_evaluation()
-            if self._course.checkpoint_is_due(self._step, self._pace.seconds_since_checkpoint()):
+            if self._timeline.checkpoint_is_due(
+                self._step, self._step_timer.seconds_since_checkpoint()
+            ):
                 self._save()
         self._finish()
 
@@ -235,26 +239,26 @@ class TrainingLoop:
             self._console.say(
                 f"phase {phase + 1} of {len(self._settings.phases)} from step {self._step}"
             )
-        self._pace.expect_compilation()
+        self._step_timer.expect_compilation()
         return distributed_iterator(
             self._strategy, functools.partial(self._inputs.batches, self._step)
         )
 
     def _update(self, batches: Iterator[Batch], elapsed: float) -> None:
         """One call of the compiled function: some updates, up to the next thing to do."""
-        count = self._pace.steps_of_next_call(self._course.steps_to_boundary(self._step))
-        rates = self._course.learning_rates(
-            self._step, count, elapsed=elapsed, seconds_per_step=self._pace.seconds_per_step
+        count = self._step_timer.steps_of_next_call(self._timeline.steps_to_boundary(self._step))
+        rates = self._timeline.learning_rates(
+            self._step, count, elapsed=elapsed, seconds_per_step=self._step_timer.seconds_per_step
         )
-        phase = self._course.phase(self._step)
-        with self._pace.call(count):
+        phase = self._timeline.phase(self._step)
+        with self._step_timer.call(count):
             results = self._compiled.run(
                 batches,
                 first_step=self._step,
                 learning_rates=rates,
                 accumulation_steps=phase.accumulation_steps,
             )
-        self._refuse_divergence(results)
+        self._check_finite(results)
         self._step += count
         results["learning_rate"] = rates
         counts = {name: results.pop(name) for name in WORK_COUNTS}
@@ -270,17 +274,17 @@ class TrainingLoop:
 
     def _end_training_lines(self) -> None:
         if self._log.has_unwritten:
-            self._log.write_training(self._step, self._pace)
+            self._log.write_training(self._step, self._step_timer)
         self._log.end_progress()
 
-    def _refuse_divergence(self, results: dict[str, np.ndarray]) -> None:
+    def _check_finite(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
         if self._scale_loss:  # overflow at the smallest scale is no matter of scale
             failed &= results["loss_scale"] <= 1.0
         if not failed.any():
             return
         step = self._step + int(np.argmax(failed))
-        aside = self._state.save_aside(step, self._pace.elapsed())
+        aside = self._state.save_aside(step, self._step_timer.elapsed())
         saved = f"; the state just before is in {aside}" if aside else ""
         raise InputError(
             f"the loss or a gradient is not finite at step {step + 1}{saved}; try a lower "
@@ -297,11 +301,11 @@ class TrainingLoop:
         self._state.evaluated_step = self._step
         if metrics:
             self._early_stop.count(self._step, self._state.notes)
-            self._log.write_evaluation(self._step, self._pace, metrics)
+            self._log.write_evaluation(self._step, self._step_timer, metrics)
 
     def _save(self) -> None:
-        self._state.save(self._step, self._pace.elapsed())
-        self._pace.checkpoint_done()
+        self._state.save(self._step, self._step_timer.elapsed())
+        self._step_timer.checkpoint_done()
 
     def _stopped_message(self, stop: Signals) -> str:
         saved = (

@@ -18,10 +18,10 @@ import google_crc32c
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.sealed_json import read_sealed, sealed
 from bert_tf.data.storage_errors import naming_file
-from pipeline.beam.progress import Progress, tell_progress
+from pipeline.beam.progress import Progress, report_progress
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
-_BYTES_AT_ONCE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class FileReference(NamedTuple):
@@ -140,7 +140,7 @@ class SpilledBlobs:
 def _crc32c(path: Path) -> int:
     crc = 0
     with path.open("rb") as stream:
-        while part := stream.read(_BYTES_AT_ONCE):
+        while part := stream.read(_CHUNK_BYTES):
             crc = google_crc32c.extend(crc, part)
     return crc
 
@@ -172,7 +172,7 @@ class _SpillWriter:
     def __exit__(self, *failure: object) -> None:
         with naming_file(self._path):
             self._stream.close()
-        tell_progress(Progress.SPILLED_BYTES, self._offset)
+        report_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
         """Brings what was added to disk."""

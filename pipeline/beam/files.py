@@ -70,7 +70,7 @@ def match_files(
             raise UsageError(f"{folders[0]}: is a folder; {hint}")
         found.update(files)
     for path in sorted(found):
-        _refuse_name_that_is_not_utf8(path)
+        _check_name_is_utf8(path)
     return [FileInfo(path, found[path]) for path in sorted(found)]
 
 
@@ -82,7 +82,7 @@ def _why_no_file(pattern: str) -> str:
     return "no such file; check the path"
 
 
-def _refuse_name_that_is_not_utf8(path: str) -> None:
+def _check_name_is_utf8(path: str) -> None:
     """Manifests and lists of rejects could not hold it."""
     try:
         path.encode("utf-8")
@@ -190,7 +190,7 @@ class UncompressedFile:
         return text
 
 
-def refuse_unshared(folder: str) -> None:
+def check_shared(folder: str) -> None:
     """Makes sure, in a worker, that it sees a folder that the submitting process has made.
 
     Raises:
@@ -214,7 +214,7 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
     Raises:
         UsageError: the worker does not see the folder.
     """
-    refuse_unshared(folder)
+    check_shared(folder)
     with replacing_file(Path(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
 

@@ -37,7 +37,7 @@ class Progress(enum.IntEnum):
 Describe = Callable[[Counter[int]], str]
 
 
-def tell_progress(kind: Progress, amount: int) -> None:
+def report_progress(kind: Progress, amount: int) -> None:
     """Says, in a worker, that so much more has been done."""
     path = os.environ.get(_VARIABLE)
     if path:

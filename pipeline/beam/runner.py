@@ -85,7 +85,7 @@ def run_pipeline(
     elif options:
         console.say(f"running in worker processes: {' '.join(options)}")
     beam_options = PipelineOptions(options)
-    _refuse_silent_endpoint(beam_options)
+    _check_endpoint_answers(beam_options)
     pipeline = beam.Pipeline(runner=runner, options=beam_options)
     build(pipeline)
     try:
@@ -159,7 +159,7 @@ def _is_no_message_of_a_job_server(record: logging.LogRecord) -> bool:
     return record.module != "portable_runner"
 
 
-def _refuse_silent_endpoint(options: PipelineOptions) -> None:
+def _check_endpoint_answers(options: PipelineOptions) -> None:
     """Beam itself would wait for five minutes and then say nothing."""
     endpoint = options.view_as(PortableOptions).job_endpoint
     if endpoint is None or endpoint == "embed":

@@ -55,7 +55,7 @@ def list_stored(pattern: str) -> dict[str, int]:
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
     """
-    _refuse_unknown_scheme(pattern)
+    _check_scheme(pattern)
     try:
         if FileSystems.get_scheme(pattern) is None:
             return _list_local(pattern)
@@ -118,7 +118,7 @@ def open_stored(path: str) -> BinaryIO:
         UsageError: the storage is not known or not installed, or the file cannot be opened.
         InputError: the file is a Git LFS pointer.
     """
-    _refuse_unknown_scheme(path)
+    _check_scheme(path)
     try:
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         head = stream.read(len(POINTER_START))
@@ -140,7 +140,7 @@ def innermost_message(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _refuse_unknown_scheme(path: str) -> None:
+def _check_scheme(path: str) -> None:
     scheme = FileSystems.get_scheme(path)
     extra = _EXTRAS.get(scheme) if scheme else None
     if extra is not None and not _is_installed(extra.module):

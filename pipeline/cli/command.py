@@ -87,7 +87,7 @@ def job_command(
         resume: bool = False,
         **flags: Any,
     ) -> int:
-        _refuse_sections_of_others(name, sections, assignments)
+        _check_sections(name, sections, assignments)
         resolved = [
             resolve(
                 section,
@@ -134,7 +134,7 @@ def job_command(
     )
 
 
-def _refuse_sections_of_others(
+def _check_sections(
     name: str, sections: tuple[type[Section], ...], assignments: tuple[str, ...]
 ) -> None:
     read = [section.section_name for section in sections]

@@ -57,7 +57,7 @@ class DocumentRules:
             limits=DocumentLimits(
                 min_characters=config.min_document_characters,
                 min_words=config.min_document_words,
-                min_letter_share=config.min_letter_share,
+                min_letter_fraction=config.min_letter_fraction,
             ),
         )
 

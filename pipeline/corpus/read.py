@@ -12,7 +12,7 @@ import apache_beam as beam
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobStore, BlobWriter, LabelledBlob
 from pipeline.beam.files import FileInfo, match_files
-from pipeline.beam.progress import Progress, tell_progress
+from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.blocks.identity import block_identity
 from pipeline.corpus.documents import DocumentRules, make_block
@@ -125,7 +125,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
     for raw in task.reader.read_split(task.location, task.split, block_bytes):
         raw = raw.renamed(task.path)
         block = make_block(raw, task.rules)
-        tell_progress(Progress.TEXT_BYTES, raw.texts.data.nbytes)
+        report_progress(Progress.TEXT_BYTES, raw.texts.data.nbytes)
         yield block
 
 

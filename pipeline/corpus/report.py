@@ -134,7 +134,7 @@ class ReportCorpus(beam.PTransform):
         )
 
 
-def tell_report(report: CorpusReport, duplicates: str) -> Iterator[str]:
+def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
     """Lines for the user on what was left out on purpose, and on copies that could be.
 
     Args:

@@ -29,7 +29,7 @@ from pipeline.jobs import (
 )
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
-from pipeline.outputs.place import OutputPlace, refuse_bad_place
+from pipeline.outputs.place import OutputPlace, check_place
 
 _RUNNER = RunnerConfig()
 
@@ -53,7 +53,7 @@ def run(output: str, weights: str | None, options: RunOptions) -> dict[str, Any]
     if Path(output).is_file():
         raise UsageError(f"--output {output}: is a file; name a folder")
     source = find_weights(weights)
-    refuse_bad_place(OutputPlace(output=output, is_directory=True), [str(source)])
+    check_place(OutputPlace(output=output, is_directory=True), [str(source)])
     with holding_output(output, is_directory=True, command="demo", console=options.console):
         return _run_stages(Path(output), source, options)
 

@@ -26,9 +26,9 @@ from pipeline.examples.tokenised import TokenisedDocuments
 
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
-_ROWS_AT_ONCE = 2048
+_BATCH_ROWS = 2048
 # A run is one element of a shuffle on a cluster: 30 MB at 128 pieces, 95 MB at 512.
-_MOST_RECORDS_OF_A_RUN = 16 * _ROWS_AT_ONCE
+_MAX_RECORDS_PER_RUN = 16 * _BATCH_ROWS
 _SWAP_PROB = 0.5
 EVAL_MASKED_LM_PROB = 0.15
 
@@ -184,8 +184,8 @@ class ExampleMaker:
         for place, (begin, end) in enumerate(itertools.pairwise(borders)):
             split = "train" if place < train_shards else "eval"
             shard = place if place < train_shards else place - train_shards
-            for start in range(begin, end, _MOST_RECORDS_OF_A_RUN):
-                members = order[start : min(start + _MOST_RECORDS_OF_A_RUN, end)]
+            for start in range(begin, end, _MAX_RECORDS_PER_RUN):
+                members = order[start : min(start + _MAX_RECORDS_PER_RUN, end)]
                 records = self._encode(split, pieces, pairs[members])
                 runs.append(Run(split, shard, ranks[members], records))
         evals = int(is_eval.sum())
@@ -237,7 +237,7 @@ class ExampleMaker:
         rules = self._train_rules if split == "train" else self._eval_rules
 
         def encode_from(start: int) -> tuple[np.ndarray, np.ndarray]:
-            batch = pairs[start : start + _ROWS_AT_ONCE]
+            batch = pairs[start : start + _BATCH_ROWS]
             if rules is None:
                 features = unmasked_features(
                     pieces,
@@ -259,4 +259,4 @@ class ExampleMaker:
             )
             return encode_records(features, self._config.feature_names)
 
-        return map_ahead(encode_from, range(0, len(pairs), _ROWS_AT_ONCE))
+        return map_ahead(encode_from, range(0, len(pairs), _BATCH_ROWS))

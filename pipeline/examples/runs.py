@@ -15,7 +15,7 @@ from bert_tf.base.checksums import HashingStream
 from bert_tf.data.examples.flat_documents import offsets_of
 from pipeline.beam.blobs import BlobReference, BlobStore
 
-_BYTES_AT_ONCE = 16_000_000
+_CHUNK_BYTES = 16_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
     taken = np.zeros(len(runs), np.int64)
     begin = 0
     while begin < len(order):
-        limit = (done[begin - 1] if begin else 0) + _BYTES_AT_ONCE
+        limit = (done[begin - 1] if begin else 0) + _CHUNK_BYTES
         end = max(int(np.searchsorted(done, limit, side="right")), begin + 1)
         members = run_of[order[begin:end]]
         yield _gather_records(store, runs, taken, members)

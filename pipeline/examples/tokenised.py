@@ -17,7 +17,7 @@ from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.blocks.identity import document_hashes
 from pipeline.examples.ahead import map_ahead
 
-_SENTENCES_AT_ONCE = 4096
+_BATCH_SENTENCES = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class TokenisedDocuments:
         return TokenisedDocuments(self.documents.select(numbers), self.hashes[numbers])
 
 
-def tokenise_block(
+def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
 ) -> tuple[TokenisedDocuments, int]:
     """Turns a block's sentences into pieces.
@@ -44,14 +44,14 @@ def tokenise_block(
         The documents that have pieces, and the number of those that have none.
     """
 
-    def tokenise_from(start: int) -> tuple[np.ndarray, np.ndarray]:
-        batch = block.sentences[start : start + _SENTENCES_AT_ONCE]
+    def tokenize_from(start: int) -> tuple[np.ndarray, np.ndarray]:
+        batch = block.sentences[start : start + _BATCH_SENTENCES]
         ids = tokenizer.tokenize(tf.constant(batch.to_numpy(zero_copy_only=False), tf.string))
         return ids.flat_values.numpy(), ids.row_lengths().numpy()
 
     pieces, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    starts = range(0, len(block.sentences), _SENTENCES_AT_ONCE)
-    for batch_pieces, batch_lengths in map_ahead(tokenise_from, starts):
+    starts = range(0, len(block.sentences), _BATCH_SENTENCES)
+    for batch_pieces, batch_lengths in map_ahead(tokenize_from, starts):
         pieces.append(batch_pieces)
         lengths.append(batch_lengths)
     documents = FlatDocuments(
@@ -64,7 +64,7 @@ def tokenise_block(
     return tokenised.select(np.flatnonzero(has_pieces)), int((~has_pieces).sum())
 
 
-def deal_documents(
+def partition_documents(
     tokenised: TokenisedDocuments, groups: np.ndarray
 ) -> list[tuple[int, TokenisedDocuments]]:
     """Splits documents by their groups, int64 [documents]; groups without any are left out."""

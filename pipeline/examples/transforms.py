@@ -21,8 +21,8 @@ from bert_tf.data.examples.token_counts import write_piece_counts
 from bert_tf.data.records.schema import shard_name
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabelledBlob
-from pipeline.beam.files import read_shared_files, refuse_unshared, write_shared_file
-from pipeline.beam.progress import Progress, tell_progress
+from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
+from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.read import FinishedBlock, block_work
 from pipeline.corpus.report import BlockFacts, facts_of_block
@@ -32,10 +32,10 @@ from pipeline.examples.runs import merge_runs, write_shard
 from pipeline.examples.tokenised import (
     TokenisedDocuments,
     concatenate,
-    deal_documents,
     from_bytes,
+    partition_documents,
     to_bytes,
-    tokenise_block,
+    tokenize_block,
 )
 
 # The kinds of work, beside that on blocks, that an interrupted run may have finished.
@@ -43,7 +43,7 @@ BUCKET, POOL = "bucket", "pool"
 PIECE_COUNTS, FACTS = "piece counts", "facts"
 NO_PIECES = "no pieces"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
-_BYTES_DEALT_AT_ONCE = 64_000_000
+_PARTITION_CHUNK_BYTES = 64_000_000
 _COUNTS = "counts"
 _COUNTS_FILE = "example-counts.json"
 _HASHES_FILE = "shard-hashes.json"
@@ -53,7 +53,7 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabelledBlob:
     return _COUNTS, writer.add([json.dumps(counts).encode()])
 
 
-def _tell_counts(store: BlobStore, reference: BlobReference) -> beam.pvalue.TaggedOutput:
+def _report_counts(store: BlobStore, reference: BlobReference) -> beam.pvalue.TaggedOutput:
     """Shows counts on the runner's pages, and hands them on.
 
     A runner's counters may hold work that was done twice; what is handed on does not.
@@ -199,7 +199,7 @@ class TokeniseBlocks(beam.DoFn):
 
     def setup(self) -> None:
         """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
-        refuse_unshared(self._job.work)
+        check_shared(self._job.work)
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
     def process(
@@ -208,10 +208,10 @@ class TokeniseBlocks(beam.DoFn):
         """Yields a reference for each bucket that has documents of this block, and its facts."""
         store = self._job.store
         for label, reference in store.once(
-            block_work(block), lambda writer: self._tokenise(block, writer)
+            block_work(block), lambda writer: self._tokenize(block, writer)
         ):
             if label == _COUNTS:
-                yield _tell_counts(store, reference)
+                yield _report_counts(store, reference)
             elif label == FACTS:
                 yield beam.pvalue.TaggedOutput(FACTS, pickle.loads(store.read(reference)))
             elif label == PIECE_COUNTS:
@@ -220,17 +220,17 @@ class TokeniseBlocks(beam.DoFn):
             else:
                 yield int(label), reference
 
-    def _tokenise(
+    def _tokenize(
         self, block: DocumentBlock | FinishedBlock, writer: BlobWriter
     ) -> Iterator[LabelledBlob]:
         assert isinstance(block, DocumentBlock)
         plan = self._job.plan
-        tokenised, without_pieces = tokenise_block(block, self._tokenizer)
+        tokenised, without_pieces = tokenize_block(block, self._tokenizer)
         pieces = tokenised.documents.pieces
         yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
         yield _store_counts(writer, {"tokens": len(pieces), f"dropped/{NO_PIECES}": without_pieces})
         pools = pools_of(tokenised.hashes, plan.pools)
-        for bucket, documents in deal_documents(tokenised, plan.buckets_of_pools(pools)):
+        for bucket, documents in partition_documents(tokenised, plan.buckets_of_pools(pools)):
             yield bucket, writer.add(to_bytes(documents))
         if self._job.counts_pieces:
             counts = np.bincount(pieces, minlength=len(self._job.vocab)).astype(np.int64)
@@ -276,16 +276,16 @@ class DealBuckets(beam.DoFn):
         """Yields (pool, reference to documents)."""
         number, references = bucket
         for pool, reference in self._job.store.once(
-            f"{BUCKET}-{number:06d}", lambda writer: self._deal(references, writer)
+            f"{BUCKET}-{number:06d}", lambda writer: self._partition(references, writer)
         ):
             yield int(pool), reference
 
-    def _deal(
+    def _partition(
         self, references: Iterable[BlobReference], writer: BlobWriter
     ) -> Iterator[LabelledBlob]:
         for documents in _load_some(self._job.store, references):
             pools = pools_of(documents.hashes, self._job.plan.pools)
-            for pool, members in deal_documents(documents, pools):
+            for pool, members in partition_documents(documents, pools):
                 yield pool, writer.add(to_bytes(members))
 
 
@@ -295,7 +295,7 @@ def _load_some(
     loaded: list[TokenisedDocuments] = []
     size = 0
     for reference in references:
-        if loaded and size + store.size(reference) > _BYTES_DEALT_AT_ONCE:
+        if loaded and size + store.size(reference) > _PARTITION_CHUNK_BYTES:
             yield concatenate(loaded)
             loaded, size = [], 0
         loaded.append(from_bytes(store.read(reference)))
@@ -324,7 +324,7 @@ class MakeExamples(beam.DoFn):
             f"{POOL}-{number:06d}", lambda writer: self._make(references, piece_counts, writer)
         ):
             if label == _COUNTS:
-                yield _tell_counts(store, reference)
+                yield _report_counts(store, reference)
             else:
                 yield str(label), reference
 
@@ -370,7 +370,7 @@ class WriteShard(beam.DoFn):
 
     def setup(self) -> None:
         """Refuses to write where nobody looks."""
-        refuse_unshared(self._job.work)
+        check_shared(self._job.work)
 
     def process(
         self, shard: tuple[str, Iterable[BlobReference | None]]
@@ -390,5 +390,5 @@ class WriteShard(beam.DoFn):
             )
             write_text_atomically(note, sha256)
         if is_new:
-            tell_progress(Progress.SHARDS, 1)
+            report_progress(Progress.SHARDS, 1)
         yield name, sha256

@@ -34,7 +34,7 @@ def examine() -> list[Finding]:
         ("processor", describe_processor),
         ("temporary space", _temporary_space),
         ("tensorflow devices", _devices),
-        ("tokeniser", _tokeniser),
+        ("tokeniser", _tokenizer),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
         ("java (Flink and Spark job servers only)", _java),
@@ -79,7 +79,7 @@ def _devices() -> str:
     return ", ".join(device.name for device in tf.config.list_logical_devices())
 
 
-def _tokeniser() -> str:
+def _tokenizer() -> str:
     import tensorflow as tf
 
     from bert_tf.data.text.wordpiece import WordPieceTokenizer

@@ -20,13 +20,13 @@ from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
-    refuse_missing_inputs,
+    check_inputs_exist,
     row_counts,
     write_predictions,
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.outputs.places import refuse_unfinished
+from pipeline.outputs.places import check_finished
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     """
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
-        refuse_unfinished(model)
+        check_finished(model)
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
@@ -67,7 +67,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs=refuse_missing_inputs({"model": str(model), "data": config.data}),
+        inputs=check_inputs_exist({"model": str(model), "data": config.data}),
         body=body,
         ignored_keys=("batch_tokens",),
     )

@@ -12,8 +12,8 @@ from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.finetuning import finetune
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
-from pipeline.jobs.task_reports import RejectsCheck, refuse_missing_inputs, row_counts
-from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
+from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, row_counts
+from pipeline.jobs.training_runs import log_if_nothing_resumes, train_along
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
@@ -31,7 +31,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
 
     Of several workers only the chief writes; the others train along and return {}.
     """
-    inputs = refuse_missing_inputs(
+    inputs = check_inputs_exist(
         {"train": config.train, "eval": config.eval, "init": str(model_folder(config.init))}
     )
     if not is_chief_process(config.strategy):
@@ -44,7 +44,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         )
 
     def body(record: JobRecord) -> None:
-        say_if_nothing_resumes(config.output, options)
+        log_if_nothing_resumes(config.output, options)
         rejects_file = rejects_path(config.output)
         check = RejectsCheck(options.max_rejects, rejects_file, options.console)
         with record.stage("finetune"):

@@ -39,7 +39,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         task = directory.task or default_task(directory)
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
-        _say_growth(before, directory.config, record.console)
+        _log_growth(before, directory.config, record.console)
         for note in directory.notes:
             record.console.say(note)
         record.counts = {"tensors": len(directory.tensors), "pieces": len(directory.vocab)}
@@ -72,7 +72,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     )
 
 
-def _say_growth(before: BertConfig, after: BertConfig, console: Console) -> None:
+def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None:
     if after.max_position_embeddings > before.max_position_embeddings:
         console.say(
             f"positions: {before.max_position_embeddings} interpolated to "

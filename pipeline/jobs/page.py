@@ -7,7 +7,7 @@ from pathlib import Path
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
 from pipeline.outputs.manifest import side_paths
-from pipeline.outputs.place import OutputPlace, refuse_bad_place
+from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.report.page import GENERATOR, artifact_page
 
 _HEAD_CHARACTERS = 1000
@@ -28,7 +28,7 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
     """
     artifact = [path, *(str(side) for side in side_paths(path) if side.exists())]
     place = OutputPlace(output=html, is_directory=False)
-    refuse_bad_place(place, artifact, flag="--html")
+    check_place(place, artifact, flag="--html")
     if place.path.exists() and not overwrite and not _is_page(place.path):
         raise UsageError(
             f"--html {html}: exists and is no page of this command; name another or replace it "

@@ -21,7 +21,7 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.jobs.training_runs import say_if_nothing_resumes, train_along
+from pipeline.jobs.training_runs import log_if_nothing_resumes, train_along
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.report.loss_curve import loss_curve_lines
@@ -67,7 +67,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
-        say_if_nothing_resumes(config.output, options)
+        log_if_nothing_resumes(config.output, options)
         with record.stage("train"):
             result = train()
         write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
@@ -177,8 +177,8 @@ def _report(
         record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
     else:
         record.extra["packing"] = pretrained.phases[0].packing
-    _say_curve(output / "metrics.jsonl", record.console)
-    _say_end(result, record.console)
+    _log_curve(output / "metrics.jsonl", record.console)
+    _log_end(result, record.console)
     record.made = [
         (str(output / "best"), f"{best}; a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
@@ -190,7 +190,7 @@ def _report(
     ]
 
 
-def _say_end(result: TrainingResult, console: Console) -> None:
+def _log_end(result: TrainingResult, console: Console) -> None:
     if result.stopped_early:
         console.say(f"stopped early at step {result.step}: {result.stopped_early}")
     best = result.notes.get("best", {})
@@ -201,6 +201,6 @@ def _say_end(result: TrainingResult, console: Console) -> None:
         )
 
 
-def _say_curve(metrics_path: Path, console: Console) -> None:
+def _log_curve(metrics_path: Path, console: Console) -> None:
     for line in loss_curve_lines(metrics_path):
         console.say(line)

@@ -28,7 +28,7 @@ from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
     read_report,
-    tell_report,
+    report_corpus_lines,
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
@@ -79,8 +79,8 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             output=str(output),
             work=str(work),
         )
-        found = record.extra["found_finished"] = _tell_found(job, options.console)
-        with keeping_finished_work(work, options.console, can_go_on=can_go_on):
+        found = record.extra["found_finished"] = _report_found(job, options.console)
+        with keeping_finished_work(work, options.console, can_resume=can_resume):
             with record.stage("examples"):
                 _make_shards(job, runner, files, found["shards"], options.console)
             write_rejects(job.work, rejects_path(output))
@@ -88,14 +88,14 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             record.sha256 = read_shard_hashes(job.work)
             report = read_report(job.work)
             record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
-            for line in tell_report(report, config.duplicates):
+            for line in report_corpus_lines(report, config.duplicates):
                 options.console.say(line)
             rows = corpus_rows(record.counts)
             say_rejects(options.console, rejects_path(output), rows, config.input)
             _refuse_nothing(config, record.counts)
         _finish(job, record)
 
-    can_go_on = runner.runner == "local"
+    can_resume = runner.runner == "local"
     return run_job(
         "preprocess",
         config,
@@ -105,12 +105,12 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
         body=body,
         ignored_keys=("block_megabytes",),
-        can_resume=can_go_on,
+        can_resume=can_resume,
         temporary=Path(config.output) / WORK_FOLDER,
     )
 
 
-def _tell_found(job: ExamplesJob, console: Console) -> dict[str, int]:
+def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
     found = {
         "blocks": count_finished_work(Path(job.work), BLOCK),
@@ -245,7 +245,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
             for name in LABEL_NAMES.values()
             if name in counts
         },
-        "truncation_share": round(counts["truncations"] / total, 4),
+        "truncation_fraction": round(counts["truncations"] / total, 4),
     }
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)

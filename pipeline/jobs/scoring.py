@@ -17,7 +17,7 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import fingerprint, rejects_path
-from pipeline.outputs.places import refuse_unfinished
+from pipeline.outputs.places import check_finished
 from pipeline.outputs.rejected_rows import say_rejects
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.columns import scoring_columns
@@ -100,7 +100,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 def _make_plan(config: ScoreConfig, tables: list[ScoredTable], *, is_folder: bool) -> ScoringPlan:
     model, output = Path(config.model), Path(config.output).absolute()
     check_is_exported(model)
-    refuse_unfinished(model)
+    check_finished(model)
     columns = scoring_columns(config, read_task(model))
     decides = {
         "model": fingerprint(model)["sha256"],

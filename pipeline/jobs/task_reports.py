@@ -15,7 +15,7 @@ from bert_tf.tasks.task import LabelledRows
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
 
-def refuse_missing_inputs(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
+def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
     """The paths that were given, by config key; all of them exist.
 
     Args:

@@ -36,7 +36,7 @@ def train_along(
     return {}
 
 
-def say_if_nothing_resumes(output: str, options: RunOptions) -> None:
+def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
     """Tells who asked for `--resume` that there is no checkpoint to go on from."""
     if options.resume and not (Path(output) / "checkpoints").is_dir():
         options.console.say(f"{output}: no checkpoint to resume from; starting at step 0")

@@ -27,7 +27,7 @@ from pipeline.corpus.report import (
     facts_of_block,
     list_reasons,
     read_report,
-    tell_report,
+    report_corpus_lines,
     write_rejects,
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -122,7 +122,7 @@ def _count_and_learn(
     counted = read_counts(str(work))
     duplicates = write_duplicates(str(work), work / _DUPLICATES)
     write_rejects(str(work), work / _REJECTS)
-    _tell_counts(config, report, counted, work / _REJECTS, record)
+    _report_counts(config, report, counted, work / _REJECTS, record)
     with record.stage("learn"):
         learned = learn_vocabulary(
             counted.words,
@@ -133,7 +133,7 @@ def _count_and_learn(
             extra_pieces=config.extra_pieces,
             base=base,
         )
-    _tell_shortcomings(config, learned, record)
+    _report_shortcomings(config, learned, record)
     with record.stage("measure"):
         _measure(learned, counted, record)
     output = config.output
@@ -180,7 +180,7 @@ def _count_words(
     run_pipeline(runner, build, console=record.console, input_bytes=input_bytes)
 
 
-def _tell_counts(
+def _report_counts(
     config: VocabConfig,
     report: CorpusReport,
     counted: WordCounts,
@@ -201,12 +201,14 @@ def _tell_counts(
         f"counted {quantity(words + held_out, 'word')} of {quantity(report.documents, 'document')} "
         f"({len(counted.words):,} distinct)"
     )
-    for line in tell_report(report, config.duplicates):
+    for line in report_corpus_lines(report, config.duplicates):
         record.console.say(line)
     say_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
 
 
-def _tell_shortcomings(config: VocabConfig, learned: LearnedVocabulary, record: JobRecord) -> None:
+def _report_shortcomings(
+    config: VocabConfig, learned: LearnedVocabulary, record: JobRecord
+) -> None:
     if learned.alphabet_left_out:
         record.console.say(
             f"{quantity(learned.alphabet_left_out, 'rare character')} left out of the alphabet of "
@@ -238,7 +240,7 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
             record.console.say(
                 f"on {quantity(fit.words, 'word')} of held-out documents: "
                 f"{fit.pieces_per_word:.3f} pieces per word, "
-                f"{fit.unknown_share:.2%} [UNK], {fit.whole_word_share:.1%} whole words"
+                f"{fit.unknown_fraction:.2%} [UNK], {fit.whole_word_fraction:.1%} whole words"
             )
 
 

@@ -34,7 +34,7 @@ from pipeline.outputs.manifest import (
     read_manifest,
     write_manifest,
 )
-from pipeline.outputs.place import OutputPlace, refuse_bad_place
+from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import remove_marks, writing_file, writing_folder
 from pipeline.outputs.rejected_rows import RejectLimit
 
@@ -129,7 +129,7 @@ def run_job(
             system of this machine.
     """
     place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
-    refuse_bad_place(place, [path for paths in inputs.values() for path in paths])
+    check_place(place, [path for paths in inputs.values() for path in paths])
     with holding_output(
         output, is_directory=output_is_directory, command=command, console=options.console
     ):
@@ -168,7 +168,7 @@ def _run_alone(
     if Path(output).exists() and not options.overwrite:
         finished = read_manifest(output)
         if finished is not None:
-            _refuse_other_config(output, finished, identity, extendable_key)
+            _check_same_config(output, finished, identity, extendable_key)
             remove_marks(place, config.section_name)
             if not is_extended(finished["config"], identity["config"], extendable_key):
                 console.say(
@@ -229,7 +229,7 @@ def _manifest(record: JobRecord) -> dict[str, Any]:
     }
 
 
-def _refuse_other_config(
+def _check_same_config(
     output: str,
     finished: dict[str, Any],
     identity: dict[str, Any],

@@ -83,7 +83,7 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
     return document if is_known and isinstance(values, dict) and "output" in values else None
 
 
-def refuse_bad_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
+def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
     """Refuses an output that cannot be written, or that would change an input.
 
     Raises:

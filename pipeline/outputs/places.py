@@ -32,7 +32,7 @@ from pipeline.outputs.place import (
 _INPUTS = ".inputs.json"
 
 
-def refuse_unfinished(folder: str | Path) -> None:
+def check_finished(folder: str | Path) -> None:
     """Refuses to read what a job has begun to write and not finished.
 
     Raises:
@@ -85,7 +85,7 @@ def writing_folder(
     if content == [rejects_path(folder)]:  # rows were refused before the work with them began
         remove(content.pop())
     if content and not overwrite:
-        _refuse_other_run(place, marked, config, ignored_keys, extendable_key)
+        _check_same_run(place, marked, config, ignored_keys, extendable_key)
     if content and (overwrite or not can_resume):
         _refuse_what_cannot_be_removed(content)
         manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
@@ -142,7 +142,7 @@ def writing_file(
                 f"{path}: exists but was not made by this command; "
                 "choose another --output or replace it with --overwrite"
             )
-        _refuse_other_run(place, marked, config, ignored_keys)
+        _check_same_run(place, marked, config, ignored_keys)
     refuse_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
     remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
     manifest = manifest_path(path)
@@ -216,7 +216,7 @@ def _write_marker(marker: Path, config: Section) -> None:
     write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
 
 
-def _refuse_other_run(
+def _check_same_run(
     place: OutputPlace,
     marked: dict[str, Any] | None,
     config: Section,

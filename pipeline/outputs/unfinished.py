@@ -58,12 +58,12 @@ def _read_identity(work: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def keeping_finished_work(work: Path, console: Console, *, can_go_on: bool) -> Iterator[None]:
+def keeping_finished_work(work: Path, console: Console, *, can_resume: bool) -> Iterator[None]:
     """Removes the folder if its work fails for good: on its input, or where runs cannot go on."""
     try:
         yield
     except BaseException as error:
-        if can_go_on and not isinstance(error, BertPipelineError):
+        if can_resume and not isinstance(error, BertPipelineError):
             console.say(f"what is finished stays in {work}; the same command goes on from there")
         else:
             shutil.rmtree(work, ignore_errors=True)

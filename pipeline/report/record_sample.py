@@ -29,7 +29,7 @@ class RecordSample:
     features: dict[str, np.ndarray]
 
     @property
-    def bytes_a_shard(self) -> float:
+    def bytes_per_shard(self) -> float:
         """Mean size of the files."""
         return sum(Path(shard).stat().st_size for shard in self.shards) / len(self.shards)
 

@@ -100,11 +100,11 @@ def summarise_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
             summaries.append(SplitSummary(split, ["no shards"]))
         else:
             shown = samples if split == "train" else 0
-            summaries.append(_summarise(split, sample, data, vocab, shown))
+            summaries.append(_summarize(split, sample, data, vocab, shown))
     return summaries
 
 
-def _summarise(
+def _summarize(
     split: str, sample: RecordSample, data: PretrainingData, vocab: list[str], samples: int
 ) -> SplitSummary:
     features = sample.features
@@ -141,7 +141,7 @@ def _summarise(
 
 def _shown_shards(sample: RecordSample) -> str:
     number = len(sample.shards)
-    size = shown_size(round(sample.bytes_a_shard))
+    size = shown_size(round(sample.bytes_per_shard))
     return f"{quantity(number, 'shard')} of {size if number == 1 else f'about {size} each'}"
 
 

@@ -18,7 +18,7 @@ from bert_tf.data.tables.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
-from pipeline.beam.files import refuse_unshared
+from pipeline.beam.files import check_shared
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -106,7 +106,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         UsageError: a column's name cannot stand in the output's format, or the worker does not see
             the folder of the blocks.
     """
-    refuse_unshared(str(plan.parts))
+    check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
@@ -127,7 +127,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
                 f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
                 "no table; put what differs by row into values"
             )
-        _refuse_names_beyond_tsv(table, keys)
+        _check_names_fit_tsv(table, keys)
         yield _write_block(table, block, number, plan, sources)
         header = block.header
         rows_in += block.rows_in
@@ -158,14 +158,14 @@ def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
     Raises:
         UsageError: the worker does not see the folder of the blocks.
     """
-    refuse_unshared(str(plan.parts))
+    check_shared(str(plan.parts))
     path = plan.block_file(reference.table, reference.number)
     content = json.loads(path.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
     return RowBlock(reference=reference, rejects=rejects, **content)
 
 
-def _refuse_names_beyond_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
+def _check_names_fit_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
     if table.output_format != "tsv" or table.source_format == "tsv":
         return
     for key in keys:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.scoring import ScoreConfig, refuse_unread_columns
+from bert_tf.config.sections.scoring import ScoreConfig, check_columns_are_read
 
 _INPUTS = {"classification": ("text", "text_pair"), "qa": ("question", "context")}
 _PREDICTIONS = {
@@ -50,7 +50,7 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
         )
     known = task["columns"]
     read = [name for name in _INPUTS[task["task"]] if known[name] is not None]
-    refuse_unread_columns(config, read)
+    check_columns_are_read(config, read)
     return ScoringColumns(
         sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
         predictions=_PREDICTIONS[task["task"]],

@@ -14,7 +14,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from pipeline.beam.files import read_shared_files, refuse_unshared, write_shared_file
+from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.blocks.identity import document_hashes
 from pipeline.vocabulary.word_counter import WordCounter
@@ -81,7 +81,7 @@ class _CountInBundle(beam.DoFn):
         self._held_out_fraction = held_out_fraction
 
     def setup(self) -> None:
-        refuse_unshared(self._folder)
+        check_shared(self._folder)
 
     def start_bundle(self) -> None:
         self._counters = {kind: self._new_counter() for kind in (_LEARNING, _HELD_OUT)}

@@ -12,7 +12,7 @@ _PAIRS, _NODES, _TOUCHED, _HEAP = range(4)  # places in `_Pairs.sizes`
 _MADE, _STEPS = range(2)  # places in `progress`
 # Words looked at before the compiled loops come back, after some tenths of a second: only then does
 # Python see that a signal has come.
-_WORDS_AT_ONCE = 1 << 18
+_WORDS_CHUNK_SIZE = 1 << 18
 
 
 class _Pairs(NamedTuple):
@@ -95,12 +95,12 @@ def merge_pairs(
     lengths = np.diff(bounds)
     pairs = _room_for_pairs(len(symbols))
     spellings = _room_for_spellings(num_singles, merges, int(lengths.max(initial=1)))
-    for first_word in range(0, len(counts), _WORDS_AT_ONCE):
-        _count_pairs(symbols, bounds, counts, pairs, first_word, first_word + _WORDS_AT_ONCE)
+    for first_word in range(0, len(counts), _WORDS_CHUNK_SIZE):
+        _count_pairs(symbols, bounds, counts, pairs, first_word, first_word + _WORDS_CHUNK_SIZE)
     progress = np.zeros(2, np.int64)
     while _merge(
         symbols, bounds, lengths, counts, pairs, spellings, min_frequency, left, right, progress,
-        _WORDS_AT_ONCE,
+        _WORDS_CHUNK_SIZE,
     ):  # fmt: skip
         pass
     made = int(progress[_MADE])

@@ -23,14 +23,14 @@ class Fit:
     Attributes:
         words: words in the text.
         pieces_per_word: pieces a word on average, an [UNK] being one.
-        unknown_share: words that become [UNK], as a fraction of 1.
-        whole_word_share: words that are one piece other than [UNK], as a fraction of 1.
+        unknown_fraction: words that become [UNK], as a fraction of 1.
+        whole_word_fraction: words that are one piece other than [UNK], as a fraction of 1.
     """
 
     words: int
     pieces_per_word: float
-    unknown_share: float
-    whole_word_share: float
+    unknown_fraction: float
+    whole_word_fraction: float
 
 
 def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit | None:
@@ -49,8 +49,8 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
     return Fit(
         words=total,
         pieces_per_word=float((np.maximum(pieces_of_word, 1) * counts).sum() / total),
-        unknown_share=float(counts[is_unknown].sum() / total),
-        whole_word_share=float(counts[pieces_of_word == 1].sum() / total),
+        unknown_fraction=float(counts[is_unknown].sum() / total),
+        whole_word_fraction=float(counts[pieces_of_word == 1].sum() / total),
     )
 
 

@@ -52,7 +52,7 @@ class CorpusSection(Section):
     min_document_words: int = option(
         "documents of fewer words are dropped", default=0, minimum=0, advanced=True
     )
-    min_letter_share: float = option(
+    min_letter_fraction: float = option(
         "documents with a smaller share of letters among their characters (white space aside) are "
         "dropped",
         default=0.0,

@@ -186,10 +186,10 @@ def _phase_faults(config: TrainConfig) -> list[str]:
         faults.append("early_stop_evals: a run with phases goes through all of them; set it to 0")
     if config.max_minutes:
         faults.append("max_minutes: a run with phases ends by its steps; set it to 0")
-    by_share = [bool(phase.share) for phase in config.phases]
-    if len(set(by_share)) > 1:
+    by_fraction = [bool(phase.share) for phase in config.phases]
+    if len(set(by_fraction)) > 1:
         faults.append("phases: give all of them steps or all of them a share")
-    elif by_share[0] and abs(sum(phase.share for phase in config.phases) - 1.0) > 1e-6:
+    elif by_fraction[0] and abs(sum(phase.share for phase in config.phases) - 1.0) > 1e-6:
         total = sum(phase.share for phase in config.phases)
         faults.append(f"phases: the shares add up to {total:g}; they must add up to 1")
     elif min(config.phase_steps()) < 1:

@@ -62,7 +62,7 @@ class ScoreConfig(ColumnsSection):
     )
 
 
-def refuse_unread_columns(config: EvaluateConfig | ScoreConfig, read: Sequence[str]) -> None:
+def check_columns_are_read(config: EvaluateConfig | ScoreConfig, read: Sequence[str]) -> None:
     """Refuses columns that the model has no use for.
 
     Args:

@@ -43,19 +43,19 @@ class PackingPlan:
     pieces: int
 
     @property
-    def sequences_a_row(self) -> float:
+    def sequences_per_row(self) -> float:
         """Mean over all rows."""
         return self.sequences / int(self.block_rows.sum())
 
     @property
-    def filled_share(self) -> float:
+    def packing_efficiency(self) -> float:
         """Share of all places that hold a piece."""
         return self.pieces / (int(self.block_rows.sum()) * self.shape.pieces)
 
     @property
     def is_worthwhile(self) -> bool:
         """Whether rows are saved that are worth the wider attention mask."""
-        return self.sequences_a_row >= WORTHWHILE_SEQUENCES_A_ROW
+        return self.sequences_per_row >= WORTHWHILE_SEQUENCES_A_ROW
 
 
 def measure_sequences(
@@ -96,7 +96,7 @@ def plan_packing(
         InputError: a record has no sequence, or one that is longer than a row.
     """
     for block in blocks:
-        _refuse_other_lengths(block, max_seq_length, max_predictions)
+        _check_same_lengths(block, max_seq_length, max_predictions)
     measures = np.concatenate([_measures(block) for block in blocks])
     lengths, targets = measures[:, 0], measures[:, 1]
     shape = choose_packed_shape(lengths, targets, max_seq_length=max_seq_length)
@@ -116,7 +116,7 @@ def _measures(block: RecordBlock) -> np.ndarray:
     return block.measures
 
 
-def _refuse_other_lengths(block: RecordBlock, max_seq_length: int, max_predictions: int) -> None:
+def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions: int) -> None:
     lengths, targets = _measures(block).T
     wrong = (lengths < 1) | (lengths > max_seq_length)
     wrong |= (targets < 0) | (targets > max_predictions)

@@ -100,7 +100,7 @@ class PretrainingInputs:
                 blocks, max_seq_length=records.max_seq_length, max_predictions=max_predictions
             )
             if packing == "on" or plan.is_worthwhile:
-                parts = max(1, round(batch_size / plan.sequences_a_row / row_multiple))
+                parts = max(1, round(batch_size / plan.sequences_per_row / row_multiple))
                 self.packing, self.rows = plan, parts * row_multiple
                 self._block_rows = plan.block_rows
                 self._source = PackedRecords(source, plan.shape, seed=seed)
@@ -110,14 +110,14 @@ class PretrainingInputs:
         """Records of one epoch."""
         return int(self._block_records.sum())
 
-    def position(self, first_update: int) -> dict[str, int]:
+    def position(self, first_step: int) -> dict[str, int]:
         """Epoch, block of that epoch's order and row of that block where an update starts.
 
         `records` is the number of records of an epoch, and with packing `rows` that of the rows
         they take, which tell other data apart.
         """
         rows = int(self._block_rows.sum())
-        epoch, rest = divmod(first_update * self.rows, rows)
+        epoch, rest = divmod(first_step * self.rows, rows)
         ends = np.cumsum(self._block_rows[self._blocks_of(epoch)])
         block = int(np.searchsorted(ends, rest, side="right"))
         row = rest - (int(ends[block - 1]) if block else 0)
@@ -136,12 +136,12 @@ class PretrainingInputs:
         partial = self._source.sequences(epoch, int(order[position["block"]]), position["row"])
         return epoch * self.record_count + whole + partial
 
-    def batches(self, first_update: int) -> tf.data.Dataset:
+    def batches(self, first_step: int) -> tf.data.Dataset:
         """Batches from an update on, endlessly.
 
         They hold what `parse_records` gives; with packing what `pack_features` gives.
         """
-        position = self.position(first_update)
+        position = self.position(first_step)
         blocks = len(self._block_rows)
         first = position["epoch"] * blocks + position["block"]
         source, signature = self._source, self._source.signature()

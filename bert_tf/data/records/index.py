@@ -73,23 +73,23 @@ def index_shards(
 
     def index(shard: str) -> list[RecordBlock]:
         content = _content(shard, compression)
-        records_a_block = block_records if compression == "none" else max(1, len(content))
-        starts, records, damage = _block_starts(content, records_a_block)
+        records_per_block = block_records if compression == "none" else max(1, len(content))
+        starts, records, damage = _block_starts(content, records_per_block)
         if damage >= 0:
             raise InputError(
                 f"{shard}: record {records} (at byte {damage}) is cut off or damaged; "
                 "make the data again with --overwrite"
             )
         measures = None if measure is None else measure(content, records)
-        firsts = range(0, records, records_a_block)
+        firsts = range(0, records, records_per_block)
         return [
             RecordBlock(
                 shard,
                 int(start),
                 int(end),
                 first,
-                min(records_a_block, records - first),
-                None if measures is None else measures[first : first + records_a_block],
+                min(records_per_block, records - first),
+                None if measures is None else measures[first : first + records_per_block],
             )
             for start, end, first in zip(starts[:-1], starts[1:], firsts, strict=True)
         ]

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 
-_TEXTS_AT_ONCE = 4096
+_BATCH_TEXTS = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,8 @@ def encode_texts(
 ) -> EncodedRows:
     """Tokenises single texts or pairs and packs each into a row of at most `max_seq_length`."""
     ids, lengths, second_starts = [], [], []
-    for begin in range(0, len(first), _TEXTS_AT_ONCE):
-        chosen = slice(begin, begin + _TEXTS_AT_ONCE)
+    for begin in range(0, len(first), _BATCH_TEXTS):
+        chosen = slice(begin, begin + _BATCH_TEXTS)
         word_ids, type_ids = pack_pairs(
             tokenizer.tokenize(tf.constant(first[chosen], tf.string)),
             None if second is None else tokenizer.tokenize(tf.constant(second[chosen], tf.string)),

@@ -19,7 +19,7 @@ from bert_tf.data.rows.windows import (
 )
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
-_TEXTS_AT_ONCE = 1024
+_BATCH_TEXTS = 1024
 _LEAST_ROOM = 8
 
 
@@ -111,8 +111,8 @@ def check_question_lengths(max_seq_length: int, max_query_length: int) -> None:
 def tokenize_with_characters(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Pieces:
     """Pieces of texts with the characters (code points, as Python counts) that each covers."""
     ids, lengths, first, last = [], [], [], []
-    for begin in range(0, len(texts), _TEXTS_AT_ONCE):
-        encoded = [text.encode() for text in texts[begin : begin + _TEXTS_AT_ONCE]]
+    for begin in range(0, len(texts), _BATCH_TEXTS):
+        encoded = [text.encode() for text in texts[begin : begin + _BATCH_TEXTS]]
         pieces, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(encoded, tf.string))
         counts = pieces.row_lengths().numpy()
         owners = np.repeat(np.arange(len(encoded)), counts)

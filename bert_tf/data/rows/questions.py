@@ -17,7 +17,7 @@ from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json, read_squad_entries
-from bert_tf.data.tables.tables import cell_text, read_table_blocks, refuse_missing_columns
+from bert_tf.data.tables.tables import cell_text, check_columns, read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
@@ -253,7 +253,7 @@ def _table_questions(
     needed = [name for name in answers if name is not None]
     for block in blocks:
         if block.columns:
-            refuse_missing_columns(path, block.header, block.columns, needed)
+            check_columns(path, block.header, block.columns, needed)
         found = [
             _table_question(row, line, columns)
             for row, line in zip(block.rows, block.lines, strict=True)

@@ -144,14 +144,14 @@ def read_table_blocks(
             first = _first_rows(objects)
             columns = _object_keys(first)
             if columns:
-                refuse_missing_columns(path, None, columns, needed)
+                check_columns(path, None, columns, needed)
             parsed = itertools.chain(first, objects)
     usable = False
     first_reject: Reject | None = None
     for stretch in _stretches(parsed, block_rows, max_rows):
         if isinstance(stretch, TableHeader):
             header, columns = stretch, stretch.columns
-            refuse_missing_columns(path, header, columns, needed)
+            check_columns(path, header, columns, needed)
             continue
         block = _checked_block(
             path, header, columns, stretch, needed=needed, allow_empty=allow_empty
@@ -214,7 +214,7 @@ def cell_text(value: Any) -> str:
     return str(value)
 
 
-def refuse_missing_columns(
+def check_columns(
     path: str | Path,
     header: TableHeader | None,
     columns: Sequence[str],

@@ -15,7 +15,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
-from bert_tf.config.sections.scoring import refuse_unread_columns
+from bert_tf.config.sections.scoring import check_columns_are_read
 from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
@@ -122,7 +122,7 @@ class ClassificationTask:
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
         pair = () if self.text_pair_column is None else ("text_pair",)
-        refuse_unread_columns(config, ("text", *pair, "label"))
+        check_columns_are_read(config, ("text", *pair, "label"))
         return dataclasses.replace(
             self,
             text_column=config.text_column or self.text_column,

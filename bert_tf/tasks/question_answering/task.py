@@ -14,7 +14,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
-from bert_tf.config.sections.scoring import refuse_unread_columns
+from bert_tf.config.sections.scoring import check_columns_are_read
 from bert_tf.data.rows.answer_spans import (
     Answers,
     choose_answers,
@@ -105,7 +105,7 @@ class QuestionAnsweringTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        refuse_unread_columns(config, ("question", "context", "answer"))
+        check_columns_are_read(config, ("question", "context", "answer"))
         columns = dataclasses.replace(
             self.columns,
             question=config.question_column or self.columns.question,

@@ -14,7 +14,7 @@ _BFLOAT16_CAPABILITY = (8, 0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Numerics:
+class PrecisionPolicy:
     """How the step is computed.
 
     Attributes:
@@ -31,7 +31,9 @@ class Numerics:
         return self.policy == "mixed_float16"
 
 
-def choose_numerics(precision: str, xla: str, *, static_shapes: bool, console: Console) -> Numerics:
+def choose_precision(
+    precision: str, xla: str, *, static_shapes: bool, console: Console
+) -> PrecisionPolicy:
     """Fills in what the config leaves to "auto", and says what was chosen.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
@@ -53,7 +55,7 @@ def choose_numerics(precision: str, xla: str, *, static_shapes: bool, console: C
             static_shapes and not (device == "CPU" and precision != "float32")
         )
     console.say(f"{device}, {precision}, {'with' if use_xla else 'without'} XLA")
-    return Numerics(_POLICIES[precision], use_xla)
+    return PrecisionPolicy(_POLICIES[precision], use_xla)
 
 
 def _device() -> tuple[str, bool]:

@@ -15,7 +15,7 @@ _SIZES = {"CPU": 1024, "GPU": 8192}
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """What `ModelWork.flops` reckons with, counted in a batch, padded or packed; float32 [] each.
+    """What `ModelFlops.flops` reckons with, counted in a batch, padded or packed; float32 [] each.
 
     Sequences of 3 and 2 pieces, with 2 targets and 1, in two rows or in one:
 

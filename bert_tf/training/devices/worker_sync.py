@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from bert_tf.base.errors import InputError
 from bert_tf.training.devices.strategy import worker_count
-from bert_tf.training.plan.step_timer import Pace
+from bert_tf.training.plan.step_timer import StepTimer
 
 
-class Agreement:
+class WorkerSync:
     """Means over the workers of a strategy."""
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -23,7 +23,9 @@ class Agreement:
         result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
         return [float(value) for value in result]
 
-    def clock(self, pace: Pace, *, step: int, stop: Signals | None) -> tuple[float, Signals | None]:
+    def clock(
+        self, pace: StepTimer, *, step: int, stop: Signals | None
+    ) -> tuple[float, Signals | None]:
         """Elapsed seconds and the signal to stop for, the same on all workers, as then is `pace`'s
         speed.
 

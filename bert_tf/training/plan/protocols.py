@@ -67,8 +67,8 @@ class TrainingInputs(Protocol):
     That makes resuming exact: the loop saves the update's number, and opens the input there.
     """
 
-    def batches(self, first_update: int) -> tf.data.Dataset:
-        """An endless dataset of whole batches, one an update, starting at update `first_update`.
+    def batches(self, first_step: int) -> tf.data.Dataset:
+        """An endless dataset of whole batches, one an update, starting at update `first_step`.
 
         Every element is a `Batch` whose number of rows is a multiple of replicas x accumulation
         steps (fill up with rows of weight 0); lengths may differ from batch to batch. It holds
@@ -76,12 +76,12 @@ class TrainingInputs(Protocol):
         are counted; where rows hold several examples also `sequence_ids` [rows, length], 1, 2, …
         on the pieces of each and 0 on padding, and `position_ids` [rows, length], 0, 1, 2, … on
         the pieces of each; with a masked-LM head `masked_lm_weights`, above 0 on what is predicted.
-        Batches before `first_update` are not read again.
+        Batches before `first_step` are not read again.
         """
         ...
 
-    def position(self, first_update: int) -> dict[str, int]:
-        """Where update `first_update` starts, in words for people and for checks.
+    def position(self, first_step: int) -> dict[str, int]:
+        """Where update `first_step` starts, in words for people and for checks.
 
         It is written into checkpoints; a resumed run whose input gives another position for the
         same update is refused, since its data have changed.

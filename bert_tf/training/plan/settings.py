@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class PhaseSettings:
     accumulation_steps: int = 1
     peak_learning_rate: float | None = None
     warmup_steps: int = 0
-    work: ModelWork | None = None
+    work: ModelFlops | None = None
     relative_work: float = 1.0
 
 

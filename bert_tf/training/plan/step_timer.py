@@ -10,7 +10,7 @@ SECONDS_PER_CALL = 1.0
 MAX_STEPS_PER_CALL = 100
 
 
-class Pace:
+class StepTimer:
     """Measures a run's speed and keeps calls short enough to react to signals.
 
     Args:

@@ -12,7 +12,7 @@ from bert_tf.training.plan.schedules import Schedule, make_schedule
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
 
 
-class Course:
+class Timeline:
     """What follows from the settings, the step and the clock alone."""
 
     def __init__(self, settings: LoopSettings):

@@ -64,14 +64,14 @@ class LineBuilder:
             "tokens_per_second": round(tokens / seconds, 1),
         }
         if flops and peak_flops:
-            line["peak_share"] = round(flops / seconds / peak_flops, 4)
+            line["mfu"] = round(flops / seconds / peak_flops, 4)
         return line
 
 
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
     """One train line for the console: how far, how good, how fast, how long."""
     hours, rest = divmod(max(0, round(seconds_left)), 3600)
-    share = f"{line['peak_share']:.0%} of peak  " if "peak_share" in line else ""
+    share = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
         f"{line['examples_per_second']:,.1f} examples/s  "

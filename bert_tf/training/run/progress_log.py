@@ -8,8 +8,8 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.training.plan.settings import LoopSettings
-from bert_tf.training.plan.step_timer import Pace
-from bert_tf.training.plan.timeline import Course
+from bert_tf.training.plan.step_timer import StepTimer
+from bert_tf.training.plan.timeline import Timeline
 from bert_tf.training.run.files import RunFiles
 from bert_tf.training.run.log_lines import Line, LineBuilder, evaluation_text, progress_text
 
@@ -27,9 +27,9 @@ class ProgressLog:
         lines: the newest line of each split that has one.
     """
 
-    def __init__(self, settings: LoopSettings, course: Course, files: RunFiles, console: Console):
+    def __init__(self, settings: LoopSettings, course: Timeline, files: RunFiles, console: Console):
         self._settings = settings
-        self._course = course
+        self._timeline = course
         self._files = files
         self._console = console
         self._builder = LineBuilder()
@@ -53,7 +53,7 @@ class ProgressLog:
         """Takes the numbers of some updates, see `LineBuilder.add`."""
         self._builder.add(results)
 
-    def write_training(self, step: int, pace: Pace) -> None:
+    def write_training(self, step: int, pace: StepTimer) -> None:
         """The line for all updates since the last one, if one of them did not overflow."""
         elapsed = pace.elapsed()
         line = self._builder.train_line(
@@ -65,7 +65,7 @@ class ProgressLog:
         if line is None:
             return
         self._write(line)
-        seconds_left = self._course.seconds_left(
+        seconds_left = self._timeline.seconds_left(
             step, elapsed=elapsed, seconds_per_step=pace.seconds_per_step
         )
         self._text = progress_text(
@@ -78,7 +78,7 @@ class ProgressLog:
         if self._text is not None:
             self._console.end_progress(self._text)
 
-    def write_evaluation(self, step: int, pace: Pace, metrics: dict[str, float]) -> None:
+    def write_evaluation(self, step: int, pace: StepTimer, metrics: dict[str, float]) -> None:
         """The line of an evaluation."""
         line = {"step": step, "split": "eval", "time": round(pace.elapsed(), 3), **metrics}
         self._write(line)

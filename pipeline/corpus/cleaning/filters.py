@@ -25,13 +25,13 @@ class DocumentLimits:
     Attributes:
         min_characters: Unicode characters of its sentences, with the spaces inside them.
         min_words: what white space separates.
-        min_letter_share: letters, with the marks that belong to them, among the characters that
+        min_letter_fraction: letters, with the marks that belong to them, among the characters that
             are not white space.
     """
 
     min_characters: int = 0
     min_words: int = 0
-    min_letter_share: float = 0.0
+    min_letter_fraction: float = 0.0
 
 
 NO_LIMITS = DocumentLimits()
@@ -47,7 +47,7 @@ def keep_fit_documents(block: DocumentBlock, limits: DocumentLimits) -> Document
     for reason, is_fit in (
         (TOO_FEW_CHARACTERS, sizes.characters >= limits.min_characters),
         (TOO_FEW_WORDS, sizes.words >= limits.min_words),
-        (TOO_FEW_LETTERS, sizes.letters >= limits.min_letter_share * sizes.visible),
+        (TOO_FEW_LETTERS, sizes.letters >= limits.min_letter_fraction * sizes.visible),
     ):
         dropped = add_reason(dropped, reason, int((kept & ~is_fit).sum()))
         kept &= is_fit

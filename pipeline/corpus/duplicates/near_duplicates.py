@@ -29,7 +29,7 @@ NODE = np.dtype(
 # In a larger group of equal bands not every pair is compared, only neighbours and all with the
 # first: boilerplate of a million pages would make 10^12 pairs.
 _ALL_PAIRS_UP_TO = 32
-_PAIRS_AT_ONCE = 100_000
+_PAIRS_CHUNK_SIZE = 100_000
 
 
 def pair_candidates(bands: np.ndarray) -> np.ndarray:
@@ -168,8 +168,8 @@ def choose_kept(nodes: Nodes, pairs: np.ndarray, threshold: float) -> Kept:
 def _similarities(minima: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     parts = [
         estimated_similarity(minima[left[start:stop]], minima[right[start:stop]])
-        for start in range(0, len(left), _PAIRS_AT_ONCE)
-        for stop in [start + _PAIRS_AT_ONCE]
+        for start in range(0, len(left), _PAIRS_CHUNK_SIZE)
+        for stop in [start + _PAIRS_CHUNK_SIZE]
     ]
     return np.concatenate([np.empty(0), *parts])
 

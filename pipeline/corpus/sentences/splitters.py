@@ -15,7 +15,7 @@ from pipeline.corpus.sentences.rules import split_sentences
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 # sentencex ends sentences here whatever stands around: two paragraphs are never one sentence.
 _BETWEEN_PARAGRAPHS = "\n\n"
-_PARAGRAPHS_AT_ONCE = 1000
+_BATCH_PARAGRAPHS = 1000
 
 
 class SentenceSplitter(Protocol):
@@ -84,9 +84,9 @@ class SentencexSplitter:
         sentence_starts: list[int] = []
         sentence_stops: list[int] = []
         counts = np.zeros(len(starts), np.int64)
-        for first in range(0, len(starts), _PARAGRAPHS_AT_ONCE):
-            begins = starts[first : first + _PARAGRAPHS_AT_ONCE].tolist()
-            ends = stops[first : first + _PARAGRAPHS_AT_ONCE].tolist()
+        for first in range(0, len(starts), _BATCH_PARAGRAPHS):
+            begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
+            ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
             text = _BETWEEN_PARAGRAPHS.join(
                 data[begin:end].tobytes().decode("utf-8")
                 for begin, end in zip(begins, ends, strict=True)

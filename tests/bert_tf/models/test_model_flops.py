@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config.bert import sized_config
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 
 
@@ -22,7 +22,7 @@ def test_operations_are_those_of_the_models_matrix_products():
     pooler = kernels["encoder/pooler/kernel"]
     attention = config.num_hidden_layers * rows * 2 * length * length * config.hidden_size
     expected = 6 * (blocks * tokens + head * masked + pooler * rows + attention)
-    work = ModelWork.of_encoder(config)
+    work = ModelFlops.of_encoder(config)
     counts = {"tokens": tokens, "examples": rows, "squared_lengths": rows * length**2}
     assert work.flops(**counts, predictions=masked) == pytest.approx(expected)
     assert work.flops(**counts, predictions=0) == pytest.approx(expected - 6 * head * masked)
@@ -30,7 +30,7 @@ def test_operations_are_those_of_the_models_matrix_products():
 
 def test_operations_by_hand():
     """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and an update that saw nothing."""
-    work = ModelWork(
+    work = ModelFlops(
         token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
     )
     flops = work.flops(

@@ -45,7 +45,7 @@ def read(inputs, first, count):
 
 
 def test_an_epoch_holds_every_row_once(inputs):
-    assert inputs.updates_an_epoch == 5
+    assert inputs.steps_per_epoch == 5
     batches = read(inputs, 0, 10)
     for epoch in (batches[:5], batches[5:]):
         labels = np.concatenate([batch["label"] for batch in epoch])

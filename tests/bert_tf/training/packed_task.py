@@ -15,7 +15,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.schema import encode_records
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.loop import Evaluate, TrainingLoop
@@ -112,7 +112,7 @@ def make_packed_loop(
         warmup_steps=2,
         peak_learning_rate=1e-3,
         accumulation_steps=settings.pop("accumulation_steps", 1),
-        work=ModelWork.of_encoder(config),
+        work=ModelFlops.of_encoder(config),
     )
     values = {"log_every": 1, "checkpoint_minutes": 0.0, "steps_per_call": 3, **settings}
     return TrainingLoop(

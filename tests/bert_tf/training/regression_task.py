@@ -51,10 +51,10 @@ class Numbers:
         self.rows = rows
         self.batch_rows = batch_rows
 
-    def position(self, first_update):
-        return {"row": first_update * self.batch_rows, "rows": self.rows}
+    def position(self, first_step):
+        return {"row": first_step * self.batch_rows, "rows": self.rows}
 
-    def batches(self, first_update):
+    def batches(self, first_step):
         def batch(update):
             update = tf.cast(update, tf.int32)
             numbers = tf.random.stateless_uniform([self.batch_rows, 4], [3, update])
@@ -67,7 +67,7 @@ class Numbers:
                 "input_mask": tf.ones([self.batch_rows, 4], tf.int32),
             }
 
-        return tf.data.Dataset.range(first_update, 10**9).map(batch)
+        return tf.data.Dataset.range(first_step, 10**9).map(batch)
 
 
 def make_loop(

@@ -3,7 +3,7 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.training.devices import precision
-from bert_tf.training.devices.precision import choose_numerics
+from bert_tf.training.devices.precision import choose_precision
 from bert_tf.training.devices.strategy import is_chief_process, make_strategy
 
 
@@ -22,7 +22,7 @@ def test_what_auto_means_on_processors(
     monkeypatch, console, asked, xla, static, flags, policy, use_xla
 ):
     monkeypatch.setattr(precision, "processor_flags", lambda: flags)
-    numerics = choose_numerics(asked, xla, static_shapes=static, console=console)
+    numerics = choose_precision(asked, xla, static_shapes=static, console=console)
     assert (numerics.policy, numerics.use_xla) == (policy, use_xla)
     assert numerics.scale_loss == (asked == "float16")
     assert console.text.startswith(f"CPU, {policy.removeprefix('mixed_')}, with")

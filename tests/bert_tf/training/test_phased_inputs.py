@@ -9,7 +9,7 @@ from test_loop import losses, run_until
 
 from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.plan.timeline import Course
+from bert_tf.training.plan.timeline import Timeline
 from bert_tf.training.run.metrics_log import read_metrics
 
 PHASES = (
@@ -24,7 +24,7 @@ def loop(**keys):
 
 
 def course(*phases, **keys):
-    return Course(LoopSettings(phases=phases, **keys))
+    return Timeline(LoopSettings(phases=phases, **keys))
 
 
 def rates(course, steps):

@@ -117,7 +117,7 @@ def packed_alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     loop = make_packed_loop(folder, run_directory=folder / "run")
     loop.run()
-    assert loop._inputs.packing.sequences_a_row > 1.5
+    assert loop._inputs.packing.sequences_per_row > 1.5
     assert loop._inputs.position(STEPS)["epoch"] == 1, "other sequences meet in another epoch"
     return folder / "run"
 

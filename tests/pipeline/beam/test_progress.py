@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from pipeline.beam import progress
-from pipeline.beam.progress import Progress, ProgressWatch, tell_progress
+from pipeline.beam.progress import Progress, ProgressWatch, report_progress
 from pipeline.examples.progress import describe_examples
 
 
@@ -19,14 +19,14 @@ def test_the_sum_is_shown_while_it_runs(monkeypatch):
     stream = io.StringIO()
     with ProgressWatch(Console(stream, log_seconds=0)):
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
-        tell_progress(Progress.TEXT_BYTES, 1_500_000)
-        tell_progress(Progress.TEXT_BYTES, 2_000_000)
+        report_progress(Progress.TEXT_BYTES, 1_500_000)
+        report_progress(Progress.TEXT_BYTES, 2_000_000)
         limit = time.monotonic() + 10
         while "read 3.5 MB of text, " not in stream.getvalue() and time.monotonic() < limit:
             time.sleep(0.01)
     assert "read 3.5 MB of text" in stream.getvalue()
     assert not path.exists()
-    tell_progress(Progress.TEXT_BYTES, 1)  # nobody watches: nothing happens
+    report_progress(Progress.TEXT_BYTES, 1)  # nobody watches: nothing happens
     assert not path.exists()
 
 
@@ -35,14 +35,14 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
     with ProgressWatch(console, describe_examples(found=1, shards=3)):
-        tell_progress(Progress.TEXT_BYTES, 1_500)
+        report_progress(Progress.TEXT_BYTES, 1_500)
         limit = time.monotonic() + 10
         while not log.getvalue() and time.monotonic() < limit:
             time.sleep(0.01)
-        tell_progress(Progress.TEXT_BYTES, 2_500)
-        tell_progress(Progress.SPILLED_BYTES, 7_000_000)
+        report_progress(Progress.TEXT_BYTES, 2_500)
+        report_progress(Progress.SPILLED_BYTES, 7_000_000)
         for _ in range(2):
-            tell_progress(Progress.SHARDS, 1)
+            report_progress(Progress.SHARDS, 1)
     first, last = re.sub(r"\d+ s\b", "0 s", log.getvalue()).splitlines()
     assert first == "read 1.5 kB of text, 0 s; 1 of 3 shards finished"
     assert last == "read 4.0 kB of text, 0 s; 7 MB of pieces and records, 3 of 3 shards finished"
@@ -54,11 +54,11 @@ def test_watching_reads_only_what_is_new(monkeypatch):
     with ProgressWatch(Console(io.StringIO())) as watch:
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
         for _ in range(1_000):
-            tell_progress(Progress.TEXT_BYTES, 1_000)
+            report_progress(Progress.TEXT_BYTES, 1_000)
         assert watch._line().startswith("read 1.0 MB of text")
         position = watch._told.tell()
         assert position == path.stat().st_size
-        tell_progress(Progress.TEXT_BYTES, 1_000_000)
+        report_progress(Progress.TEXT_BYTES, 1_000_000)
         record = path.read_bytes()[position:]
         os.truncate(path, position + 4)
         assert watch._line().startswith("read 1.0 MB of text")
@@ -72,6 +72,6 @@ def test_a_failed_pipeline_is_not_said_to_be_at_its_end(tmp_path):
     console = Console(log, log_seconds=1e9)
     console.progress("read 0.0 MB of text")
     with pytest.raises(ValueError, match="odd"), ProgressWatch(console):
-        tell_progress(Progress.TEXT_BYTES, 1_500)
+        report_progress(Progress.TEXT_BYTES, 1_500)
         raise ValueError("odd")
     assert log.getvalue() == "read 0.0 MB of text\n"

@@ -223,7 +223,7 @@ def test_documents_are_measured_as_python_does(text):
 def test_short_documents_and_those_of_few_letters_go_under_the_first_reason():
     documents = ["abc def ghi", "ab", "abcdefghijk", "1 2 3 4 5 6 a", "one two three\nfour. Five"]
     block = block_of_rows(
-        documents, min_document_characters=5, min_document_words=3, min_letter_share=0.5
+        documents, min_document_characters=5, min_document_words=3, min_letter_fraction=0.5
     )
     assert lists_of(block) == [[["abc def ghi"]], [["one two three"], ["four.", "Five"]]]
     assert block.dropped == {"too few characters": 1, "too few words": 1, "too few letters": 1}
@@ -246,7 +246,7 @@ def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
         cleaning=sorted(steps),
         sentence_splitter=splitter,
         min_document_words=2,
-        min_letter_share=0.4,
+        min_letter_fraction=0.4,
     )
     dropped = sum(block.dropped.values())
     assert len(rows) == block.num_documents + dropped + len(block.rejects)

@@ -105,7 +105,7 @@ def test_runs_are_cut_where_they_get_too_long(monkeypatch):
     pool = sort(documents_of(list(range(300))))
     maker = ExampleMaker(config_of(), VOCAB)
     (whole,), _ = maker.make_runs(pool, train_shards=1, eval_shards=0)
-    monkeypatch.setattr("pipeline.examples.pool._MOST_RECORDS_OF_A_RUN", 100)
+    monkeypatch.setattr("pipeline.examples.pool._MAX_RECORDS_PER_RUN", 100)
     runs, _ = maker.make_runs(pool, train_shards=1, eval_shards=0)
     assert len(runs) == -(-len(whole.ranks) // 100)
     assert max(len(run.ranks) for run in runs) == 100

@@ -44,7 +44,7 @@ def stored(store, runs: list[Run]) -> list:
 
 @pytest.mark.parametrize("bytes_at_once", [1, 500, 10**9])
 def test_merging_sorts_the_records_of_all_runs(store, tmp_path, monkeypatch, bytes_at_once):
-    monkeypatch.setattr(runs_module, "_BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr(runs_module, "_CHUNK_BYTES", bytes_at_once)
     ranks = np.random.default_rng(0).permutation(100).tolist()
     runs = [run_of(sorted(part)) for part in (ranks[:50], ranks[50:51], ranks[51:])]
     write_shard(tmp_path / "shard", merge_runs(store, stored(store, runs)), compression="none")

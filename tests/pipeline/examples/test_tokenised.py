@@ -7,13 +7,13 @@ import pytest
 from bert_tf.data.text.vocab_file import SPECIAL_PIECES
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.examples import tokenised as tokenised_module
+from pipeline.examples import tokenised as tokenized_module
 from pipeline.examples.tokenised import (
     concatenate,
-    deal_documents,
     from_bytes,
+    partition_documents,
     to_bytes,
-    tokenise_block,
+    tokenize_block,
 )
 
 VOCAB = [*SPECIAL_PIECES, "a", "b", "c", "d", "e"]
@@ -49,25 +49,25 @@ def as_lists(tokenised) -> list[list[list[int]]]:
 
 @pytest.mark.parametrize("sentences_at_once", [1, 2, 100])
 def test_sentences_and_documents_without_pieces_go(tokenizer, monkeypatch, sentences_at_once):
-    monkeypatch.setattr(tokenised_module, "_SENTENCES_AT_ONCE", sentences_at_once)
+    monkeypatch.setattr(tokenized_module, "_BATCH_SENTENCES", sentences_at_once)
     block = block_of([["A b", "\u200b", "c"], ["\u00ad"], ["d d", "e"]])
-    tokenised, without_pieces = tokenise_block(block, tokenizer)
+    tokenised, without_pieces = tokenize_block(block, tokenizer)
     assert as_lists(tokenised) == [[[5, 6], [7]], [[8, 8], [9]]]
     assert without_pieces == 1 and len(tokenised.hashes) == 2
 
 
 def test_an_empty_block_is_no_trouble(tokenizer):
-    tokenised, without_pieces = tokenise_block(block_of([]), tokenizer)
+    tokenised, without_pieces = tokenize_block(block_of([]), tokenizer)
     assert len(tokenised) == without_pieces == 0
-    assert deal_documents(tokenised, np.empty(0, np.int64)) == []
+    assert partition_documents(tokenised, np.empty(0, np.int64)) == []
 
 
 @pytest.mark.parametrize("shift", [0, 70_000])
 def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
     texts = [["a b"], ["c", "d"], ["e e e"], ["a"]]
-    tokenised, _ = tokenise_block(block_of(texts), tokenizer)
+    tokenised, _ = tokenize_block(block_of(texts), tokenizer)
     tokenised.documents.pieces[:] += shift
-    dealt = deal_documents(tokenised, np.array([4, 1, 4, 0]))
+    dealt = partition_documents(tokenised, np.array([4, 1, 4, 0]))
     assert [group for group, _ in dealt] == [0, 1, 4]
     parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in dealt]
     together = concatenate(parts)

@@ -94,7 +94,7 @@ class Workers:
         self.dies_at: tuple[str, int] | None = None
         for kind, place, name in (
             ("texts", read, "make_block"),
-            ("blocks", transforms, "tokenise_block"),
+            ("blocks", transforms, "tokenize_block"),
             ("pools", ExampleMaker, "make_runs"),
             ("shards", transforms, "write_shard"),
         ):

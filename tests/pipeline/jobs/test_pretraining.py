@@ -168,7 +168,7 @@ def test_the_run_directory_is_whole(learnt):
     )
     assert f"perplexity {perplexity:.2f}, at step {best['step']}" in said
     assert "GFLOP/s here" in said
-    assert 0 <= manifest["metrics"]["train"]["peak_share"] < 1
+    assert 0 <= manifest["metrics"]["train"]["mfu"] < 1
     assert "loss: * train  o eval" in said
 
 
@@ -197,7 +197,7 @@ def test_short_sequences_share_rows_and_are_learnt_as_well(padded_data, model_co
     manifest, said = train(padded_data, run, model_config=model_config, **keys)
     assert "packing: 2.00 sequences per row, 83.3% of the places filled, 2 rows per step" in said
     assert manifest["packing"] == {
-        "sequences_a_row": 2.0, "filled_share": 0.8333, "rows_an_update": 2,
+        "sequences_per_row": 2.0, "packing_efficiency": 0.8333, "rows_per_step": 2,
     }  # fmt: skip
     assert manifest["counts"] == {"steps": 250, "examples": 250 * BATCH}
     assert manifest["metrics"]["eval"]["mlm_accuracy"] == 1.0

@@ -56,7 +56,7 @@ def test_it_makes_a_vocabulary_and_says_what_comes_next(corpus, tmp_path):
     assert counts["words"] == counts["words_learned_from"] + counts["words_held_out"]
     assert counts["words"] == 150 * 10 + 150 * 6 + 300 * 5
     assert 0 < counts["words_held_out"] < 0.2 * counts["words"]
-    assert manifest["metrics"]["held_out_unknown_share"] == 0
+    assert manifest["metrics"]["held_out_unknown_fraction"] == 0
     assert 1 <= manifest["metrics"]["held_out_pieces_per_word"] < 2
     assert manifest["next"].startswith(f"bert-pipeline preprocess --input '{corpus}/*' --vocab")
     assert "words of held-out documents" in said
@@ -131,7 +131,7 @@ def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
         output,
         input=(f"{tmp_path}/a.jsonl",),
         cleaning=["html", "whitespace", "boilerplate"],
-        min_letter_share=0.3,
+        min_letter_fraction=0.3,
         duplicates="exact",
         held_out_fraction=0,
     )
@@ -145,7 +145,7 @@ def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
     assert "1 duplicate document left out" in said
     assert (
         "--set 'preprocess.cleaning=[html, whitespace, boilerplate]' "
-        "--set preprocess.min_letter_share=0.3 --duplicates exact --vocab"
+        "--set preprocess.min_letter_fraction=0.3 --duplicates exact --vocab"
     ) in manifest["next"]
     found, said = run(
         tmp_path, output, overwrite=True, input=(f"{tmp_path}/a.jsonl",), held_out_fraction=0

@@ -145,7 +145,7 @@ def test_merging_goes_on_where_it_paused(words_at_once, monkeypatch):
         calls.append(merge(*given))
         return calls[-1]
 
-    monkeypatch.setattr(merging, "_WORDS_AT_ONCE", words_at_once)
+    monkeypatch.setattr(merging, "_WORDS_CHUNK_SIZE", words_at_once)
     monkeypatch.setattr(merging, "_merge", merge_some)
     assert learn(counts, vocab_size=900) == whole
     assert calls == [True] * (len(calls) - 1) + [False]
@@ -230,8 +230,8 @@ def test_fit_is_weighed_by_counts():
     fit = measure_fit([*SPECIALS, "a", "##b"], words, np.array([2, 5, 1]))
     assert fit.words == 8
     assert fit.pieces_per_word == pytest.approx((2 * 2 + 5 + 1) / 8)
-    assert fit.unknown_share == pytest.approx(1 / 8)
-    assert fit.whole_word_share == pytest.approx(5 / 8)
+    assert fit.unknown_fraction == pytest.approx(1 / 8)
+    assert fit.whole_word_fraction == pytest.approx(5 / 8)
     assert measure_fit(["a"], pa.array([], pa.string()), np.zeros(0, np.int64)) is None
 
 
@@ -249,7 +249,7 @@ def test_an_extended_vocabulary_keeps_its_ids_and_writes_the_new_words(word_coun
     array, counts = pa.array(list(words), pa.string()), np.array(list(words.values()), np.int64)
     if len(words):
         before, after = (measure_fit(p, array, counts) for p in (base, extended.pieces))
-        assert after.unknown_share <= before.unknown_share
+        assert after.unknown_fraction <= before.unknown_fraction
     kept = [word for word in words if set(word) <= set(extended.alphabet)]
     for word, length in zip(
         kept, write_words(extended.pieces, pa.array(kept), counts)[0], strict=True

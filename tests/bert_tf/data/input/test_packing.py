@@ -66,11 +66,11 @@ def test_the_room_of_rows(lengths, predictions, room):
     assert (shape.predictions, shape.sequences) == room
 
 
-@pytest.mark.parametrize(("full_share", "shortest", "longest"), [(0.4, 8, 60), (0.0, 5, 40)])
-def test_rows_are_nearly_full(full_share, shortest, longest):
+@pytest.mark.parametrize(("full_fraction", "shortest", "longest"), [(0.4, 8, 60), (0.0, 5, 40)])
+def test_rows_are_nearly_full(full_fraction, shortest, longest):
     random = np.random.default_rng(0)
     lengths = random.integers(shortest, longest, 1024)
-    lengths[random.random(1024) < full_share] = 128
+    lengths[random.random(1024) < full_fraction] = 128
     predictions = np.maximum(1, np.rint(lengths * 0.15)).astype(np.int64)
     shape = choose_packed_shape(lengths, predictions, max_seq_length=128)
     _, count = assign_rows(lengths, predictions, shape)

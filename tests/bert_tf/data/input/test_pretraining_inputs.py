@@ -69,13 +69,13 @@ def numbers_of(batches):
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any),
     block_records=st.integers(1, 5),
     batch_size=st.integers(1, 7),
-    first_update=st.integers(0, 12),
+    first_step=st.integers(0, 12),
     seed=st.integers(-5, 2**63),
     compression=st.sampled_from(["none", "gzip"]),
 )
 @settings(max_examples=15)
 def test_any_position_is_entered_where_it_would_have_been_reached(
-    sizes, block_records, batch_size, first_update, seed, compression
+    sizes, block_records, batch_size, first_step, seed, compression
 ):
     with tempfile.TemporaryDirectory() as directory:
         inputs = PretrainingInputs(
@@ -87,14 +87,14 @@ def test_any_position_is_entered_where_it_would_have_been_reached(
         )
         total = sum(sizes)
         assert inputs.record_count == total
-        updates = -(-2 * total // batch_size) + first_update
+        updates = -(-2 * total // batch_size) + first_step
         read = numbers_of(inputs.batches(0).take(updates))
         for epoch in range(2):
             assert sorted(read[epoch * total : (epoch + 1) * total]) == list(range(total))
-        later = numbers_of(inputs.batches(first_update).take(updates - first_update))
-        assert later == read[first_update * batch_size :]
-        position = inputs.position(first_update)
-        assert position["epoch"] == first_update * batch_size // total
+        later = numbers_of(inputs.batches(first_step).take(updates - first_step))
+        assert later == read[first_step * batch_size :]
+        position = inputs.position(first_step)
+        assert position["epoch"] == first_step * batch_size // total
         assert position["records"] == total
 
 
@@ -214,12 +214,12 @@ def packed_numbers(batch):
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=3).filter(any),
     block_records=st.integers(1, 12),
     batch_size=st.integers(1, 9),
-    first_update=st.integers(0, 12),
+    first_step=st.integers(0, 12),
     compression=st.sampled_from(["none", "gzip"]),
 )
 @settings(max_examples=15)
 def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
-    sizes, block_records, batch_size, first_update, compression
+    sizes, block_records, batch_size, first_step, compression
 ):
     with tempfile.TemporaryDirectory() as directory:
         inputs = PretrainingInputs(
@@ -230,8 +230,8 @@ def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
             block_records=block_records,
             packing="on",
         )
-        rows_an_epoch = int(inputs.packing.block_rows.sum())
-        updates = -(-2 * rows_an_epoch // inputs.rows) + first_update
+        rows_per_epoch = int(inputs.packing.block_rows.sum())
+        updates = -(-2 * rows_per_epoch // inputs.rows) + first_step
         batches = list(inputs.batches(0).take(updates))
         rows = [
             [number for number, weight in zip(ids, weights, strict=True) if weight]
@@ -241,13 +241,13 @@ def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
             )
         ]
         for epoch in range(2):
-            of_epoch = rows[epoch * rows_an_epoch : (epoch + 1) * rows_an_epoch]
+            of_epoch = rows[epoch * rows_per_epoch : (epoch + 1) * rows_per_epoch]
             assert sorted(itertools.chain(*of_epoch)) == list(range(sum(sizes)))
         read = [packed_numbers(batch) for batch in batches]
-        later = inputs.batches(first_update).take(updates - first_update)
-        assert [packed_numbers(batch) for batch in later] == read[first_update:]
-        assert inputs.sequences_before(first_update) == sum(map(len, read[:first_update]))
-        assert inputs.position(first_update)["rows"] == rows_an_epoch
+        later = inputs.batches(first_step).take(updates - first_step)
+        assert [packed_numbers(batch) for batch in later] == read[first_step:]
+        assert inputs.sequences_before(first_step) == sum(map(len, read[:first_step]))
+        assert inputs.position(first_step)["rows"] == rows_per_epoch
 
 
 def test_packed_batches_hold_about_as_many_sequences_and_are_shaped_statically(tmp_path):
@@ -255,9 +255,9 @@ def test_packed_batches_hold_about_as_many_sequences_and_are_shaped_statically(t
     inputs = PretrainingInputs(
         paths, description(), batch_size=64, seed=1, packing="auto", row_multiple=4
     )
-    assert inputs.packing.filled_share > 0.95
+    assert inputs.packing.packing_efficiency > 0.95
     assert inputs.rows % 4 == 0
-    assert abs(inputs.rows * inputs.packing.sequences_a_row / 64 - 1) < 0.1
+    assert abs(inputs.rows * inputs.packing.sequences_per_row / 64 - 1) < 0.1
     for name, spec in inputs.batches(0).element_spec.items():
         assert spec.shape.is_fully_defined() and spec.shape[0] == inputs.rows, name
 
@@ -269,7 +269,7 @@ def test_rows_that_are_full_are_not_packed_unless_told_to(tmp_path):
         for packing in ("auto", "on", "off")
     }
     assert made["auto"].packing is None and made["off"].packing is None
-    assert made["on"].packing.sequences_a_row == 1.0 and made["on"].rows == 4
+    assert made["on"].packing.sequences_per_row == 1.0 and made["on"].rows == 4
 
 
 def test_a_record_without_pieces_cannot_be_packed(tmp_path):

@@ -54,7 +54,7 @@ def test_a_tpu_that_is_not_there_is_a_usage_error(asked, console):
         make_strategy("tpu", "nowhere", console)
 
 
-def assert_xla_compiles_the_whole_update(loops, batches):
+def assert_xla_compiles_the_whole_step(loops, batches):
     """As TPUs compile it: gradients of two parts, clipping, update, averages, metrics."""
     plain, compiled = (loop._compiled._replica_update for loop in loops)
     compiled = tf.function(compiled, jit_compile=True)
@@ -73,11 +73,11 @@ def assert_xla_compiles_the_whole_update(loops, batches):
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
 def test_the_whole_update_compiles_under_xla_with_static_shapes(optimizer):
     loops = [make_loop(optimizer=optimizer, ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
-    assert_xla_compiles_the_whole_update(loops, Numbers().batches(0).take(3))
+    assert_xla_compiles_the_whole_step(loops, Numbers().batches(0).take(3))
 
 
 def test_berts_whole_update_compiles_under_xla_dropout_and_packing_included(tmp_path):
     arguments = {"dropout": 0.1, "ema_decay": 0.9, "accumulation_steps": 2}
     loops = [make_packed_loop(tmp_path, **arguments) for _ in range(2)]
     batches = make_inputs(tmp_path, "on", row_multiple=2).batches(0).take(2)
-    assert_xla_compiles_the_whole_update(loops, batches)
+    assert_xla_compiles_the_whole_step(loops, batches)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.models.model_flops import ModelWork
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.training.devices import throughput as work
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work, measure_matmul_peak
 from bert_tf.training.run.log_lines import LineBuilder, progress_text
 
-WORK = ModelWork(
+WORK = ModelFlops(
     token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
 )
 MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
@@ -74,10 +74,10 @@ def test_a_progress_line_has_speed_share_of_the_peak_and_time_left():
     numbers |= {"learning_rate": 0.1, "flops": 3e9}
     builder.add({name: np.full(2, value) for name, value in numbers.items()})
     line = builder.train_line(step=2, elapsed=9.0, seconds=4.0, peak_flops=5e9)
-    assert line["peak_share"] == 0.3
+    assert line["mfu"] == 0.3
     assert "flops" not in line
     assert progress_text(line, total_steps=10, seconds_left=3725.0) == (
         "step 2/10  loss 2.0000  2.0 examples/s  200 tokens/s  30% of peak  1:02:05 left"
     )
     builder.add({name: np.full(2, value) for name, value in numbers.items()})
-    assert "peak_share" not in builder.train_line(step=4, elapsed=9.0, seconds=4.0)
+    assert "mfu" not in builder.train_line(step=4, elapsed=9.0, seconds=4.0)

@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from bert_tf.training.devices import worker_sync as agreement
-from bert_tf.training.devices.worker_sync import Agreement
-from bert_tf.training.plan.step_timer import Pace
+from bert_tf.training.devices.worker_sync import WorkerSync
+from bert_tf.training.plan.step_timer import StepTimer
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
 
@@ -19,15 +19,15 @@ def two_workers(monkeypatch):
     def told(*stops):
         sent = []
         for stop in stops:
-            worker = Agreement(None)
+            worker = WorkerSync(None)
             worker.mean = lambda numbers: sent.append(numbers) or numbers
-            worker.clock(Pace(0.0, 1), step=3, stop=stop)
+            worker.clock(StepTimer(0.0, 1), step=3, stop=stop)
         means = [sum(numbers) / 2 for numbers in zip(*sent, strict=True)]
         answers = []
         for stop in stops:
-            worker = Agreement(None)
+            worker = WorkerSync(None)
             worker.mean = lambda numbers: means
-            answers.append(worker.clock(Pace(0.0, 1), step=3, stop=stop)[1])
+            answers.append(worker.clock(StepTimer(0.0, 1), step=3, stop=stop)[1])
         return answers
 
     return told
