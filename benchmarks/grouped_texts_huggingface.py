@@ -2,7 +2,7 @@
 
     python benchmarks/grouped_texts_huggingface.py TEXT VOCAB PROCESSES CACHE
 
-Tokenises the lines of a text and cuts them into blocks of 128 pieces, as transformers'
+Tokenizes the lines of a text and cuts them into blocks of 128 pieces, as transformers'
 examples/pytorch/language-modeling/run_mlm.py does: no sentence pairs, no masks. Needs datasets and
 transformers.
 """
@@ -32,13 +32,13 @@ def main() -> None:
     datasets.disable_progress_bars()
     tokenizer = BertTokenizerFast(vocab_file=vocab, model_max_length=10**9)
     lines = datasets.load_dataset("text", data_files=text, cache_dir=cache, split="train")
-    tokenised = lines.map(
+    tokenized = lines.map(
         lambda rows: tokenizer(rows["text"], return_special_tokens_mask=True),
         batched=True,
         num_proc=int(processes),
         remove_columns=["text"],
     )
-    grouped = tokenised.map(group_texts, batched=True, num_proc=int(processes))
+    grouped = tokenized.map(group_texts, batched=True, num_proc=int(processes))
     print(len(grouped))
 
 

@@ -16,7 +16,7 @@ HIDDEN_ACTIVATIONS = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BertConfig:
-    """Shape and regularisation of a BERT encoder (Devlin et al. 2019, section 3).
+    """Shape and regularization of a BERT encoder (Devlin et al. 2019, section 3).
 
     `hidden_act` decides the GELU: "gelu" is the exact one of HuggingFace; "gelu_new" and
     "gelu_pytorch_tanh" are the tanh approximation that google-research/bert and KerasHub use.

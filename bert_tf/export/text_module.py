@@ -1,4 +1,4 @@
-"""What all exported models share: texts in, one graph that tokenises, batches and predicts."""
+"""What all exported models share: texts in, one graph that tokenizes, batches and predicts."""
 
 from __future__ import annotations
 

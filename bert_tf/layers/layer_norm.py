@@ -1,4 +1,4 @@
-"""Layer normalisation."""
+"""Layer normalization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class LayerNorm(keras.layers.Layer):
-    """Normalises the last axis to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
+    """Normalizes the last axis to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
 
     Statistics are float32 (float64 under that policy), and the mean is subtracted before anything
     is multiplied: Keras' layer adds up two large terms instead, which loses a digit where a token
@@ -31,11 +31,11 @@ class LayerNorm(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """Maps a float tensor to the same shape, in the compute dtype."""
-        centred = ops.cast(inputs, self.variable_dtype)
-        centred = centred - ops.mean(centred, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        normalised = centred * ops.rsqrt(variance + self.epsilon)
-        return ops.cast(normalised * self.gamma + self.beta, self.compute_dtype)
+        centered = ops.cast(inputs, self.variable_dtype)
+        centered = centered - ops.mean(centered, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+        normalized = centered * ops.rsqrt(variance + self.epsilon)
+        return ops.cast(normalized * self.gamma + self.beta, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}

@@ -14,7 +14,7 @@ class BertModel(keras.Model):
     """Base of the models: made from a `BertConfig`, built without data.
 
     Args:
-        config: shape and regularisation.
+        config: shape and regularization.
         dtype: Keras policy or its name; None for the global one. It holds for all layers.
 
     Attributes:

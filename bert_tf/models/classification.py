@@ -15,7 +15,7 @@ class BertClassifier(LabelScorer):
     """A linear layer on the pooled output (Devlin et al. 2019, section 4.1).
 
     Args:
-        config: shape and regularisation; `hidden_dropout_prob` also precedes the linear layer.
+        config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
         num_labels: number of logits.
         dtype: Keras policy or its name; None for the global one.
     """

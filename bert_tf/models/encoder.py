@@ -22,7 +22,7 @@ class BertEncoder(BertModel):
     """Embeddings, transformer blocks and a pooler (Devlin et al. 2019, section 3).
 
     Args:
-        config: shape and regularisation.
+        config: shape and regularization.
         has_pooler: whether the first token's state goes through a dense tanh layer.
         dtype: Keras policy or its name; None for the global one.
     """

@@ -15,7 +15,7 @@ class LabelScorer(BertModel):
     """Base of models with a linear layer of one output a label on top of the encoder.
 
     Args:
-        config: shape and regularisation; `hidden_dropout_prob` also precedes the linear layer.
+        config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
         num_labels: outputs of the linear layer.
         dtype: Keras policy or its name; None for the global one.
 

@@ -17,7 +17,7 @@ class BertTokenClassifier(LabelScorer):
     As HuggingFace's `BertForTokenClassification`.
 
     Args:
-        config: shape and regularisation; `hidden_dropout_prob` also precedes the linear layer.
+        config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
         num_labels: number of logits a piece.
         dtype: Keras policy or its name; None for the global one.
     """

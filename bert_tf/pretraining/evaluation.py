@@ -30,7 +30,7 @@ class BestModelKeeper:
     Args:
         path: the model directory.
         model: a built model.
-        vocab, lowercase: of its tokeniser.
+        vocab, lowercase: of its tokenizer.
         writes: False for workers that only train along.
     """
 

@@ -1,4 +1,4 @@
-"""Measuring a fine-tuned model on labelled rows."""
+"""Measuring a fine-tuned model on labeled rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator, evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults, accept_any_rows
+from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults, accept_any_rows
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
-) -> tuple[LabelledRows, TaskResults]:
-    """Runs a model, in float32, over labelled rows.
+) -> tuple[LabeledRows, TaskResults]:
+    """Runs a model, in float32, over labeled rows.
 
     Args:
         config: model and rows.

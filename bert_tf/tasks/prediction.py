@@ -1,4 +1,4 @@
-"""Runs a task's model over labelled rows: sorted by length, in batches of a token budget."""
+"""Runs a task's model over labeled rows: sorted by length, in batches of a token budget."""
 
 from __future__ import annotations
 

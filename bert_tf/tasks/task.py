@@ -25,7 +25,7 @@ from bert_tf.training.plan.protocols import Batch, LossParts
 ROW_WEIGHTS = "row_weights"
 
 
-class LabelledRows(Protocol):
+class LabeledRows(Protocol):
     """The usable rows of a file as a task read them; their number is `len`.
 
     Attributes:
@@ -42,17 +42,17 @@ class LabelledRows(Protocol):
     def __len__(self) -> int: ...
 
 
-RowsCheck = Callable[[Sequence[LabelledRows]], None]
+RowsCheck = Callable[[Sequence[LabeledRows]], None]
 """Looks at the rows of all files before the work with them begins; raises to refuse them."""
 
 
-def accept_any_rows(sources: Sequence[LabelledRows]) -> None:
+def accept_any_rows(sources: Sequence[LabeledRows]) -> None:
     """Refuses nothing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskData:
-    """Labelled rows of a file, ready for a model.
+    """Labeled rows of a file, ready for a model.
 
     Attributes:
         source: what the task read.
@@ -88,7 +88,7 @@ class TaskData:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResults:
-    """What a model made of labelled rows.
+    """What a model made of labeled rows.
 
     Attributes:
         metrics: by name in metrics.json.
@@ -100,7 +100,7 @@ class TaskResults:
 
 
 class Task(Protocol):
-    """A task with everything that was learnt from its training data (label names, …).
+    """A task with everything that was learned from its training data (label names, …).
 
     Attributes:
         name: as on the command line and in `task.json`.
@@ -139,7 +139,7 @@ class Task(Protocol):
         ...
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
-        """Reads labelled rows to measure a model on."""
+        """Reads labeled rows to measure a model on."""
         ...
 
     def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
@@ -162,7 +162,7 @@ class Task(Protocol):
         """A Keras model with this task's head; variables are made by its `build_weights`.
 
         Args:
-            config: shape and regularisation of the encoder.
+            config: shape and regularization of the encoder.
             policy: Keras dtype policy (`mixed_bfloat16`, …).
         """
         ...

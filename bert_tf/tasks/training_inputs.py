@@ -1,4 +1,4 @@
-"""Labelled rows as training batches whose order is a pure function of (seed, epoch)."""
+"""Labeled rows as training batches whose order is a pure function of (seed, epoch)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ModelDirectory:
         path: where it is.
         config: shape of the encoder.
         vocab: pieces by id.
-        lowercase: whether texts are lower-cased before tokenisation.
+        lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
         notes: what the folder holds and the model leaves out, a sentence each.
@@ -226,7 +226,7 @@ def write_model_directory(
         path: folder to write.
         model: a built model of `bert_tf.models`.
         vocab: pieces by id.
-        lowercase: whether texts are lower-cased before tokenisation.
+        lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
 
     Raises:

@@ -35,7 +35,7 @@ def write_model_garden_checkpoint(
         folder: to write to; made if it is missing.
         config: the model's.
         vocab: pieces by id.
-        lowercase: whether texts are lower-cased before tokenisation.
+        lowercase: whether texts are lower-cased before tokenization.
         tensors: float32 by HuggingFace's name.
 
     Returns:

@@ -52,9 +52,9 @@ class BlobWriter(Protocol):
 
 
 # Where a blob goes, and the blob.
-LabelledBlob = tuple[int | str, BlobReference]
+LabeledBlob = tuple[int | str, BlobReference]
 # What a piece of work stores with the writer it is given, one after the other.
-Work = Callable[[BlobWriter], Iterable[LabelledBlob]]
+Work = Callable[[BlobWriter], Iterable[LabeledBlob]]
 
 
 class BlobStore(Protocol):
@@ -63,7 +63,7 @@ class BlobStore(Protocol):
     def writer(self) -> BlobWriter:
         """A writer for the blobs of one bundle of work."""
 
-    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+    def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """Does a piece of work, unless an interrupted run has left it finished.
 
         Args:
@@ -71,7 +71,7 @@ class BlobStore(Protocol):
             work: what is to be done.
         """
 
-    def finished(self, name: str) -> list[LabelledBlob] | None:
+    def finished(self, name: str) -> list[LabeledBlob] | None:
         """What `once` yielded for this name, here or in an interrupted run; None if unknown."""
 
     def size(self, reference: BlobReference) -> int:
@@ -99,7 +99,7 @@ class SpilledBlobs:
         """Opens a file of its own, so that workers never wait for each other."""
         return _SpillWriter(Path(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
 
-    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+    def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """What the folder holds of this work, else the work; nothing before it is finished."""
         finished = self.finished(name)
         if finished is None:
@@ -111,7 +111,7 @@ class SpilledBlobs:
             write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", sealed(done))
         yield from finished
 
-    def finished(self, name: str) -> list[LabelledBlob] | None:
+    def finished(self, name: str) -> list[LabeledBlob] | None:
         """What the folder holds; None as well if the blobs are not what they were."""
         folder = Path(self._folder)
         try:
@@ -197,7 +197,7 @@ class InlineBlobs:
         """A writer that keeps nothing."""
         return _InlineWriter()
 
-    def once(self, name: str, work: Work) -> Iterator[LabelledBlob]:
+    def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """The work, a blob at a time; what an interrupted run did is lost."""
         del name
         with self.writer() as writer:

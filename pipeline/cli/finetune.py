@@ -7,7 +7,7 @@ command = job_command(
     "finetune",
     FinetuneConfig,
     job="pipeline.jobs.finetuning",
-    summary="Fine-tunes a model on labelled rows: text classification or question answering.",
+    summary="Fine-tunes a model on labeled rows: text classification or question answering.",
     example=(
         "bert-pipeline finetune classification --train train.csv --eval dev.csv --init run "
         "--output complaints\n"

@@ -21,7 +21,7 @@ COMMANDS = {
     "preprocess": "write masked-LM + next-sentence TFRecords from a corpus",
     "train": "pretrain BERT on TFRecords",
     "finetune": "fine-tune for classification or question answering",
-    "evaluate": "measure a fine-tuned model on labelled rows",
+    "evaluate": "measure a fine-tuned model on labeled rows",
     "export": "write a run as a SavedModel that takes raw text, or for other libraries",
     "score": "add predictions to CSV, TSV or JSONL files",
     "import-weights": "turn HuggingFace, KerasHub or Google weights into a model directory",

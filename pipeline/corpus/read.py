@@ -10,7 +10,7 @@ from pathlib import Path
 import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.blobs import BlobStore, BlobWriter, LabelledBlob
+from pipeline.beam.blobs import BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.blocks.document_block import DocumentBlock
@@ -146,7 +146,7 @@ def read_new_blocks(
         yield block
         names.append(block_work(block))
 
-    def list_names(writer: BlobWriter) -> Iterator[LabelledBlob]:
+    def list_names(writer: BlobWriter) -> Iterator[LabeledBlob]:
         return ((name, writer.add([])) for name in names)
 
     for _ in store.once(reading, list_names):

@@ -15,7 +15,7 @@ from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskPlan:
-    """One task from its labelled rows to scored rows."""
+    """One task from its labeled rows to scored rows."""
 
     finetune: FinetuneConfig
     evaluate: EvaluateConfig

@@ -138,7 +138,7 @@ def _made_files(plan: DemoPlan) -> dict[str, str]:
         "pretraining run": plan.train.output,
     }
     for name, task in (("complaints", plan.complaints), ("cities", plan.cities)):
-        files[f"{name}: labelled rows"] = task.finetune.train
+        files[f"{name}: labeled rows"] = task.finetune.train
         files[f"{name}: fine-tuning run"] = task.finetune.output
         files[f"{name}: measures on held-out rows"] = task.evaluate.output
         files[f"{name}: SavedModel, text in"] = task.export.output

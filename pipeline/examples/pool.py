@@ -22,7 +22,7 @@ from bert_tf.data.examples.segments import RandomNextChoices, no_other_document,
 from bert_tf.data.records.schema import encode_records
 from pipeline.examples.ahead import map_ahead
 from pipeline.examples.runs import Run
-from pipeline.examples.tokenised import TokenisedDocuments
+from pipeline.examples.tokenized import TokenizedDocuments
 
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
@@ -59,31 +59,31 @@ class PoolCounts:
         documents: documents for training and for evaluation.
         examples: examples made of them.
         truncated: examples whose segments were cut to fit.
-        labelled: examples whose label is 1: with a random second segment, or swapped segments.
+        labeled: examples whose label is 1: with a random second segment, or swapped segments.
         left_out: chunks of one sentence that had no other document to go with.
     """
 
     documents: tuple[int, int]
     examples: tuple[int, int]
     truncated: int
-    labelled: int
+    labeled: int
     left_out: int
 
 
 def sort_pool(
-    tokenised: TokenisedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
+    tokenized: TokenizedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> Pool:
     """Brings a pool's documents into an order that does not depend on how they came.
 
     Args:
-        tokenised: at least one document.
+        tokenized: at least one document.
         seed: the run's.
         eval_fraction: share of texts for evaluation.
         is_only_pool: whether the pool is the whole corpus.
     """
-    is_eval = _choose_eval(tokenised.hashes, seed, eval_fraction, is_only_pool)
-    lengths = np.diff(tokenised.documents.sentence_offsets[tokenised.documents.document_offsets])
-    ordered = tokenised.select(np.lexsort((lengths, tokenised.hashes, is_eval)))
+    is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
+    lengths = np.diff(tokenized.documents.sentence_offsets[tokenized.documents.document_offsets])
+    ordered = tokenized.select(np.lexsort((lengths, tokenized.hashes, is_eval)))
     num_documents = len(ordered)
     num_train = num_documents - int(is_eval.sum())
     own_low, own_high = _runs_of_equals(ordered.hashes)
@@ -193,7 +193,7 @@ class ExampleMaker:
             documents=(pool.num_train, len(pool.documents) - pool.num_train),
             examples=(len(pairs) - evals, evals),
             truncated=int(pairs["is_truncated"].sum()),
-            labelled=int(pairs["label"].sum()),
+            labeled=int(pairs["label"].sum()),
             left_out=left_out,
         )
 

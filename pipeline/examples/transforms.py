@@ -20,7 +20,7 @@ from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.token_counts import write_piece_counts
 from bert_tf.data.records.schema import shard_name
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabelledBlob
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.blocks.document_block import DocumentBlock
@@ -29,8 +29,8 @@ from pipeline.corpus.report import BlockFacts, facts_of_block
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, write_shard
-from pipeline.examples.tokenised import (
-    TokenisedDocuments,
+from pipeline.examples.tokenized import (
+    TokenizedDocuments,
     concatenate,
     from_bytes,
     partition_documents,
@@ -49,7 +49,7 @@ _COUNTS_FILE = "example-counts.json"
 _HASHES_FILE = "shard-hashes.json"
 
 
-def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabelledBlob:
+def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
     return _COUNTS, writer.add([json.dumps(counts).encode()])
 
 
@@ -108,12 +108,12 @@ class WriteExamples(beam.PTransform):
     def expand(
         self, blocks: beam.PCollection[DocumentBlock | FinishedBlock]
     ) -> beam.PCollection[BlockFacts]:
-        """Tokenises, deals to pools, makes examples, deals to shards, writes."""
+        """Tokenizes, deals to pools, makes examples, deals to shards, writes."""
         job = self._job
-        tokenised = blocks | "TokeniseBlocks" >> beam.ParDo(TokeniseBlocks(job)).with_outputs(
+        tokenized = blocks | "TokenizeBlocks" >> beam.ParDo(TokenizeBlocks(job)).with_outputs(
             PIECE_COUNTS, FACTS, _COUNTS, main="documents"
         )
-        documents = tokenised.documents | "GatherBuckets" >> beam.GroupByKey()
+        documents = tokenized.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
             documents = (
                 documents
@@ -122,7 +122,7 @@ class WriteExamples(beam.PTransform):
             )
         piece_counts = None
         if job.counts_pieces:
-            total = tokenised[PIECE_COUNTS] | "SumPieceCounts" >> beam.CombineGlobally(
+            total = tokenized[PIECE_COUNTS] | "SumPieceCounts" >> beam.CombineGlobally(
                 SumPieceCounts(len(job.vocab))
             )
             _ = total | "WritePieceCounts" >> beam.Map(write_piece_counts, job.output)
@@ -131,7 +131,7 @@ class WriteExamples(beam.PTransform):
             MakeExamples(job), piece_counts
         ).with_outputs(_COUNTS, main="runs")
         (
-            (tokenised[_COUNTS], made[_COUNTS])
+            (tokenized[_COUNTS], made[_COUNTS])
             | "GatherCounts" >> beam.Flatten()
             | "AddUpCounts" >> beam.CombineGlobally(_add_up_counts)
             | "WriteCounts" >> beam.Map(_write_counts, job.work)
@@ -148,7 +148,7 @@ class WriteExamples(beam.PTransform):
             | "GatherHashes" >> beam.combiners.ToDict()
             | "WriteHashes" >> beam.Map(_write_hashes, job.work)
         )
-        return tokenised[FACTS]
+        return tokenized[FACTS]
 
 
 def read_example_counts(work: str) -> Counter[str]:
@@ -191,7 +191,7 @@ def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
     return (combine_keys(hashes, seed_key(0, "pools")) % np.uint64(pools)).astype(np.int64)
 
 
-class TokeniseBlocks(beam.DoFn):
+class TokenizeBlocks(beam.DoFn):
     """Turns blocks into (bucket, reference to documents), and counts their pieces."""
 
     def __init__(self, job: ExamplesJob):
@@ -222,15 +222,15 @@ class TokeniseBlocks(beam.DoFn):
 
     def _tokenize(
         self, block: DocumentBlock | FinishedBlock, writer: BlobWriter
-    ) -> Iterator[LabelledBlob]:
+    ) -> Iterator[LabeledBlob]:
         assert isinstance(block, DocumentBlock)
         plan = self._job.plan
-        tokenised, without_pieces = tokenize_block(block, self._tokenizer)
-        pieces = tokenised.documents.pieces
+        tokenized, without_pieces = tokenize_block(block, self._tokenizer)
+        pieces = tokenized.documents.pieces
         yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
         yield _store_counts(writer, {"tokens": len(pieces), f"dropped/{NO_PIECES}": without_pieces})
-        pools = pools_of(tokenised.hashes, plan.pools)
-        for bucket, documents in partition_documents(tokenised, plan.buckets_of_pools(pools)):
+        pools = pools_of(tokenized.hashes, plan.pools)
+        for bucket, documents in partition_documents(tokenized, plan.buckets_of_pools(pools)):
             yield bucket, writer.add(to_bytes(documents))
         if self._job.counts_pieces:
             counts = np.bincount(pieces, minlength=len(self._job.vocab)).astype(np.int64)
@@ -282,7 +282,7 @@ class DealBuckets(beam.DoFn):
 
     def _partition(
         self, references: Iterable[BlobReference], writer: BlobWriter
-    ) -> Iterator[LabelledBlob]:
+    ) -> Iterator[LabeledBlob]:
         for documents in _load_some(self._job.store, references):
             pools = pools_of(documents.hashes, self._job.plan.pools)
             for pool, members in partition_documents(documents, pools):
@@ -291,8 +291,8 @@ class DealBuckets(beam.DoFn):
 
 def _load_some(
     store: BlobStore, references: Iterable[BlobReference]
-) -> Iterator[TokenisedDocuments]:
-    loaded: list[TokenisedDocuments] = []
+) -> Iterator[TokenizedDocuments]:
+    loaded: list[TokenizedDocuments] = []
     size = 0
     for reference in references:
         if loaded and size + store.size(reference) > _PARTITION_CHUNK_BYTES:
@@ -333,7 +333,7 @@ class MakeExamples(beam.DoFn):
         references: Iterable[BlobReference],
         piece_counts: np.ndarray | None,
         writer: BlobWriter,
-    ) -> Iterator[LabelledBlob]:
+    ) -> Iterator[LabeledBlob]:
         plan, store = self._job.plan, self._job.store
         if self._maker is None:
             self._maker = ExampleMaker(self._job.config, self._job.vocab, piece_counts)
@@ -350,7 +350,7 @@ class MakeExamples(beam.DoFn):
         names = {split: self._job.shard_names(split) for split in ("train", "eval")}
         told = {
             "truncations": counts.truncated,
-            "labelled": counts.labelled,
+            "labeled": counts.labeled,
             f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
         }
         for split, documents, examples in zip(

@@ -34,7 +34,7 @@ def examine() -> list[Finding]:
         ("processor", describe_processor),
         ("temporary space", _temporary_space),
         ("tensorflow devices", _devices),
-        ("tokeniser", _tokenizer),
+        ("tokenizer", _tokenizer),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
         ("java (Flink and Spark job servers only)", _java),

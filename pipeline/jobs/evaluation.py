@@ -1,4 +1,4 @@
-"""`evaluate`: a fine-tuned or exported model and labelled rows to metrics and predictions."""
+"""`evaluate`: a fine-tuned or exported model and labeled rows to metrics and predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.prediction import evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import LabelledRows, RowsCheck, TaskResults
+from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -75,8 +75,8 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
 
 def evaluate_exported(
     config: EvaluateConfig, console: Console, check: RowsCheck
-) -> tuple[LabelledRows, TaskResults]:
-    """Runs an exported SavedModel over labelled rows, raw texts in; its loss is not known.
+) -> tuple[LabeledRows, TaskResults]:
+    """Runs an exported SavedModel over labeled rows, raw texts in; its loss is not known.
 
     Args:
         config: model and rows.

@@ -1,4 +1,4 @@
-"""`finetune`: labelled rows and a model to a run directory with the best model in it."""
+"""`finetune`: labeled rows and a model to a run directory with the best model in it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) ->
         "examples": {split: made[f"examples/{split}"] for split in ("train", "eval")},
         "truncations": made["truncations"],
         "chunks_left_out": dict(_by_reason(made, "chunks_left_out").most_common()),
-        **({LABEL_NAMES[pair_task]: made["labelled"]} if pair_task in LABEL_NAMES else {}),
+        **({LABEL_NAMES[pair_task]: made["labeled"]} if pair_task in LABEL_NAMES else {}),
         "copies": report.copies,
         "dropped": dict(dropped.most_common()),
         "dropped_lines": dict(report.dropped_lines.most_common()),

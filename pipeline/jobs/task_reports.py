@@ -1,4 +1,4 @@
-"""What the jobs on labelled rows report alike."""
+"""What the jobs on labeled rows report alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
-from bert_tf.tasks.task import LabelledRows
+from bert_tf.tasks.task import LabeledRows
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
 
@@ -30,7 +30,7 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
     return {key: [path] for key, path in paths.items() if path is not None}
 
 
-def row_counts(source: LabelledRows) -> dict[str, int]:
+def row_counts(source: LabeledRows) -> dict[str, int]:
     """Rows of a file: read, usable, rejected."""
     rejected = len(source.rejects)
     return {
@@ -41,7 +41,7 @@ def row_counts(source: LabelledRows) -> dict[str, int]:
 
 
 class RejectsCheck:
-    """Tells and lists what was rejected of labelled rows, and ends a job before its work if that is
+    """Tells and lists what was rejected of labeled rows, and ends a job before its work if that is
     too much.
 
     Args:
@@ -55,7 +55,7 @@ class RejectsCheck:
         self._rejects_file = rejects_file
         self._console = console
 
-    def __call__(self, sources: Sequence[LabelledRows]) -> None:
+    def __call__(self, sources: Sequence[LabeledRows]) -> None:
         """Checks what was read of each file.
 
         Raises:

@@ -206,7 +206,7 @@ def _fingerprint_of_stored(path: str) -> dict[str, Any]:
 
 def package_versions() -> dict[str, str]:
     """Versions of this tool and of what can change its results: packages, Python, and Python's
-    tables of Unicode, which cleaning, sentences and normalisation follow."""
+    tables of Unicode, which cleaning, sentences and normalization follow."""
     versions = {}
     for name in ("bert-pipeline", *_PACKAGES):
         try:

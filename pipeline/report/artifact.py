@@ -16,7 +16,7 @@ from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.loss_curve import loss_curve_lines
 from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
 from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarise_records
+from pipeline.report.records import summarize_records
 
 _TABLES_SHOWN = 3
 _NAMES_SHOWN = 10
@@ -88,7 +88,7 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
         lines += _fact_lines(key, measured_facts(manifest.get(key, {})))
     lines.append(f"made in {duration(manifest['timings'])}")
     if manifest.get("command") == "preprocess":
-        lines += record_lines(summarise_records(path, samples=samples))
+        lines += record_lines(summarize_records(path, samples=samples))
     else:
         lines += content_lines(manifest, Path(path), samples=samples)
     lines.append(

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 200, 50
-_COLOURS = {"train": "#4878a8", "eval": "#d1603d"}
+_COLORS = {"train": "#4878a8", "eval": "#d1603d"}
 _NOT_PLOTTED = ("step", "split", "time", "examples", "tokens")
 
 Points = list[tuple[float, float]]
@@ -40,12 +40,12 @@ def _plot(name: str, curves: dict[str, Points]) -> str:
 
     drawn = ""
     for split, points in curves.items():
-        colour = _COLOURS.get(split, "#222")
+        color = _COLORS.get(split, "#222")
         path = " ".join(map(place, points))
-        drawn += f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+        drawn += f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>'
         if split == "eval":
             drawn += "".join(
-                '<circle cx="{}" cy="{}" r="3" fill="{}"/>'.format(*place(point).split(","), colour)
+                '<circle cx="{}" cy="{}" r="3" fill="{}"/>'.format(*place(point).split(","), color)
                 for point in points
             )
     labels = (
@@ -54,7 +54,7 @@ def _plot(name: str, curves: dict[str, Points]) -> str:
         f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - 2}" text-anchor="end">{last:.0f}</text>'
     )
     splits = ", ".join(
-        f'<span style="color:{_COLOURS.get(split, "#222")}">{escape(split)}</span>'
+        f'<span style="color:{_COLORS.get(split, "#222")}">{escape(split)}</span>'
         for split in curves
     )
     return (

@@ -21,7 +21,7 @@ from pipeline.report.records import (
     ShownExample,
     ShownPiece,
     SplitSummary,
-    summarise_records,
+    summarize_records,
 )
 
 # By this a page is known again.
@@ -62,7 +62,7 @@ def artifact_page(path: str, *, samples: int) -> str:
     manifest = require_manifest(path)
     command = manifest.get("command")
     if command == "preprocess":
-        summaries = summarise_records(path, samples=samples)
+        summaries = summarize_records(path, samples=samples)
         content = "".join(_split_html(summary) for summary in summaries)
     elif command in ("train", "finetune"):
         content = plot_curves(read_metrics(Path(path) / "metrics.jsonl"))

@@ -80,7 +80,7 @@ class SplitSummary:
     examples: list[ShownExample] = dataclasses.field(default_factory=list)
 
 
-def summarise_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
+def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
     """Summaries of both splits of a data directory, from the first 10,000 records of each.
 
     Args:

@@ -16,7 +16,7 @@ _WORDS_CHUNK_SIZE = 1 << 18
 
 
 class _Pairs(NamedTuple):
-    """The pairs of neighbouring symbols; a pair has a number and a place in each array.
+    """The pairs of neighboring symbols; a pair has a number and a place in each array.
 
     Attributes:
         sizes: int64 [4]: pairs, nodes, touched pairs, and heap entries there are.

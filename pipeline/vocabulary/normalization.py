@@ -1,4 +1,4 @@
-"""What BERT's basic tokenisation makes of each code point, as tables for a kernel.
+"""What BERT's basic tokenization makes of each code point, as tables for a kernel.
 
 The rules are those the text is tokenized with later: `bert_tf.data.text.normalizer`, then white
 space separates words; punctuation and Chinese characters are words by themselves

@@ -38,7 +38,7 @@ def measure_fit(pieces: list[str], words: pa.Array, counts: np.ndarray) -> Fit |
 
     Args:
         pieces: the vocabulary.
-        words: string [words], normalised as the vocabulary's words were.
+        words: string [words], normalized as the vocabulary's words were.
         counts: int64 [words].
     """
     total = int(counts.sum())

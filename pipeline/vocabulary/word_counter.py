@@ -15,7 +15,7 @@ class WordCounter:
     """Counts of distinct words, in memory of about 100 bytes each.
 
     Args:
-        lowercase: which tokenizer's words to count (see `normalisation`).
+        lowercase: which tokenizer's words to count (see `normalization`).
         max_word_length: characters; longer words are not kept.
     """
 

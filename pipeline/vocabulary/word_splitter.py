@@ -1,4 +1,4 @@
-"""Splits sentences into the words of BERT's basic tokenisation, as flat bytes."""
+"""Splits sentences into the words of BERT's basic tokenization, as flat bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WordSplitter:
     """Splits sentences into words.
 
     Args:
-        lowercase: which tokenizer's words (see `normalisation`).
+        lowercase: which tokenizer's words (see `normalization`).
         max_word_length: characters; longer words are left out and counted.
 
     Attributes:

@@ -18,7 +18,7 @@ TASKS = tuple(METRICS)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(TableSection, LoopSection):
-    """Fine-tunes a model for a task on labelled rows."""
+    """Fine-tunes a model for a task on labeled rows."""
 
     section_name: ClassVar[str] = "finetune"
 

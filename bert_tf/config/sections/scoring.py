@@ -30,12 +30,12 @@ class ColumnsSection(TableSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(ColumnsSection):
-    """Measures a fine-tuned model on labelled rows."""
+    """Measures a fine-tuned model on labeled rows."""
 
     section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model")
-    data: str = option("labelled rows: CSV, TSV or JSONL; SQuAD JSON for qa")
+    data: str = option("labeled rows: CSV, TSV or JSONL; SQuAD JSON for qa")
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label", default=None)
     answer_column: str | None = option("column of the answer's text", default=None)

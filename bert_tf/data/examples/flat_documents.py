@@ -1,4 +1,4 @@
-"""Tokenised documents as flat arrays: no list per document, sentence or piece."""
+"""Tokenized documents as flat arrays: no list per document, sentence or piece."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class PretrainingData:
         compression: "none" or "gzip".
         vocab_size: entries of the vocabulary.
         vocab_sha256: its fingerprint (`bert_tf.data.text.vocab_file.vocab_fingerprint`).
-        lowercase: how text was tokenised.
+        lowercase: how text was tokenized.
         masking: how the training records are masked; "dynamic" for not at all.
         pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing.
         train_shards, eval_shards: file names.

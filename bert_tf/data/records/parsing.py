@@ -1,4 +1,4 @@
-"""Serialised pretraining records to the arrays the model takes."""
+"""Serialized pretraining records to the arrays the model takes."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def encode_records(
     *,
     lengths: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Serialises a batch of pretraining examples as framed TFRecords, ready to be appended.
+    """Serializes a batch of pretraining examples as framed TFRecords, ready to be appended.
 
     Args:
         features: what `pretraining_rows.pretraining_features` or `unmasked_features` returns.

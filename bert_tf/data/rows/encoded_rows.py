@@ -73,7 +73,7 @@ def encode_texts(
     *,
     max_seq_length: int,
 ) -> EncodedRows:
-    """Tokenises single texts or pairs and packs each into a row of at most `max_seq_length`."""
+    """Tokenizes single texts or pairs and packs each into a row of at most `max_seq_length`."""
     ids, lengths, second_starts = [], [], []
     for begin in range(0, len(first), _BATCH_TEXTS):
         chosen = slice(begin, begin + _BATCH_TEXTS)

@@ -57,7 +57,7 @@ def encode_questions(
     doc_stride: int,
     max_query_length: int,
 ) -> QuestionRows:
-    """Tokenises questions and contexts and cuts the contexts into windows.
+    """Tokenizes questions and contexts and cuts the contexts into windows.
 
     Args:
         tokenizer: the model's.

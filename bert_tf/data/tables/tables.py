@@ -1,4 +1,4 @@
-"""Tables of labelled or unlabelled rows: CSV, TSV and JSON lines, read in blocks or whole.
+"""Tables of labeled or unlabeled rows: CSV, TSV and JSON lines, read in blocks or whole.
 
 The format goes by the end of the file's name: .csv, .tsv, .jsonl or .json, each optionally .gz.
 SQuAD JSON is a table of questions with `id`, `question` and `context`.

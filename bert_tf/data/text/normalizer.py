@@ -1,4 +1,4 @@
-"""BERT's text normalisation, a code point at a time, as a table tensorflow_text can run.
+"""BERT's text normalization, a code point at a time, as a table tensorflow_text can run.
 
 `tensorflow_text.FastBertNormalizer` maps code points through a trie. The trie it ships applies
 NFKC case folding and turns control characters into spaces; HuggingFace and google-research/bert

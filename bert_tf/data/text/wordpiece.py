@@ -1,7 +1,7 @@
 """The text layer: WordPiece ids with byte offsets, and packing of one or two texts into a row.
 
 The same graph-safe functions serve pretraining data, fine-tuning and the exported SavedModel.
-Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenisation.md.
+Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenization.md.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class ClassificationTask:
         return texts
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenises the texts and numbers the labels."""
+        """Tokenizes the texts and numbers the labels."""
         texts = self.texts(source)
         rows = encode_texts(
             tokenizer,

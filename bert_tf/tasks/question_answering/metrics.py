@@ -22,7 +22,7 @@ def normalize_answer(text: str) -> str:
 
 
 def exact_match(predicted: str, gold: str) -> float:
-    """1 if both are the same text once normalised, else 0."""
+    """1 if both are the same text once normalized, else 0."""
     return float(normalize_answer(predicted) == normalize_answer(gold))
 
 

@@ -17,7 +17,7 @@ def make_schedule(
     """Linear warm-up to `peak`, then a decay.
 
     The schedules are HuggingFace's (`transformers/optimization.py`, `get_linear_schedule_with_
-    warmup` and its neighbours) written over progress = step / total steps, so that one function
+    warmup` and its neighbors) written over progress = step / total steps, so that one function
     serves runs limited by steps and by time. Step 0 has rate 0 where there is a warm-up.
 
     Args:

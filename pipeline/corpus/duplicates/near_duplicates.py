@@ -26,7 +26,7 @@ NODE = np.dtype(
         ("minima", "u4", (NUM_HASHES,)),
     ]
 )
-# In a larger group of equal bands not every pair is compared, only neighbours and all with the
+# In a larger group of equal bands not every pair is compared, only neighbors and all with the
 # first: boilerplate of a million pages would make 10^12 pairs.
 _ALL_PAIRS_UP_TO = 32
 _PAIRS_CHUNK_SIZE = 100_000

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# In all lists a word in lower case also stands for its capitalised form and its form in capitals; a
-# capitalised word does not stand for lower case ("Ill." is Illinois, "ill." ends a sentence).
+# In all lists a word in lower case also stands for its capitalized form and its form in capitals; a
+# capitalized word does not stand for lower case ("Ill." is Illinois, "ill." ends a sentence).
 
 # Something always follows these: a name, a thing, the rest of the sentence.
 _NEVER_LAST = """

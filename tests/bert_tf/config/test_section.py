@@ -92,7 +92,7 @@ def test_all_faults_are_reported_at_once_with_their_sources():
     with pytest.raises(ConfigError) as caught:
         build_section(
             Sample,
-            {"steps": 0, "rate": 2, "colour": 1},
+            {"steps": 0, "rate": 2, "color": 1},
             {"steps": "run.yaml: sample.steps", "rate": "--rate"},
         )
     assert len(caught.value.faults) == 4

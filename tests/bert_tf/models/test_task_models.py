@@ -89,7 +89,7 @@ def test_building_without_data_makes_all_variables(name, inputs):
 
 
 @pytest.mark.parametrize("name", ["encoder", *SHAPES])
-def test_keras_summarises_it_down_to_the_blocks(name):
+def test_keras_summarizes_it_down_to_the_blocks(name):
     model = BertEncoder(CONFIG) if name == "encoder" else make_model(name)
     model.build_weights()
     lines: list[str] = []

@@ -15,7 +15,7 @@ WORDS = [first + second for first in "bcdfghjklm" for second in "aeiou"]
 
 @pytest.fixture
 def data(tmp_path) -> Path:
-    """A corpus, labelled rows and questions."""
+    """A corpus, labeled rows and questions."""
     source = random.Random(0)
 
     def words(count: int) -> str:

@@ -7,16 +7,16 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.flat_documents import FlatDocuments, offsets_of
 from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
-from pipeline.examples.tokenised import TokenisedDocuments
+from pipeline.examples.tokenized import TokenizedDocuments
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
 
 
-def documents_of(hashes: list[int], sentences: int = 6, pieces: int = 9) -> TokenisedDocuments:
+def documents_of(hashes: list[int], sentences: int = 6, pieces: int = 9) -> TokenizedDocuments:
     """A document a hash; its pieces follow from its hash."""
     count = len(hashes) * sentences
     ids = np.repeat(np.array(hashes, np.int64) % 200 + 5, sentences * pieces).astype(np.int32)
-    return TokenisedDocuments(
+    return TokenizedDocuments(
         FlatDocuments(
             ids,
             offsets_of(np.full(count, pieces)),

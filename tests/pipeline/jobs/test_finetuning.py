@@ -24,9 +24,7 @@ from pipeline.outputs.rejected_rows import RejectLimit
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 ROWS = "text,label\n" + "".join(
-    f"{colour} {word} film,{word}\n"
-    for colour in ("red", "blue", "film")
-    for word in ("good", "bad")
+    f"{color} {word} film,{word}\n" for color in ("red", "blue", "film") for word in ("good", "bad")
 )
 
 

@@ -161,7 +161,7 @@ def test_a_run_goes_on_where_another_was_interrupted(
     shards = same_files(tmp_path / "data")
     resumed, said = run(values)
     after = workers.take_counts()
-    # A text that was read and not tokenised is read again.
+    # A text that was read and not tokenized is read again.
     before["texts"] = before["blocks"]
     assert {name: before[name] + after[name] for name in work} == work
     assert resumed["found_finished"] == {

@@ -128,21 +128,21 @@ def losses(run):
 
 
 @pytest.fixture(scope="module")
-def learnt(data, model_config, tmp_path_factory):
-    run = tmp_path_factory.mktemp("learnt") / "run"
+def learned(data, model_config, tmp_path_factory):
+    run = tmp_path_factory.mktemp("learned") / "run"
     keys = {"steps": 250, "learning_rate": 1e-2, "log_every": 10, "eval_every": 125}
     return run, *train(data, run, model_config=model_config, **keys)
 
 
-def test_a_few_records_are_learnt_by_heart(learnt):
-    _, manifest, _ = learnt
+def test_a_few_records_are_learned_by_heart(learned):
+    _, manifest, _ = learned
     assert manifest["metrics"]["eval"]["mlm_accuracy"] == 1.0
     assert manifest["metrics"]["eval"]["nsp_accuracy"] == 1.0
     assert manifest["metrics"]["eval"]["mlm_loss"] < 0.2
 
 
-def test_the_run_directory_is_whole(learnt):
-    run, manifest, said = learnt
+def test_the_run_directory_is_whole(learned):
+    run, manifest, said = learned
     assert {path.name for path in run.iterdir()} == {
         *("config.yaml", "vocab.txt", "checkpoints", "metrics.jsonl"),
         *("tensorboard", "manifest.json", "best"),
@@ -172,8 +172,8 @@ def test_the_run_directory_is_whole(learnt):
     assert "loss: * train  o eval" in said
 
 
-def test_training_goes_on_from_the_model_of_a_run(learnt, data, tmp_path):
-    run, before, _ = learnt
+def test_training_goes_on_from_the_model_of_a_run(learned, data, tmp_path):
+    run, before, _ = learned
     manifest, _ = train(data, tmp_path / "more", init=str(run), steps=1, learning_rate=1e-30)
     for name in ("mlm_loss", "nsp_loss"):
         best = before["metrics"]["best"]["step"]
@@ -191,7 +191,7 @@ def padded_data(tmp_path_factory):
     return write_data(tmp_path_factory.mktemp("padded") / "data", length=2 * LENGTH)
 
 
-def test_short_sequences_share_rows_and_are_learnt_as_well(padded_data, model_config, tmp_path):
+def test_short_sequences_share_rows_and_are_learned_as_well(padded_data, model_config, tmp_path):
     keys = {"steps": 250, "learning_rate": 1e-2, "log_every": 10, "eval_every": 125}
     run = tmp_path / "run"
     manifest, said = train(padded_data, run, model_config=model_config, **keys)
@@ -283,7 +283,7 @@ def test_without_eval_records_the_last_model_is_the_best(model_config, tmp_path)
     assert read_model_directory(tmp_path / "run").config.hidden_size == 16
 
 
-def test_sides_that_do_not_fit_are_named(data, model_config, learnt, tmp_path):
+def test_sides_that_do_not_fit_are_named(data, model_config, learned, tmp_path):
     wrong = tmp_path / "config.json"
     wrong.write_text(json.dumps({**json.loads(model_config.read_text()), "vocab_size": 31}))
     with pytest.raises(UsageError, match="config.json: vocab_size is 31, .* of 30 entries"):

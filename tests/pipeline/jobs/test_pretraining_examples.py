@@ -26,7 +26,7 @@ from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.page import artifact_page
 from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarise_records
+from pipeline.report.records import summarize_records
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
@@ -281,7 +281,7 @@ def test_a_missing_vocabulary_or_corpus_is_named(folder):
 
 def test_inspect_shows_examples_and_statistics(folder):
     manifest, _ = run(config_of(folder))
-    lines = record_lines(summarise_records(folder / "data", samples=2))
+    lines = record_lines(summarize_records(folder / "data", samples=2))
     text = "\n".join(lines)
     assert sum(line.startswith("example ") for line in lines) == 2
     assert "[MASK→" in text and "with a random second segment" in text
@@ -293,10 +293,10 @@ def test_inspect_shows_examples_and_statistics(folder):
     shard = folder / "data" / "train-00000-of-00002.tfrecord"
     shard.write_bytes(shard.read_bytes().replace(b"input_ids", b"input_idz", 1))
     with pytest.raises(InputError, match="damaged records"):
-        record_lines(summarise_records(folder / "data", samples=1))
+        record_lines(summarize_records(folder / "data", samples=1))
     shard.unlink()
     with pytest.raises(UsageError, match="00000-of-00002.tfrecord: is gone"):
-        record_lines(summarise_records(folder / "data", samples=1))
+        record_lines(summarize_records(folder / "data", samples=1))
 
 
 def test_without_copies_it_is_the_same_as_if_they_had_never_been_there(folder, documents):

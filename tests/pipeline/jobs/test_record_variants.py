@@ -17,7 +17,7 @@ from bert_tf.training.run.metrics_log import read_metrics
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarise_records
+from pipeline.report.records import summarize_records
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
@@ -126,7 +126,7 @@ def test_a_variant_is_made_shown_and_trained_on(corpus, tmp_path, keys, train_ke
     assert manifest["records"]["masking"] == keys["masking"]
     assert ("swapped" in manifest["counts"]) == (pair_task == "sop")
     assert ("random_next" in manifest["counts"]) == (pair_task == "nsp")
-    lines = record_lines(summarise_records(data, samples=2))
+    lines = record_lines(summarize_records(data, samples=2))
     assert said in lines[1] and "example 1:" in "\n".join(lines)
     assert ("second:" in "\n".join(lines)) == (pair_task != "none")
     run = tmp_path / "runs" / "run"

@@ -27,13 +27,13 @@ def split(texts, *, lowercase=True, max_word_length=100):
 
 
 def huggingface_words(text, *, lowercase):
-    normalised = BertNormalizer(lowercase=lowercase).normalize_str(text)
-    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(normalised)]
+    normalized = BertNormalizer(lowercase=lowercase).normalize_str(text)
+    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(normalized)]
 
 
 def is_seen_alike(character):
     """Unassigned code points differ with the version of Unicode, and so do accents, format
-    characters and punctuation younger than HuggingFace's tables: docs/tokenisation.md."""
+    characters and punctuation younger than HuggingFace's tables: docs/tokenization.md."""
     category = unicodedata.category(character)
     if category in ("Cn", "Cs"):
         return False

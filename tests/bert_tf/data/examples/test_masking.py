@@ -193,7 +193,7 @@ def single_pieces(rows, length=128):
 
 
 def lone_groups(positions, counts):
-    """Lengths of runs of neighbouring targets."""
+    """Lengths of runs of neighboring targets."""
     gaps = np.diff(positions[:, :counts], axis=1) > 1
     lengths = [np.diff(np.flatnonzero(np.concatenate([[True], gap, [True]]))) for gap in gaps]
     return np.concatenate(lengths)
@@ -268,8 +268,8 @@ def test_pieces_that_are_masked_together_share_a_fate(masking):
     fates = np.where(now == MASK, 0, np.where(now == result.target_ids, 1, 2))
     live = np.arange(20) < result.counts[:, None]
     assert np.bincount(fates[live]) / live.sum() == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
-    neighbours = (np.diff(result.positions, axis=1) == 1) & live[:, 1:]
-    equal = (fates[:, 1:] == fates[:, :-1])[neighbours].mean()
+    neighbors = (np.diff(result.positions, axis=1) == 1) & live[:, 1:]
+    equal = (fates[:, 1:] == fates[:, :-1])[neighbors].mean()
     # By chance fates agree at 0.66; n-grams side by side have fates of their own.
     assert equal > (0.995 if masking == "span" else 0.85)
 

@@ -1,4 +1,4 @@
-"""The text layer against HuggingFace's tokenizers; what may differ: docs/tokenisation.md."""
+"""The text layer against HuggingFace's tokenizers; what may differ: docs/tokenization.md."""
 
 import string
 import unicodedata

@@ -12,7 +12,7 @@ from bert_tf.tasks.question_answering.metrics import (
 )
 
 
-def test_normalised_answers():
+def test_normalized_answers():
     assert normalize_answer(" The  U.S.A., an Anthem-a ") == "usa anthema"
     assert normalize_answer("a") == ""
     assert normalize_answer("Ünïcode—dash") == "ünïcode—dash"

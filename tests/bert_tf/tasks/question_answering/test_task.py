@@ -51,7 +51,7 @@ def encoded(config, tokenizer, console):
 
 
 @pytest.mark.parametrize("unanswerable", [False, True])
-def test_a_few_questions_are_learnt_by_heart(small_config, tmp_path, quiet_console, unanswerable):
+def test_a_few_questions_are_learned_by_heart(small_config, tmp_path, quiet_console, unanswerable):
     path = tmp_path / "train.json"
     path.write_text(json.dumps(squad_document(unanswerable)))
     config = small_config(

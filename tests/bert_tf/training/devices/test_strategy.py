@@ -40,7 +40,7 @@ def asked(monkeypatch):
 @pytest.mark.parametrize(
     ("address", "resolved"), [(None, ""), ("grpc://10.0.0.2:8470",) * 2, ("my-tpu",) * 2]
 )
-def test_a_tpu_is_resolved_connected_and_initialised_in_order(asked, console, address, resolved):
+def test_a_tpu_is_resolved_connected_and_initialized_in_order(asked, console, address, resolved):
     strategy = make_strategy("tpu", address, console)
     assert [call[0] for call in asked] == ["resolve", "connect", "initialize", "strategy"]
     assert asked[0] == ("resolve", resolved)

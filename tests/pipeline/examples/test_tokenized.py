@@ -1,4 +1,4 @@
-"""Tokenised blocks: what becomes of sentences and documents, and the way through bytes."""
+"""Tokenized blocks: what becomes of sentences and documents, and the way through bytes."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,8 +7,8 @@ import pytest
 from bert_tf.data.text.vocab_file import SPECIAL_PIECES
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.examples import tokenised as tokenized_module
-from pipeline.examples.tokenised import (
+from pipeline.examples import tokenized as tokenized_module
+from pipeline.examples.tokenized import (
     concatenate,
     from_bytes,
     partition_documents,
@@ -37,8 +37,8 @@ def block_of(documents: list[list[str]]) -> DocumentBlock:
     )
 
 
-def as_lists(tokenised) -> list[list[list[int]]]:
-    documents = tokenised.documents
+def as_lists(tokenized) -> list[list[list[int]]]:
+    documents = tokenized.documents
     sentences = np.split(documents.pieces, documents.sentence_offsets[1:-1])
     borders = documents.document_offsets
     return [
@@ -51,27 +51,27 @@ def as_lists(tokenised) -> list[list[list[int]]]:
 def test_sentences_and_documents_without_pieces_go(tokenizer, monkeypatch, sentences_at_once):
     monkeypatch.setattr(tokenized_module, "_BATCH_SENTENCES", sentences_at_once)
     block = block_of([["A b", "\u200b", "c"], ["\u00ad"], ["d d", "e"]])
-    tokenised, without_pieces = tokenize_block(block, tokenizer)
-    assert as_lists(tokenised) == [[[5, 6], [7]], [[8, 8], [9]]]
-    assert without_pieces == 1 and len(tokenised.hashes) == 2
+    tokenized, without_pieces = tokenize_block(block, tokenizer)
+    assert as_lists(tokenized) == [[[5, 6], [7]], [[8, 8], [9]]]
+    assert without_pieces == 1 and len(tokenized.hashes) == 2
 
 
 def test_an_empty_block_is_no_trouble(tokenizer):
-    tokenised, without_pieces = tokenize_block(block_of([]), tokenizer)
-    assert len(tokenised) == without_pieces == 0
-    assert partition_documents(tokenised, np.empty(0, np.int64)) == []
+    tokenized, without_pieces = tokenize_block(block_of([]), tokenizer)
+    assert len(tokenized) == without_pieces == 0
+    assert partition_documents(tokenized, np.empty(0, np.int64)) == []
 
 
 @pytest.mark.parametrize("shift", [0, 70_000])
 def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
     texts = [["a b"], ["c", "d"], ["e e e"], ["a"]]
-    tokenised, _ = tokenize_block(block_of(texts), tokenizer)
-    tokenised.documents.pieces[:] += shift
-    dealt = partition_documents(tokenised, np.array([4, 1, 4, 0]))
+    tokenized, _ = tokenize_block(block_of(texts), tokenizer)
+    tokenized.documents.pieces[:] += shift
+    dealt = partition_documents(tokenized, np.array([4, 1, 4, 0]))
     assert [group for group, _ in dealt] == [0, 1, 4]
     parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in dealt]
     together = concatenate(parts)
-    whole = tokenised.select(np.array([3, 1, 0, 2]))
+    whole = tokenized.select(np.array([3, 1, 0, 2]))
     assert as_lists(together) == as_lists(whole)
     assert together.hashes.tolist() == whole.hashes.tolist()
     assert together.documents.pieces.dtype == np.int32

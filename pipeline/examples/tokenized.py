@@ -1,4 +1,4 @@
-"""Tokenised documents with their hashes: made from blocks, dealt to groups, as bytes and back."""
+"""Tokenized documents with their hashes: made from blocks, dealt to groups, as bytes and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_SENTENCES = 4096
 
 
 @dataclasses.dataclass(frozen=True)
-class TokenisedDocuments:
+class TokenizedDocuments:
     """Documents and the hash of each one's text, uint64 [documents]."""
 
     documents: FlatDocuments
@@ -30,14 +30,14 @@ class TokenisedDocuments:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def select(self, numbers: np.ndarray) -> TokenisedDocuments:
+    def select(self, numbers: np.ndarray) -> TokenizedDocuments:
         """The documents with these numbers, in that order."""
-        return TokenisedDocuments(self.documents.select(numbers), self.hashes[numbers])
+        return TokenizedDocuments(self.documents.select(numbers), self.hashes[numbers])
 
 
 def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
-) -> tuple[TokenisedDocuments, int]:
+) -> tuple[TokenizedDocuments, int]:
     """Turns a block's sentences into pieces.
 
     Returns:
@@ -57,37 +57,37 @@ def tokenize_block(
     documents = FlatDocuments(
         np.concatenate(pieces), offsets_of(np.concatenate(lengths)), block.document_offsets
     ).without_empty_sentences()
-    tokenised = TokenisedDocuments(documents, document_hashes(block))
+    tokenized = TokenizedDocuments(documents, document_hashes(block))
     has_pieces = np.diff(documents.document_offsets) > 0
     if has_pieces.all():
-        return tokenised, 0
-    return tokenised.select(np.flatnonzero(has_pieces)), int((~has_pieces).sum())
+        return tokenized, 0
+    return tokenized.select(np.flatnonzero(has_pieces)), int((~has_pieces).sum())
 
 
 def partition_documents(
-    tokenised: TokenisedDocuments, groups: np.ndarray
-) -> list[tuple[int, TokenisedDocuments]]:
+    tokenized: TokenizedDocuments, groups: np.ndarray
+) -> list[tuple[int, TokenizedDocuments]]:
     """Splits documents by their groups, int64 [documents]; groups without any are left out."""
     order = np.argsort(groups, kind="stable")
     numbers, counts = np.unique(groups, return_counts=True)
     ends = np.cumsum(counts)
     return [
-        (int(number), tokenised.select(order[end - count : end]))
+        (int(number), tokenized.select(order[end - count : end]))
         for number, count, end in zip(numbers, counts, ends, strict=True)
     ]
 
 
-def concatenate(parts: list[TokenisedDocuments]) -> TokenisedDocuments:
+def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
     """The documents of all parts, in order; at least one part."""
-    return TokenisedDocuments(
+    return TokenizedDocuments(
         concatenate_documents([part.documents for part in parts]),
         np.concatenate([part.hashes for part in parts]),
     )
 
 
-def to_bytes(tokenised: TokenisedDocuments) -> list[bytes]:
+def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
     """The documents as parts of one blob; see `from_bytes`."""
-    documents = tokenised.documents
+    documents = tokenized.documents
     widest = int(documents.pieces.max(initial=0))
     piece_type = np.uint16 if widest < 2**16 else np.int32
     header = np.array(
@@ -101,14 +101,14 @@ def to_bytes(tokenised: TokenisedDocuments) -> list[bytes]:
     )
     return [
         header.tobytes(),
-        tokenised.hashes.tobytes(),
+        tokenized.hashes.tobytes(),
         np.diff(documents.document_offsets).astype(np.uint32).tobytes(),
         np.diff(documents.sentence_offsets).astype(np.uint32).tobytes(),
         documents.pieces.astype(piece_type).tobytes(),
     ]
 
 
-def from_bytes(blob: bytes) -> TokenisedDocuments:
+def from_bytes(blob: bytes) -> TokenizedDocuments:
     """What `to_bytes` made bytes of."""
     item_size, num_documents, num_sentences, num_pieces = np.frombuffer(blob, np.int64, 4)
     sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
@@ -116,7 +116,7 @@ def from_bytes(blob: bytes) -> TokenisedDocuments:
     pieces = np.frombuffer(
         blob, np.uint16 if item_size == 2 else np.int32, num_pieces, int(pieces_at)
     )
-    return TokenisedDocuments(
+    return TokenizedDocuments(
         FlatDocuments(
             pieces.astype(np.int32),
             offsets_of(np.frombuffer(blob, np.uint32, num_sentences, int(sentences_at))),
