@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bert_tf.data.storage_errors import naming_file
+from bert_tf.base.storage_errors import naming_file
 
 _BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
 # What network and FUSE file systems answer that cannot sync a folder; their servers decide then.

@@ -16,8 +16,8 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
 from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.storage_errors import refuse_lack_of_space
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.storage_errors import refuse_lack_of_space
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
 from bert_tf.weights.object_checkpoint import huggingface_array

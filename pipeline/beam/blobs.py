@@ -17,7 +17,7 @@ import google_crc32c
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.sealed_json import read_sealed, sealed
-from bert_tf.data.storage_errors import naming_file
+from bert_tf.base.storage_errors import naming_file
 from pipeline.beam.progress import Progress, report_progress
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"

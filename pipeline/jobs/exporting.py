@@ -8,8 +8,8 @@ from typing import Any
 from bert_tf.base.atomic_files import sync_tree, write_text_atomically
 from bert_tf.base.checksums import SUMS, read_sums, write_sums
 from bert_tf.base.console import Console
+from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
-from bert_tf.data.storage_errors import naming_file
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.export.other_libraries import (

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.data.storage_errors import naming_file
+from bert_tf.base.storage_errors import naming_file
 from bert_tf.training.run.event_files import Scalar, keep_scalars
 
 _SPLITS = ("train", "eval")

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import replacing_directory, replacing_file, write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.data.storage_errors import naming_file, refuse_lack_of_space
+from bert_tf.base.storage_errors import naming_file, refuse_lack_of_space
 from bert_tf.training.run.metrics_log import MetricsLog
 from bert_tf.weights.tensor_files import write_tensors
 
