@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -88,7 +89,12 @@ def main(arguments: list[str] | None = None) -> None:
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    if code:
+        # What a failure's traceback holds has to end while Python runs: TensorFlow's iterators over
+        # generators call it as they end, and warn where it is gone.
+        gc.collect()
+    sys.exit(code)
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import weakref
 
 import apache_beam as beam
 import pytest
@@ -146,6 +147,25 @@ def test_failures_are_one_line_and_an_exit_code(run, outcome, code, message):
     assert err.startswith("error: ") == (code in (1, 2))
     assert "Traceback" not in err
     assert out == ""
+
+
+def test_what_a_failure_holds_ends_before_the_process(run):
+    """TensorFlow's iterators warn on stderr where Python has ended before them."""
+
+    class Iterator:
+        pass
+
+    held = []
+
+    def fail():
+        iterator = Iterator()
+        held.append(weakref.ref(iterator))
+        error = InputError("a.txt: is empty")  # its traceback has this frame, which has it
+        raise error
+
+    code, _, _, _ = run(TRAIN, fail)
+    assert code == 1
+    assert held[0]() is None
 
 
 @pytest.mark.parametrize(
