@@ -35,7 +35,7 @@ from bert_tf.export.exported_model import ExportedModel
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.other_libraries import write_huggingface_folder
 from bert_tf.export.saved_model import write_saved_model
-from bert_tf.export.text_module import DEFAULT_BATCH_TOKENS
+from bert_tf.serving.text_module import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.model_directory import (
     load_weights,

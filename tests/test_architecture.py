@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # A room may import those to its left, never those to its right.
 BERT_TF_ORDER = [
     "base", "config", "data", "vocabulary", "layers", "models", "weights", "training",
-    "pretraining", "tasks", "export",
+    "pretraining", "serving", "tasks", "export",
 ]  # fmt: skip
 PIPELINE_LEVELS = {
     "beam": 0,

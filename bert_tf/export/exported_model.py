@@ -14,7 +14,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError, no_folder
 from bert_tf.base.plain_path import plain_path
-from bert_tf.export.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
+from bert_tf.serving.text_module import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 TASK = "task.json"

@@ -12,16 +12,16 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.export.exported_model import FINGERPRINT, SAVED_MODEL, ExportedModel
 from bert_tf.export.loading import TrainedModel
-from bert_tf.export.question_answerer import QuestionAnswerer
 from bert_tf.export.reference import (
     reference_answers,
     reference_pooled,
     reference_probabilities,
 )
-from bert_tf.export.text_classifier import TextClassifier
 from bert_tf.export.text_embedder import TextEmbedder
-from bert_tf.export.text_module import TextModule
+from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.classification.serving import TextClassifier
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 TOLERANCE = 1e-4

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
-from bert_tf.export.row_batches import map_row_batches
-from bert_tf.export.text_module import TextModule
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.text_module import TextModule
 
 
 class TextEmbedder(TextModule):

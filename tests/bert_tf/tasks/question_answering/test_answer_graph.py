@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bert_tf.data.rows import answer_spans
 from bert_tf.data.rows.windows import Pieces, Windows
-from bert_tf.export.answer_graph import choose_spans, rank_spans, window_spans
+from bert_tf.tasks.question_answering.answer_graph import choose_spans, rank_spans, window_spans
 
 LENGTH = 9
 

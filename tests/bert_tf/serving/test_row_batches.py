@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.export.row_batches import LENGTH_MULTIPLE, map_row_batches
+from bert_tf.serving.row_batches import LENGTH_MULTIPLE, map_row_batches
 
 PAD = 9
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.export.answer_graph import choose_spans, rank_spans, window_spans
-from bert_tf.export.row_batches import map_row_batches
-from bert_tf.export.text_module import TextModule
-from bert_tf.export.window_graph import WindowRows, window_rows
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.question_answering.answer_graph import choose_spans, rank_spans, window_spans
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.window_graph import WindowRows, window_rows
 
 
 class QuestionAnswerer(TextModule):

@@ -9,7 +9,7 @@ from bert_tf.data.rows import windows
 from bert_tf.data.rows.encoded_rows import row_offsets
 from bert_tf.data.rows.windows import Pieces
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.export.window_graph import window_rows
+from bert_tf.tasks.question_answering.window_graph import window_rows
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 40)), min_size=1, max_size=5)
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
