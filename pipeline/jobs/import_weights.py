@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from bert_tf.base.console import Console
@@ -32,7 +31,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     if config.max_position_embeddings is not None:
         directory = with_positions(directory, config.max_position_embeddings)
     if config.vocab is not None:
-        check_files(config.vocab, {Path(config.vocab).name})
+        check_files(config.vocab)
         directory = with_vocab(directory, config.vocab)
 
     def body(record: JobRecord) -> None:

@@ -56,7 +56,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         UsageError: an input or the vocabulary is missing or not what it should be.
         InputError: there is no usable document, or no example could be made.
     """
-    check_files(config.vocab, {Path(config.vocab).name})
+    check_files(config.vocab)
     vocab = read_vocab_for_masking(config.vocab)
     use_storage_options(runner.options)
     files = match_files(config.input)

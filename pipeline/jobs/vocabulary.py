@@ -71,7 +71,7 @@ def _read_base(config: VocabConfig) -> list[str]:
     """The pieces that the vocabulary begins with."""
     if config.extend is None:
         return list(SPECIALS)
-    check_files(config.extend, {Path(config.extend).name})
+    check_files(config.extend)
     base = read_vocab(config.extend)
     if len(base) >= config.vocab_size:
         raise UsageError(

@@ -128,26 +128,27 @@ def _describe(path: Path, name: str, sha256: str | None) -> dict[str, Any]:
     return {"path": name, "bytes": size, "sha256": sha256 or file_sha256(path)}
 
 
-def check_files(output: str | Path, names: Collection[str]) -> None:
+def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     """Compares files of an output with what its manifest says was made.
 
     An output without a manifest, or with one of another tool, passes.
 
     Args:
         output: file or folder.
-        names: which of its files, as in the manifest's `outputs`.
+        names: which files of a folder, as in the manifest's `outputs`.
 
     Raises:
         InputError: a file is not what was written.
     """
-    manifest = read_manifest(output) or {}
-    folder, alternative = Path(output), ""
-    if not folder.is_dir():
-        folder = folder.parent
+    output, alternative = Path(output), ""
+    made = (read_manifest(output) or {}).get("outputs", [])
+    if output.is_dir():
+        sums = [(output / each["path"], each["sha256"]) for each in made if each["path"] in names]
+    else:  # the first, under whatever name it and its manifest go by now
+        sums = [(output, each["sha256"]) for each in made[:1]]
         alternative = f", or delete {manifest_path(output)} if the change is meant"
-    for made in manifest.get("outputs", []):
-        path = folder / made["path"]
-        if made["path"] in names and path.is_file() and file_sha256(path) != made["sha256"]:
+    for path, sha256 in sums:
+        if path.is_file() and file_sha256(path) != sha256:
             raise InputError(
                 f"{path}: is not what was written (its SHA-256 differs from the manifest's), so it "
                 f"is damaged or edited; make it again{alternative}"

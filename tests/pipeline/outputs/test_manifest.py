@@ -116,12 +116,25 @@ def test_a_file_that_is_not_what_was_made_is_named(tmp_path, is_folder):
     write_manifest(output, {"outputs": describe_files(output, {})})
     check_files(output, {"vocab.txt"})
     (tmp_path / "vocab.txt").write_text("[PAT]")
-    check_files(output, {"another.txt"})
+    if is_folder:
+        check_files(output, {"another.txt"})
     cure = "make it again$" if is_folder else r"or delete .*vocab.txt.manifest.json if the change"
     with pytest.raises(InputError, match=f"vocab.txt: is not what was written .*; .*{cure}"):
         check_files(output, {"vocab.txt"})
     manifest_path(output).unlink()
     check_files(output, {"vocab.txt"})
+
+
+def test_a_manifest_vouches_for_its_file_under_another_name(tmp_path):
+    made, renamed = tmp_path / "vocab.txt", tmp_path / "pieces.txt"
+    made.write_text("[PAD]")
+    write_manifest(made, {"outputs": describe_files(made, {})})
+    made.rename(renamed)
+    manifest_path(made).rename(manifest_path(renamed))
+    check_files(renamed)
+    renamed.write_text("[PAT]")
+    with pytest.raises(InputError, match="pieces.txt: is not what was written"):
+        check_files(renamed)
 
 
 @pytest.mark.parametrize("manager", [replacing_file, replacing_directory])
