@@ -165,3 +165,17 @@ def test_help_needs_no_heavy_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("package", ["bert_tf", "pipeline"])
+def test_tests_carry_the_name_of_what_they_hold(package):
+    """`a/test_b.py` or `a/test_b_aspect.py` is about the module or the folder `a/b`."""
+    wrong = []
+    for path in sorted((ROOT / "tests" / package).rglob("test_*.py")):
+        folder = path.parent.relative_to(ROOT / "tests")
+        words = path.stem.removeprefix("test_").split("_")
+        names = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        files = [ROOT / folder / name for name in names]
+        if not any(file.is_dir() or file.with_suffix(".py").is_file() for file in files):
+            wrong.append(str(path.relative_to(ROOT)))
+    assert not wrong

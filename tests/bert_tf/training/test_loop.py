@@ -7,24 +7,12 @@ import signal
 
 import numpy as np
 import pytest
+from loop_runs import losses, run_until
 from regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.training.run.metrics_log import read_metrics
-
-
-def losses(run_directory):
-    """By step, every number of the train lines that does not depend on the clock."""
-    return {
-        line["step"]: {
-            name: value
-            for name, value in line.items()
-            if name not in ("time", "examples_per_second", "tokens_per_second")
-        }
-        for line in read_metrics(run_directory / "metrics.jsonl")
-        if line["split"] == "train"
-    }
 
 
 @pytest.fixture(scope="module")
@@ -81,24 +69,6 @@ def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
     result = make_loop(run_directory=tmp_path, noise=1.0, log_every=5, checkpoint_every=4).run()
     assert result.resumed_from == 8
     assert losses(tmp_path) == uninterrupted
-
-
-def run_until(loop, step, *, save=True):
-    """Runs a loop of one step a call until `step`; then asks it to stop, or breaks it."""
-    run_one = loop._compiled.run
-
-    def run(*arguments, first_step, **keywords):
-        if first_step == step - 1:
-            loop.request_stop()
-        if first_step == step:
-            raise KeyboardInterrupt
-        return run_one(*arguments, first_step=first_step, **keywords)
-
-    loop._compiled.run = run
-    if not save:
-        loop._save = lambda save=loop._save: save() if loop._step != step else None
-    with pytest.raises(StoppedEarly):
-        loop.run()
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -1,12 +1,18 @@
-"""TPUs, of which there are none here: what is asked of TensorFlow, and what XLA can compile."""
+"""Clusters by TF_CONFIG; TPUs, of which there are none here: what is asked of TensorFlow."""
 
 import pytest
 import tensorflow as tf
 from packed_task import make_inputs, make_packed_loop
 from regression_task import Numbers, make_loop
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.training.devices.strategy import is_chief, make_strategy, worker_count
+from bert_tf.training.devices.strategy import (
+    is_chief,
+    is_chief_process,
+    make_strategy,
+    worker_count,
+)
 
 
 @pytest.fixture
@@ -81,3 +87,27 @@ def test_berts_whole_update_compiles_under_xla_dropout_and_packing_included(tmp_
     loops = [make_packed_loop(tmp_path, **arguments) for _ in range(2)]
     batches = make_inputs(tmp_path, "on", row_multiple=2).batches(0).take(2)
     assert_xla_compiles_the_whole_step(loops, batches)
+
+
+def test_workers_need_their_names(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UsageError, match="TF_CONFIG is not set; set it on every worker"):
+        make_strategy("multi-worker", None, Console())
+    monkeypatch.setenv("TF_CONFIG", "{")
+    with pytest.raises(UsageError, match="TF_CONFIG is not valid JSON"):
+        is_chief_process("multi-worker")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "task", "chief"),
+    [
+        ('{"worker": ["a:1", "b:1"]}', '{"type": "worker", "index": 0}', True),
+        ('{"worker": ["a:1", "b:1"]}', '{"type": "worker", "index": 1}', False),
+        ('{"chief": ["a:1"], "worker": ["b:1"]}', '{"type": "chief", "index": 0}', True),
+        ('{"chief": ["a:1"], "worker": ["b:1"]}', '{"type": "worker", "index": 0}', False),
+    ],
+)
+def test_one_worker_is_the_chief(monkeypatch, cluster, task, chief):
+    monkeypatch.setenv("TF_CONFIG", f'{{"cluster": {cluster}, "task": {task}}}')
+    assert is_chief_process("multi-worker") == chief
+    assert is_chief_process("default")

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from loop_runs import losses, run_until
 from regression_task import make_loop
-from test_loop import losses, run_until
 
 from bert_tf.training.optimizers.weight_average import WeightAverages
 
@@ -15,7 +15,7 @@ def test_averages_are_those_of_tensorflow(decay):
     averages = WeightAverages([weight], decay=decay, strategy=tf.distribute.get_strategy())
     theirs = tf.Variable(weight.value)
     number = tf.Variable(0.0)
-    average = tf.train.ExponentialMovingAverage(decay, num_steps=number)
+    average = tf.train.ExponentialMovingAverage(decay, num_updates=number)
     average.apply([theirs])
     for step in range(30):
         value = generator.normal(size=(3,)).astype(np.float32)

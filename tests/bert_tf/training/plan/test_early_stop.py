@@ -1,6 +1,6 @@
 import pytest
+from loop_runs import run_until
 from regression_task import make_loop
-from test_loop import run_until
 
 EVALUATED = {2: 3.0, 4: 1.0, 6: 2.0, 8: 1.5, 10: 0.5, 12: 0.4}
 

@@ -1,18 +1,15 @@
-"""Words as BERT tokenizers see them, and their counts, against HuggingFace and TensorFlow Text."""
+"""Words as BERT tokenizers see them, against HuggingFace."""
 
-import collections
 import unicodedata
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from pipeline.vocabulary import word_splitter
-from pipeline.vocabulary.word_counter import WordCounter
 from pipeline.vocabulary.word_splitter import WordSplitter
 
 
@@ -86,43 +83,3 @@ def test_words_go_on_where_the_output_was_full(monkeypatch):
     for size in (1, 7, 100):
         monkeypatch.setattr(word_splitter, "_OUTPUT_BYTES", size)
         assert split([text, text]) == expected
-
-
-def test_long_words_are_left_out_and_counted():
-    counter = WordCounter(lowercase=True, max_word_length=3)
-    counter.count(pa.array(["abc abcd ÄÖÜ é̀é̀é̀é̀ x", "abcde"]))
-    words, counts = counter.words()
-    assert dict(zip(words.to_pylist(), counts.tolist(), strict=True)) == {
-        "abc": 1,
-        "aou": 1,
-        "x": 1,
-    }
-    assert counter.too_long == 3
-
-
-@settings(max_examples=30)
-@given(st.lists(st.text("abcdefgh ,é", max_size=30), max_size=60), st.integers(1, 5))
-def test_counts_equal_a_plain_count(texts, parts):
-    """Also when counted in parts that are added up."""
-    expected = collections.Counter(
-        word for text in texts for word in huggingface_words(text, lowercase=True)
-    )
-    total = WordCounter(lowercase=True, max_word_length=100)
-    for part in range(parts):
-        counter = WordCounter(lowercase=True, max_word_length=100)
-        counter.count(pa.array(texts[part::parts], pa.string()))
-        total.add(*counter.words())
-    words, counts = total.words()
-    assert dict(zip(words.to_pylist(), counts.tolist(), strict=True)) == expected
-    assert len(total) == len(expected)
-
-
-def test_tables_grow():
-    texts = [f"w{n} v{n} same" for n in range(20_000)]
-    counter = WordCounter(lowercase=False, max_word_length=100)
-    counter.count(pa.array(texts))
-    words, counts = counter.words()
-    assert len(words) == len(set(words.to_pylist())) == 40_001
-    assert counts.sum() == 60_000
-    assert counts[words.to_pylist().index("same")] == 20_000
-    assert isinstance(counts, np.ndarray)

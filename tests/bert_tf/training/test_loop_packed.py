@@ -1,7 +1,7 @@
 """Training on packed rows: shapes, interruptions, and the work it is."""
 
+from loop_runs import losses, run_until
 from packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
-from test_loop import losses, run_until
 
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from loop_runs import losses, run_until
 from regression_task import Numbers, make_loop
-from test_loop import losses, run_until
 
 from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings

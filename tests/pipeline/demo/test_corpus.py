@@ -1,8 +1,11 @@
 """Documentation becomes prose, the same prose every time."""
 
+import doctest
+
 import pytest
 
 from bert_tf.base.errors import InputError
+from pipeline.demo import prose
 from pipeline.demo.corpus import read_docstrings, write_corpus
 from pipeline.demo.files import write_data
 from pipeline.demo.prose import split_into_sentences
@@ -127,3 +130,8 @@ def test_an_installation_without_documentation_is_refused(tmp_path, monkeypatch)
     with pytest.raises(InputError, match="sentences of documentation found"):
         write_corpus(tmp_path / "corpus", data=tmp_path / "data")
     assert not (tmp_path / "corpus").exists()
+
+
+def test_the_worked_example_is_right():
+    outcome = doctest.testmod(prose)
+    assert outcome.attempted and not outcome.failed

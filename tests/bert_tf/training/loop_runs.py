@@ -1,0 +1,37 @@
+"""Interrupted runs of a loop, and what a run left behind."""
+
+import pytest
+
+from bert_tf.base.errors import StoppedEarly
+from bert_tf.training.run.metrics_log import read_metrics
+
+
+def losses(run_directory):
+    """By step, every number of the train lines that does not depend on the clock."""
+    return {
+        line["step"]: {
+            name: value
+            for name, value in line.items()
+            if name not in ("time", "examples_per_second", "tokens_per_second")
+        }
+        for line in read_metrics(run_directory / "metrics.jsonl")
+        if line["split"] == "train"
+    }
+
+
+def run_until(loop, step, *, save=True):
+    """Runs a loop of one step a call until `step`; then asks it to stop, or breaks it."""
+    run_one = loop._compiled.run
+
+    def run(*arguments, first_step, **keywords):
+        if first_step == step - 1:
+            loop.request_stop()
+        if first_step == step:
+            raise KeyboardInterrupt
+        return run_one(*arguments, first_step=first_step, **keywords)
+
+    loop._compiled.run = run
+    if not save:
+        loop._save = lambda save=loop._save: save() if loop._step != step else None
+    with pytest.raises(StoppedEarly):
+        loop.run()
