@@ -7,8 +7,9 @@ import pytest
 
 from bert_tf.config.bert import SIZES, sized_config
 from bert_tf.config.bert_file import read_bert_config
+from bert_tf.config.plain_yaml import read_yaml, yaml_text
 from bert_tf.config.resolve import read_yaml_sections
-from bert_tf.config.section import build_section
+from bert_tf.config.section import build_section, plain_values
 from bert_tf.config.sections import SECTIONS
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -49,6 +50,7 @@ def test_defaults_are_allowed_values(name):
     section = SECTIONS[name]
     built = build_section(section, {**required_values(section), **PLACEHOLDERS.get(name, {})})
     assert build_section(section, built.as_dict()) == built
+    assert plain_values(section, read_yaml(yaml_text(built.as_dict()))) == built.as_dict()
 
 
 @pytest.mark.parametrize(

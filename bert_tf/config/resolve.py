@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.config.plain_yaml import read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
     SectionType,
     build_section,
     field_type,
     flag_text,
+    shown,
 )
 from bert_tf.config.sections import SECTIONS
-from bert_tf.config.yaml_values import LARGEST_YAML_BYTES, read_yaml
 
 
 def resolve(
@@ -33,7 +33,7 @@ def resolve(
     Args:
         section: the class to build.
         config_file: YAML file with a mapping a section; sections of other commands are left alone.
-        assignments: `section.key=value` texts: YAML, but text is taken as it is written.
+        assignments: `section.key=value` texts; the value is read by the key's type.
         flags: values of command-line flags by field name; None and () mean not given.
 
     Raises:
@@ -87,9 +87,8 @@ def _spelling(section: type[Section], name: str) -> str:
 def _read_assigned(section: type[Section], name: str, text: str) -> Any:
     """The value that `--set` gives a key.
 
-    A key that holds text takes it as it is written: `no`, `010`, `@id` and `*.txt` mean something
-    else in YAML. As YAML it reads text in quotes, a list in brackets where several are allowed, and
-    `null` where none is.
+    A key that holds text takes it as it is written, `@id`, `a: b` and `*.txt` included, but for
+    text in quotes, a list in brackets where several are allowed, and `null` where none is.
 
     Raises:
         yaml.YAMLError: a key that holds something else gets what is no YAML.
@@ -106,7 +105,6 @@ def _read_assigned(section: type[Section], name: str, text: str) -> Any:
         raise
     is_yaml = (
         kind is not str
-        or field.metadata["choices"]
         or (isinstance(value, str) and text[0] in "\"'")
         or (many and isinstance(value, list) and text[0] == "[")
         or (optional and text in ("null", "~"))
@@ -122,8 +120,7 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
         ConfigError: the file's top level is not a mapping of known sections.
     """
     try:
-        with Path(path).open(encoding="utf-8") as stream:
-            document = read_yaml(stream.read(LARGEST_YAML_BYTES + 1))
+        document = read_yaml_file(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); check --config") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -140,7 +137,9 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
         if name not in SECTIONS:
             faults.append(f"{path}: {_unknown_section(str(name))}")
         elif not isinstance(content, dict):
-            faults.append(f"{path}: section {name!r} holds {content!r}; expected key: value lines")
+            faults.append(
+                f"{path}: section {name!r} holds {shown(content)}; expected key: value lines"
+            )
     if faults:
         raise ConfigError(faults)
     return document

@@ -6,6 +6,7 @@ documentation, so a key has one name, one type, one default and one line of help
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import math
@@ -14,9 +15,13 @@ import typing
 from typing import Any, ClassVar, TypeVar
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.config.yaml_values import as_text
 
 _REQUIRED = "required"
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on"), True),
+    **dict.fromkeys(("false", "no", "off"), False),
+}
+_LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 
 def option(
@@ -87,6 +92,22 @@ def _plain(value: Any) -> Any:
 
 
 SectionType = TypeVar("SectionType", bound=Section)
+
+
+def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, Any]:
+    """Values that were read from YAML as those of `as_dict`.
+
+    Args:
+        section: the section's class.
+        values: raw value by key; unknown keys and values that the section would refuse, as another
+            release may have written them, stay as they are.
+    """
+    fields = {field.name: field for field in dataclasses.fields(section)}
+    plain = dict(values)
+    for name in fields.keys() & values.keys():
+        with contextlib.suppress(ValueError):
+            plain[name] = _plain(_convert(section, fields[name], values[name]))
+    return plain
 
 
 def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
@@ -163,10 +184,16 @@ def argument_text(field: dataclasses.Field) -> str:
     return "|".join(field.metadata["choices"] or [field.name.upper()])
 
 
+def shown(raw: Any) -> str:
+    """A refused value as a message shows it."""
+    text = repr(raw)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
 def _unknown_key(name: str, section: type[Section]) -> str:
     """What refuses an unknown key and names the nearest known one."""
     known = [field.name for field in dataclasses.fields(section)]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     cure = (
         f"did you mean '{section.section_name}.{near[0]}'?"
         if near
@@ -191,7 +218,7 @@ def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:
 
 def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionType:
     if not isinstance(raw, dict):
-        raise ValueError(f"item {number}: expected key: value pairs, got {raw!r}")
+        raise ValueError(f"item {number}: expected key: value pairs, got {shown(raw)}")
     try:
         return build_section(section, raw)
     except ConfigError as error:
@@ -199,28 +226,41 @@ def _convert_item(section: type[SectionType], raw: Any, number: int) -> SectionT
 
 
 def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
-    value: Any
     choices = field.metadata["choices"]
     if kind is bool:
-        value = {"true": True, "false": False, "yes": True, "no": False}.get(str(raw).lower())
-        if value is None:
-            raise ValueError(f"expected true or false, got {raw!r}")
-    elif kind in (int, float):
-        value = _convert_number(kind, raw)
-        _check_bounds(field, value, raw)
-    else:
-        if not isinstance(raw, str | int | float):
-            raise ValueError(f"expected text, got {raw!r}")
-        value = str(raw) if choices else as_text(raw)
-        if not value:
-            raise ValueError("expected text, got nothing")
-    if isinstance(raw, bool) and choices and "on" in choices:  # YAML reads `on` as true
-        value = "on" if raw else "off"
-    if choices and value not in choices:
-        near = difflib.get_close_matches(str(value), choices, n=1)
+        return _convert_boolean(raw)
+    if kind in (int, float):
+        number = _convert_number(kind, raw)
+        _check_bounds(field, number, raw)
+        return number
+    if choices and "on" in choices and str(raw).lower() in _BOOLEANS:  # also `true`, `no`
+        return "on" if _convert_boolean(raw) else "off"
+    text = _convert_text(raw)
+    if choices and text not in choices:
+        near = difflib.get_close_matches(text, choices, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"expected one of {', '.join(choices)}, got {raw!r}{hint}")
+        raise ValueError(f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}")
+    return text
+
+
+def _convert_boolean(raw: Any) -> bool:
+    value = _BOOLEANS.get(str(raw).lower())
+    if value is None:
+        raise ValueError(f"expected true or false, got {shown(raw)}")
     return value
+
+
+def _convert_text(raw: Any) -> str:
+    if not isinstance(raw, str | int | float) or isinstance(raw, bool):
+        raise ValueError(f"expected text, got {shown(raw)}")
+    if raw == "":
+        raise ValueError("expected text, got nothing")
+    return str(raw)
+
+
+def _shown(raw: Any) -> str:
+    shown = repr(raw)
+    return shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
 
 
 def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> None:
@@ -237,12 +277,12 @@ def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> Non
     allowed = " and ".join(words for _, words, bound in bounds if bound is not None)
     if minimum is not None and maximum is not None:
         allowed = f"from {minimum} to {maximum}"
-    raise ValueError(f"expected a number {allowed}, got {raw!r}")
+    raise ValueError(f"expected a number {allowed}, got {shown(raw)}")
 
 
 def _convert_number(kind: type, raw: Any) -> int | float:
     expected = "a whole number" if kind is int else "a number"
-    fault = ValueError(f"expected {expected}, got {raw!r}")
+    fault = ValueError(f"expected {expected}, got {shown(raw)}")
     if isinstance(raw, bool):
         raise fault
     if kind is int and not isinstance(raw, float):

@@ -34,7 +34,9 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
         name, dot, inner = ignored.partition(".")
         if dot and isinstance(kept.get(name), list):
             kept[name] = [
-                {key: value for key, value in item.items() if key != inner} for item in kept[name]
+                {key: value for key, value in item.items() if key != inner}
+                for item in kept[name]
+                if isinstance(item, Mapping)  # a marker edited by hand may hold anything
             ]
     return kept
 
@@ -57,9 +59,10 @@ def is_extended(
     before: Mapping[str, Any], now: Mapping[str, Any], extendable_key: str | None
 ) -> bool:
     """Whether a config asks for more of the key, such as steps, than an earlier one."""
-    if extendable_key is None or extendable_key not in before:
+    if extendable_key is None:
         return False
-    return now[extendable_key] > before[extendable_key]
+    saved = before.get(extendable_key)
+    return isinstance(saved, int | float) and now[extendable_key] > saved
 
 
 def different_keys(

@@ -9,9 +9,13 @@ from typing import Any
 import yaml
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
 from pipeline.outputs.lock import lock_path
 from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
+
+# A config file of the largest size, with what flags may add: a command line has at most 2 MiB.
+_LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +77,7 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
         section_name: of the job's own section, which counts as ours beside `SECTIONS`.
     """
     try:
-        document = yaml.safe_load(marker.read_text(encoding="utf-8"))
+        document = read_yaml_file(marker, _LARGEST_MARKER_BYTES)
     except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, yaml.YAMLError):
         return None
     if not isinstance(document, dict) or len(document) != 1:

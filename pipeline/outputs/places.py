@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bert_tf.base.atomic_files import (
     remove,
     remove_leftovers,
@@ -19,7 +17,8 @@ from bert_tf.base.atomic_files import (
 )
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.section import Section
+from bert_tf.config.plain_yaml import yaml_text
+from bert_tf.config.section import Section, plain_values
 from pipeline.outputs.identity import are_same_contents, different_keys, is_extended, kept_keys
 from pipeline.outputs.manifest import JOB_FILES, manifest_path, read_manifest, rejects_path
 from pipeline.outputs.place import (
@@ -93,8 +92,7 @@ def writing_folder(
             remove(path)
     elif content:
         _refuse_other_inputs(folder, inputs)
-        before = (marked or {}).get(config.section_name, {})
-        if is_extended(before, config.as_dict(), extendable_key):
+        if is_extended(_saved_values(marked, config), config.as_dict(), extendable_key):
             console.say(f"{folder}: run of fewer {extendable_key} found; extending it")
         else:
             console.say(f"{folder}: unfinished run of the same config found; resuming it")
@@ -213,7 +211,12 @@ def _refuse_what_cannot_be_removed(content: list[Path]) -> None:
 
 def _write_marker(marker: Path, config: Section) -> None:
     document = {config.section_name: config.as_dict()}
-    write_text_atomically(marker, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    write_text_atomically(marker, yaml_text(document))
+
+
+def _saved_values(marked: dict[str, Any] | None, config: Section) -> dict[str, Any]:
+    """What a marker has of the config's section, as plain values; {} for another section's."""
+    return plain_values(type(config), (marked or {}).get(config.section_name, {}))
 
 
 def _check_same_run(
@@ -223,8 +226,7 @@ def _check_same_run(
     ignored_keys: tuple[str, ...],
     extendable_key: str | None = None,
 ) -> None:
-    assert marked is not None
-    before = kept_keys(marked.get(config.section_name, {}), ignored_keys)
+    before = kept_keys(_saved_values(marked, config), ignored_keys)
     now = kept_keys(config.as_dict(), ignored_keys)
     if different_keys(before, now, extendable_key):
         raise UsageError(

@@ -43,7 +43,9 @@ def test_a_wrong_assignment_is_refused(assignment, message):
         ("train: [", "not valid YAML"),
         ("- train", "expected sections such as"),
         ("trains:\n  steps: 1", "unknown section 'trains'; did you mean 'train'"),
-        ("train: 7", "section 'train' holds 7"),
+        ("train: 7", "section 'train' holds '7'"),
+        ("train:", "section 'train' holds None"),
+        ("~: {}", "unknown section 'None'"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, text, message):
@@ -101,10 +103,12 @@ def test_text_is_taken_as_it_is_written(key, text):
         ("extend=null", None),
         ("extend=", None),
         ("lowercase=no", False),
-        ("vocab_size=0100", 64),
+        ("lowercase=off", False),
+        ("vocab_size=0100", 100),
+        ("vocab_size=1_000", 1000),
     ],
 )
-def test_what_else_is_assigned_is_yaml(assignment, value):
+def test_what_else_is_assigned_is_read_by_the_type_of_its_key(assignment, value):
     config = resolve_vocab(f"vocab.{assignment}")
     assert getattr(config, assignment.partition("=")[0]) == value
 
@@ -115,10 +119,14 @@ def test_what_else_is_assigned_is_yaml(assignment, value):
         ("vocab.vocab_size=[", "--set vocab.vocab_size=[: not valid YAML: "),
         ("vocab.vocab_size=*x", "not valid YAML: found undefined alias 'x'"),
         ("vocab.vocab_size=0x_", "vocab.vocab_size: expected a whole number, got '0x_'"),
-        ("vocab.vocab_size=!!float x", "vocab.vocab_size: expected a whole number, got 'x'"),
+        ("vocab.vocab_size=!!float x", "not valid YAML: tag !!float is not supported; write the"),
+        ("vocab.vocab_size=null", "vocab.vocab_size: needs a value, got nothing"),
+        ("vocab.vocab_size=[[1]]", "vocab.vocab_size: expected a whole number, got [['1']]"),
+        ("vocab.text_column=", "vocab.text_column: needs a value, got nothing"),
+        (f"vocab.vocab_size=1{'0' * 5000}", "expected a whole number, got '1000000"),
         ("vocab.vocab_size=\x07", "not valid YAML: characters that YAML does not allow"),
         ("vocab.cleaning=[html", "expected one of html, controls, whitespace, nfc, boilerplate"),
-        ("vocab.input=[yes]", "vocab.input: expected text, got True, as YAML reads yes, on and"),
+        ("vocab.input=[[yes]]", "vocab.input: expected text, got ['yes']"),
     ],
 )
 def test_a_wrong_value_is_one_fault(assignment, message):
@@ -129,32 +137,67 @@ def test_a_wrong_value_is_one_fault(assignment, message):
     assert "\n" not in fault
 
 
+PLAIN = ["no", "on", "yes", "010", "1_000", "1e6", "1.10", "12:30", "0x1F", "=", "2024-01-31", "id"]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+@pytest.mark.parametrize("written", ["{}", "'{}'", '"{}"', "!!str {}"])
+def test_text_of_a_file_is_as_written_with_and_without_quotes(tmp_path, text, written):
+    path = tmp_path / "run.yaml"
+    path.write_text(f"vocab:\n  text_column: {written.format(text)}\n")
+    assert resolve_vocab(config_file=str(path)).text_column == text
+
+
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("line", "value"),
     [
-        ("no", "text_column: expected text, got False, as YAML reads no, off and false; put the"),
-        ("on", "text_column: expected text, got True, as YAML reads yes, on and true; put the wo"),
-        ("010", "expected text, got 010, which YAML reads as the number 8; put it in quotes"),
-        ("1.10", "expected text, got 1.10, which YAML reads as the number 1.1; put it in quotes"),
-        ("12:30", "expected text, got 12:30, which YAML reads as the number 750; put it in quo"),
+        ("vocab_size: 010", 10),
+        ("vocab_size: 1_000", 1000),
+        ("vocab_size: 1e6", 1_000_000),
+        ("vocab_size: '8000'", 8000),
+        ("extra_pieces: .5", 0.5),
+        ("extra_pieces: 1_000e-3", 1.0),
+        ("lowercase: Off", False),
+        ("lowercase: 'yes'", True),
+        ("extend: ~", None),
+        ("extend: 'null'", "null"),
+        ("cleaning: [html, nfc]", ("html", "nfc")),
+        ("cleaning: []", ()),
     ],
 )
-def test_text_that_yaml_takes_for_something_else_wants_quotes(tmp_path, text, message):
+def test_a_value_of_a_file_is_read_by_the_type_of_its_key(tmp_path, line, value):
     path = tmp_path / "run.yaml"
-    path.write_text(f"vocab:\n  text_column: {text}\n")
+    path.write_text(f"vocab:\n  {line}\n")
+    got = getattr(resolve_vocab(config_file=str(path)), line.partition(":")[0])
+    assert got == value
+    assert type(got) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("text_column:", "vocab.text_column: needs a value, got nothing"),
+        ("text_column: ''", "vocab.text_column: expected text, got nothing"),
+        ("text_column: {a: b}", "vocab.text_column: expected text, got {'a': 'b'}"),
+        ("vocab_size: 0x100", "vocab.vocab_size: expected a whole number, got '0x100'"),
+        ("vocab_size: 1:00", "vocab.vocab_size: expected a whole number, got '1:00'"),
+        ("vocab_size: 1.5", "vocab.vocab_size: expected a whole number, got '1.5'"),
+        ("lowercase: 1", "vocab.lowercase: expected true or false, got '1'"),
+        ("~: 1", "unknown key; known keys: input, text_column"),
+    ],
+)
+def test_a_wrong_value_of_a_file_is_one_fault(tmp_path, line, message):
+    path = tmp_path / "run.yaml"
+    path.write_text(f"vocab:\n  {line}\n")
     with pytest.raises(ConfigError) as caught:
         resolve_vocab(config_file=str(path))
-    assert f"{path}: vocab." in str(caught.value)
-    assert message in str(caught.value)
-    path.write_text(f"vocab:\n  text_column: '{text}'\n")
-    config = resolve_vocab(config_file=str(path))
-    assert config.text_column == text
+    (fault,) = caught.value.faults
+    assert message in fault
+    assert "\n" not in fault
 
 
-@pytest.mark.parametrize("text", ["8", "1.5", "2024-01-31", "id"])
-def test_text_that_yaml_leaves_as_it_is_wants_none(tmp_path, text):
+@pytest.mark.parametrize("written", ["on", "On", "yes", "true", "'on'"])
+def test_a_choice_of_on_and_off_takes_what_yaml_calls_so(tmp_path, written):
     path = tmp_path / "run.yaml"
-    path.write_text(f"vocab:\n  text_column: {text}\n  vocab_size: 0x100\n")
-    config = resolve_vocab(config_file=str(path))
-    assert (config.text_column, config.vocab_size) == (text, 256)
-    assert type(config.vocab_size) is int
+    path.write_text(f"train:\n  packing: {written}\n")
+    assert resolve(TrainConfig, config_file=str(path), flags=FLAGS).packing == "on"

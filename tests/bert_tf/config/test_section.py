@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.config.section import Section, build_section, option
+from bert_tf.config.plain_yaml import read_yaml, yaml_text
+from bert_tf.config.section import Section, build_section, option, plain_values
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,12 @@ class Sample(Section):
     [
         ("steps", "20", 20),
         ("steps", "1e3", 1000),
+        ("steps", "1_000", 1000),
+        ("steps", "010", 10),
+        ("path", "no", "no"),
+        ("path", 2, "2"),
+        ("strict", "On", True),
+        ("strict", "off", False),
         ("steps", 9007199254740993, 9007199254740993),
         ("rate", "5e-1", 0.5),
         ("rate", 1, 1.0),
@@ -70,6 +77,9 @@ def test_values_are_converted(key, raw, value):
         ("names", ["a", ""], "sample.names: expected text, got nothing"),
         ("mode", "smal", "expected one of fast, small, got 'smal'; did you mean 'small'?"),
         ("strict", "maybe", "sample.strict: expected true or false, got 'maybe'"),
+        ("path", True, "sample.path: expected text, got True"),
+        ("path", ["a"], "sample.path: expected text, got ['a']"),
+        ("steps", "x" * 999, f"sample.steps: expected a whole number, got '{'x' * 98}…"),
         ("names", [{}], "sample.names: expected text, got {}"),
         ("stesp", 3, "sample.stesp: unknown key; did you mean 'sample.steps'?"),
         ("stri", 3, "sample.stri: unknown key; did you mean 'sample.strict'?"),
@@ -100,15 +110,20 @@ def test_all_faults_are_reported_at_once_with_their_sources():
     assert "\n--rate: expected" in str(caught.value)
 
 
+texts = st.sampled_from(["no", "010", "~", "null", " x", "#", "a: b", "\x85"]) | st.text(
+    st.characters(codec="utf-8"), min_size=1
+)
+
+
 @given(
     st.fixed_dictionaries(
         {
-            "path": st.text(min_size=1),
+            "path": texts,
             "steps": st.integers(1, 10**12),
             "rate": st.floats(0, 1),
             "mode": st.sampled_from(["fast", "small"]),
             "strict": st.booleans(),
-            "names": st.lists(st.text(min_size=1)),
+            "names": st.lists(texts),
             "limit": st.none() | st.integers(),
         }
     )
@@ -116,3 +131,11 @@ def test_all_faults_are_reported_at_once_with_their_sources():
 def test_a_section_survives_being_written_and_read(values):
     built = build_section(Sample, values)
     assert build_section(Sample, built.as_dict()) == built
+    written = read_yaml(yaml_text(built.as_dict()))
+    assert build_section(Sample, written) == built
+    assert plain_values(Sample, written) == built.as_dict()
+
+
+def test_plain_values_of_another_release_stay_as_they_are():
+    values = {"steps": "20", "rate": "7", "gone": "x"}
+    assert plain_values(Sample, values) == {"steps": 20, "rate": "7", "gone": "x"}

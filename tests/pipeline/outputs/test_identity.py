@@ -1,6 +1,12 @@
 """Two runs are the same if they read the same by the same keys."""
 
-from pipeline.outputs.identity import are_same_contents, config_key, kept_keys
+from pipeline.outputs.identity import (
+    are_same_contents,
+    config_key,
+    different_keys,
+    is_extended,
+    kept_keys,
+)
 
 TRAIN = {"key": "train", "path": "a.csv", "sha256": "1"}
 EVAL = {"key": "eval", "path": "b.csv", "sha256": "2"}
@@ -25,3 +31,10 @@ def test_keys_that_name_inputs_do_not_count_by_their_values():
     ignored = tuple(map(config_key, ("data", "phases[0].data", "phases[1].data", "input[a].b]")))
     assert ignored == ("data", "phases.data", "phases.data", "input")
     assert kept_keys(config, ignored) == {"steps": 3, "phases": [{"steps": 1}, {}]}
+
+
+def test_a_config_file_edited_by_hand_is_another_config():
+    assert kept_keys({"phases": ["x", {"data": "b"}]}, ("phases.data",)) == {"phases": [{}]}
+    assert is_extended({"steps": 3}, {"steps": 4}, "steps")
+    assert not is_extended({"steps": "many"}, {"steps": 4}, "steps")
+    assert different_keys({"steps": "many"}, {"steps": 4}, "steps") == ["steps"]

@@ -82,6 +82,33 @@ def test_an_interrupted_folder_is_resumed_or_cleared(make_job, can_resume):
     assert not (job.output / ".seconds").exists()
 
 
+@pytest.mark.parametrize("name", ["no", "010", "null", "1_000", "été\x85#: x"])
+def test_an_unfinished_run_is_known_again_by_what_its_config_file_says(make_job, tmp_path, name):
+    job = make_job(directory=True, can_resume=True)
+    job.input = tmp_path / name
+    job.input.write_text("text\n")
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run(times=3)
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    job.dies = False
+    job.run(times=3)
+    assert job.found == ["copy.txt"]
+
+
+@pytest.mark.parametrize("times", ["{a: b}", "[1]", "x", "'3x'"])
+def test_a_config_file_with_a_wrong_value_is_of_another_config(make_job, times):
+    job = make_job(directory=True, can_resume=True)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run(times=3)
+    marker = job.output / "config.yaml"
+    marker.write_text(marker.read_text().replace("times: 3", f"times: {times}"))
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=3)
+
+
 def test_a_folder_where_nothing_was_made_yet_takes_another_config(make_job):
     job = make_job(directory=True)
     job.output.mkdir()
@@ -105,7 +132,9 @@ def test_foreign_files_are_never_replaced(make_job):
     assert (job.output / "thesis.txt").exists()
 
 
-@pytest.mark.parametrize("content", ["a: 1\nb: 2\n", "train: 7\n", "defaults: [a\n", "\xff"])
+@pytest.mark.parametrize(
+    "content", ["a: 1\nb: 2\n", "train: 7\n", "defaults: [a\n", "\xff", "[" * 20_000]
+)
 def test_a_config_of_another_tool_does_not_make_a_folder_ours(make_job, content):
     job = make_job(directory=True)
     job.output.mkdir()

@@ -1,0 +1,127 @@
+"""YAML whose scalars are text as written: what one means is decided by the key it belongs to.
+
+YAML 1.1 reads `no` as false, `010` as 8 and `12:30` as 750 before anybody asks for a column's name.
+Here a plain scalar is its characters, but for `null` (`~`, nothing) and the merge key `<<`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+_PLAIN_TAGS = (None, "!", _TEXT_TAG)
+_UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """As `yaml.SafeLoader`, but plain scalars other than null are text, and tags are refused."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED_TAGS]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """As PyYAML's, for nodes whose type is not given by an explicit tag."""
+        event = self.peek_event()
+        tag = getattr(event, "tag", None)
+        if tag not in _PLAIN_TAGS:
+            shown = tag.replace("tag:yaml.org,2002:", "!!", 1)
+            raise _problem(
+                f"tag {shown} is not supported; write the value alone, its key decides the type",
+                event.start_mark,
+            )
+        return super().compose_node(parent, index)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """As `yaml.SafeDumper`, which would fold Unicode's line breaks to spaces, but with escapes."""
+
+
+def _represent_text(dumper: _PlainDumper, text: str) -> yaml.ScalarNode:
+    style = None if _UNICODE_LINE_BREAKS.isdisjoint(text) else '"'
+    return dumper.represent_scalar(_TEXT_TAG, text, style=style)
+
+
+_PlainDumper.add_representer(str, _represent_text)
+
+
+def read_yaml(text: str, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
+    """The value of a YAML document: mappings, lists, texts and None.
+
+    Anchors and aliases may occur in it, unless they expand to more than a document of the largest
+    size could hold: a few lines of aliases of aliases mean gigabytes.
+
+    Args:
+        text: the document.
+        largest_bytes: size that it may have.
+
+    Raises:
+        yaml.YAMLError: it is none, too large, nested too deeply, or has a tag other than `!!str`.
+    """
+    if len(text) > largest_bytes:
+        raise _problem(f"it is larger than {largest_bytes >> 20} MiB")
+    try:
+        loader = _PlainLoader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            if _expanded_size(node, {}, 4 * largest_bytes) > 2 * largest_bytes:
+                raise _problem("its aliases stand for more than a config can hold", node.start_mark)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except ValueError:  # "\UFFFFFFFF"
+        raise _problem("an escape in it is no character") from None
+    except RecursionError:
+        raise _problem("it is nested too deeply") from None
+
+
+def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) -> Any:
+    """The value of a file that holds one YAML document.
+
+    Raises:
+        yaml.YAMLError: as `read_yaml`.
+        OSError: the file cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    with Path(path).open(encoding="utf-8") as stream:
+        return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
+
+
+def yaml_text(document: Any) -> str:
+    """A document of plain values that `read_yaml` and any YAML 1.1 reader read back alike.
+
+    Args:
+        document: mappings, lists, texts, numbers, booleans and None; texts that YAML 1.1 takes for
+            something else are quoted.
+    """
+    return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
+
+
+def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:
+    """Characters and nodes of a node once every alias is written out.
+
+    Args:
+        node: of a graph: an alias is the node it stands for.
+        known: sizes found so far; of a node that holds itself there is none yet.
+        endless: size of a node that holds itself.
+    """
+    if node not in known:
+        known[node] = endless  # while it is being measured: it may hold itself
+        children = node.value if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.MappingNode):
+            children = [part for pair in children for part in pair]
+        size = sum(_expanded_size(child, known, endless) for child in children)
+        known[node] = 1 + size + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+    return known[node]
+
+
+def _problem(problem: str, mark: yaml.Mark | None = None) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -1,0 +1,147 @@
+"""YAML documents: scalars are text as written, and no document costs more than a config may."""
+
+import time
+import tracemalloc
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml, read_yaml_file, yaml_text
+from bert_tf.config.resolve import read_yaml_sections
+
+# https://en.wikipedia.org/wiki/Billion_laughs_attack
+LAUGHS = "a: &a [x, x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(20)
+)
+LONG_TEXT = f"a: &a {'x' * 1000}\nb: [{', '.join(['*a'] * 9000)}]\n"
+MERGES = "a: &a {k: 1}\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} {{'<<': [{', '.join([f'*{chr(97 + i)}'] * 9)}], z{i}: 1}}\n"
+    for i in range(20)
+)
+TRICKY = ["", "no", "On", "010", "0x1F", "1_000", "1e6", "1.10", ".inf", "12:30", "2024-01-31"]
+TRICKY += ["~", "null", "NULL", "<<", "=", " x", "x ", "#", "a #b", "a: b", "- a", "@id", "*.txt"]
+TRICKY += ["[html", "{", "!x", "!!int", "&a", "%a", "|", ">", "?", "---", "...", "'", '"', "\\n"]
+TRICKY += [
+    "\t",
+    "\n",
+    "a\n b",
+    "\r\n",
+    "\x00",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    "\x1b[0m",
+    "😀",
+    "é" * 90,
+]
+texts = st.sampled_from(TRICKY) | st.text(st.characters(codec="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no", "yes", "on", "true", "010", "0x1F", "1_000", "1e6", "1.10", ".inf", "12:30", "="],
+)
+def test_a_plain_scalar_is_its_characters(text):
+    assert read_yaml(f"a: {text}\nb: [{text}]") == {"a": text, "b": [text]}
+
+
+@pytest.mark.parametrize("number", ["1" + ":00" * 100_000, "7" * 10_000, "2024-01-31"])
+def test_what_looks_like_a_long_number_or_a_date_is_text(number):
+    began = time.process_time()
+    assert read_yaml(f"a: {number}") == {"a": number}
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("text", ["no", "010", "null"])
+def test_a_key_is_its_characters(text):
+    assert read_yaml(f"'{text}': x\n{text}x: y") == {text: "x", f"{text}x": "y"}
+
+
+@pytest.mark.parametrize("text", ["~", "null", "Null", "NULL", ""])
+def test_null_is_nothing_and_in_quotes_text(text):
+    assert read_yaml(f"a: {text}\nb: '{text}'\nc: !!str {text}") == {
+        "a": None,
+        "b": text,
+        "c": text,
+    }
+
+
+def test_anchors_and_merges_are_read():
+    text = "a: &a {x: u, y: v}\nb: {<<: *a, y: w}\nc: [*a, *a]\nd: {<<: [*a, {z: u}]}\n"
+    assert read_yaml(text) == yaml.safe_load(text)
+
+
+documents = st.recursive(
+    st.none() | texts,
+    lambda inner: st.lists(inner) | st.dictionaries(texts, inner),
+    max_leaves=10,
+)
+
+
+@given(documents)
+@example(TRICKY)
+def test_what_is_written_reads_back_here_and_in_yaml_1_1(document):
+    text = yaml_text(document)
+    assert read_yaml(text) == document
+    assert yaml.safe_load(text) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: !!int 5", "tag !!int is not supported; write the value alone"),
+        ("a: !!null x", "tag !!null is not supported"),
+        ("!!set {a, b}", "tag !!set is not supported"),
+        ("a: [!!python/object:os.system x]", "tag !!python/object:os.system is not supported"),
+        ("a: !mine 5", "tag !mine is not supported"),
+        ("a: !!str [x]", "expected a scalar node, but found sequence"),
+        ('a: "\\U00110000"', "an escape in it is no character"),
+        ("%YAML " + "1" * 5000 + ".1\n---\na", "not valid YAML"),
+        ("{[a]: b}", "found unhashable key"),
+        ("a: 1\n---\na: 2", "but found another document"),
+    ],
+)
+def test_what_cannot_be_read_ends_in_a_line(tmp_path, text, message):
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(UsageError, match="not valid YAML: ") as caught:
+        read_yaml_sections(str(tmp_path / "run.yaml"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [LAUGHS, LONG_TEXT, MERGES, "a: &a [*a]\n", "&a {*a : 1}"])
+def test_an_alias_bomb_is_refused_before_anything_is_built(tmp_path, text):
+    (tmp_path / "run.yaml").write_text(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=r"run\.yaml:1: not valid YAML: its aliases stand for"):
+            read_yaml_sections(str(tmp_path / "run.yaml"))
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 20_000, "nested too deeply"),
+        ("{a: " * 20_000, "nested too deeply"),
+        ("- " * 20_000, "nested too deeply"),
+        ("#" * (1 << 20) + "\n", "larger than 1 MiB"),
+    ],
+)
+def test_depth_and_size_end_in_a_line(tmp_path, text, message):
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(UsageError, match=f"not valid YAML: it is {message}") as caught:
+        read_yaml_sections(str(tmp_path / "run.yaml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_larger_document_is_read_where_it_is_allowed(tmp_path):
+    (tmp_path / "large.yaml").write_text("a: " + "x" * LARGEST_YAML_BYTES)
+    assert len(read_yaml_file(tmp_path / "large.yaml", 2 * LARGEST_YAML_BYTES)["a"]) == 1 << 20
+    with pytest.raises(yaml.YAMLError, match="larger than 1 MiB"):
+        read_yaml_file(tmp_path / "large.yaml")
