@@ -7,7 +7,7 @@ Here a plain scalar is its characters, but for `null` (`~`, nothing) and the mer
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -21,11 +21,6 @@ _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
 class _PlainLoader(yaml.SafeLoader):
     """As `yaml.SafeLoader`, but plain scalars other than null are text, and tags are refused."""
 
-    yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED_TAGS]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """As PyYAML's, for nodes whose type is not given by an explicit tag."""
         event = self.peek_event()
@@ -37,6 +32,12 @@ class _PlainLoader(yaml.SafeLoader):
                 event.start_mark,
             )
         return super().compose_node(parent, index)
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED_TAGS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 class _PlainDumper(yaml.SafeDumper):
