@@ -11,6 +11,7 @@ from bert_tf.config.plain_yaml import read_yaml, yaml_text
 from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.config.section import build_section, plain_values
 from bert_tf.config.sections import SECTIONS
+from bert_tf.tasks.registry import TASKS
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PLACEHOLDERS = {"train": {"data": "data", "output": "run", "size": "tiny"}}
@@ -36,7 +37,8 @@ def test_yaml_builds_its_sections_and_shows_a_command(path):
             defaults.pop("size", None)
         if values.get("phases"):
             defaults.pop("data")
-        build_section(SECTIONS[name], {**defaults, **values})
+        section = TASKS[values["task"]].options if "task" in values else SECTIONS[name]
+        build_section(section, {**defaults, **values})
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.json")), ids=lambda path: path.stem)
@@ -45,9 +47,13 @@ def test_model_json_is_a_published_size(path):
     assert config == sized_config(path.stem, config.vocab_size)
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_defaults_are_allowed_values(name):
-    section = SECTIONS[name]
+@pytest.mark.parametrize(
+    "section",
+    [*SECTIONS.values(), *(task.options for task in TASKS.values())],
+    ids=lambda section: section.__name__,
+)
+def test_defaults_are_allowed_values(section):
+    name = section.section_name
     built = build_section(section, {**required_values(section), **PLACEHOLDERS.get(name, {})})
     assert build_section(section, built.as_dict()) == built
     assert plain_values(section, read_yaml(yaml_text(built.as_dict()))) == built.as_dict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -27,6 +28,7 @@ def resolve(
     config_file: str | None = None,
     assignments: tuple[str, ...] = (),
     flags: dict[str, Any] | None = None,
+    others: Mapping[str, str] | None = None,
 ) -> SectionType:
     """Builds one section from all its sources.
 
@@ -35,6 +37,8 @@ def resolve(
         config_file: YAML file with a mapping a section; sections of other commands are left alone.
         assignments: `section.key=value` texts; the value is read by the key's type.
         flags: values of command-line flags by field name; None and () mean not given.
+        others: keys that only other sections of this name have, with what those are for; see
+            `bert_tf.config.variants`.
 
     Raises:
         ConfigError: with every fault of every source.
@@ -67,6 +71,9 @@ def resolve(
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
         elif value is not None and value != ():
             values[name], sources[name] = value, flag
+    for name in values.keys() & (others or {}).keys():
+        faults.append(f"{sources[name]}: is for {(others or {})[name]} alone; leave it out")
+        del values[name]
     try:
         built = build_section(section, values, sources)
     except ConfigError as error:
@@ -78,7 +85,9 @@ def resolve(
 
 def _spelling(section: type[Section], name: str) -> str:
     """How a key is given on the command line."""
-    field = next(field for field in dataclasses.fields(section) if field.name == name)
+    field = next((field for field in dataclasses.fields(section) if field.name == name), None)
+    if field is None:  # of another section of this name
+        return "--" + name.replace("_", "-")
     if field.metadata["positional"]:
         return f"bert-pipeline {section.section_name.replace('_', '-')} {name.upper()}"
     return flag_text(field).partition("/")[0]

@@ -15,13 +15,12 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.config.sections.finetuning import METRICS
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
-from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
@@ -85,7 +84,7 @@ def finetune(
     for note in init.notes:
         console.say(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
-    task, source = TASKS[config.task].from_training(config, console)
+    task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
@@ -263,7 +262,7 @@ def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> Non
         return
     raise UsageError(
         f"--best-metric loss: {config.eval} does not say where its answers stand in the contexts, "
-        f"so there is no loss; choose one of {', '.join(METRICS[config.task])}"
+        f"so there is no loss; choose one of {', '.join(config.metrics)}"
     )
 
 

@@ -1,6 +1,7 @@
 """What a task is: rows in, a head, a loss, metrics and predictions out.
 
-A new task is one file with a class that has these members, and a line in `registry.py`.
+A new task is one folder with a `TaskDeclaration` and a class that has these members, and a line in
+`registry.py`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory
 
 ROW_WEIGHTS = "row_weights"
 
@@ -113,8 +115,12 @@ class Task(Protocol):
     def max_seq_length(self) -> int: ...
 
     @classmethod
-    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Any]:
+    def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
         """Reads the training rows; returns the task and what was read, for `encode`.
+
+        Args:
+            config: the task's own section of `finetune`.
+            console: told.
 
         Raises:
             InputError, UsageError: the file or its labels cannot be used.
@@ -124,6 +130,14 @@ class Task(Protocol):
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
         """The task of a model directory, from its `task.json`."""
+        ...
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of weights that another library fine-tuned, with default columns.
+
+        None if they are another task's, or do not hold what this one needs to know.
+        """
         ...
 
     def settings(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
+from bert_tf.config.variants import Variants
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
 from pipeline.outputs.job import RunOptions
@@ -56,19 +58,20 @@ _RESUME = click.Option(
 
 def job_command(
     name: str,
-    *sections: type[Section],
+    *sections: type[Section] | Variants,
     job: str,
     summary: str,
     example: str,
     resumes: bool = False,
     has_rows: bool = False,
     max_rejects: str | None = None,
-) -> click.Command:
+) -> PlainCommand:
     """Builds the command that resolves its sections and runs a job on them.
 
     Args:
         name: the command's name.
-        sections: config sections, in the order the job's `run` takes them.
+        sections: config sections, in the order the job's `run` takes them; of `Variants` the one
+            that the command line chooses.
         job: module with `run(*sections, options) -> manifest`, imported when the command runs.
         summary: first paragraph of the help.
         example: a command line to copy.
@@ -89,13 +92,13 @@ def job_command(
     ) -> int:
         _check_sections(name, sections, assignments)
         resolved = [
-            resolve(
+            _resolve(
                 section,
                 config_file=config,
                 assignments=assignments,
                 flags={
                     field.name: flags[field.name]
-                    for field in dataclasses.fields(section)
+                    for _, field in _fields(section)
                     if field.name in flags
                 },
             )
@@ -114,8 +117,8 @@ def job_command(
             return _exit_code(manifest, resolved[0], options)
 
     parameters: list[click.Parameter] = []
-    for section in sections:
-        for field in dataclasses.fields(section):
+    for each in sections:
+        for section, field in _fields(each):
             if field.metadata["positional"]:
                 parameters.append(_argument(field))
             elif not field.metadata["advanced"]:
@@ -134,8 +137,29 @@ def job_command(
     )
 
 
+def _fields(
+    section: type[Section] | Variants,
+) -> Iterator[tuple[type[Section], dataclasses.Field]]:
+    """The fields of a section, or of all variants, each once, with the section they are from."""
+    seen = set()
+    variants = (
+        [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
+    )
+    for variant in variants:
+        for field in dataclasses.fields(variant):
+            if field.name not in seen:
+                seen.add(field.name)
+                yield variant, field
+
+
+def _resolve(section: type[Section] | Variants, **sources: Any) -> Section:
+    if isinstance(section, Variants):
+        return section.resolve(**sources)
+    return resolve(section, **sources)
+
+
 def _check_sections(
-    name: str, sections: tuple[type[Section], ...], assignments: tuple[str, ...]
+    name: str, sections: tuple[type[Section] | Variants, ...], assignments: tuple[str, ...]
 ) -> None:
     read = [section.section_name for section in sections]
     others = set(SECTIONS).difference(read)
@@ -204,11 +228,11 @@ def _shown(value: Any) -> str:
     return str(value) or "none"
 
 
-def _advanced_keys(sections: tuple[type[Section], ...]) -> str:
+def _advanced_keys(sections: tuple[type[Section] | Variants, ...]) -> str:
     lines = [
         f"  {section.section_name}.{field.name}={_shown(field.default)}  {field.metadata['doc']}"
-        for section in sections
-        for field in dataclasses.fields(section)
+        for each in sections
+        for section, field in _fields(each)
         if field.metadata["advanced"]
     ]
     return "Further keys, for --config and --set:\n" + "\n".join(lines) if lines else ""

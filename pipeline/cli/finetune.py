@@ -1,20 +1,57 @@
-"""`bert-pipeline finetune`."""
+"""`bert-pipeline finetune`: one command whose options are those of the task it is given."""
 
+from __future__ import annotations
+
+import click
+
+from bert_tf.config.section import Section
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.variants import Variants
+from bert_tf.tasks.registry import TASKS
 from pipeline.cli.command import job_command
+from pipeline.cli.usage import PlainCommand
 
-command = job_command(
-    "finetune",
-    FinetuneConfig,
-    job="pipeline.jobs.finetuning",
-    summary="Fine-tunes a model on labeled rows: text classification or question answering.",
-    example=(
-        "bert-pipeline finetune classification --train train.csv --eval dev.csv --init run "
-        "--output complaints\n"
-        "bert-pipeline finetune qa --train train-v1.1.json --eval dev-v1.1.json --init minilm "
-        "--output qa"
-    ),
-    resumes=True,
-    has_rows=True,
-    max_rejects="10%",
+
+def _command(section: type[Section] | Variants, summary: str, example: str) -> PlainCommand:
+    return job_command(
+        "finetune",
+        section,
+        job="pipeline.jobs.finetuning",
+        summary=summary,
+        example=example,
+        resumes=True,
+        has_rows=True,
+        max_rejects="10%",
+    )
+
+
+def _list_tasks() -> str:
+    width = max(map(len, TASKS))
+    return "\n".join(f"  {name:{width}}  {task.summary}" for name, task in TASKS.items())
+
+
+_SUMMARY = (
+    "Fine-tunes a model on labeled rows. bert-pipeline finetune TASK --help shows the options of a "
+    f"task, which come beside those below.\n\n\b\nTasks:\n{_list_tasks()}"
 )
+_EXAMPLES = "\n".join(task.example for task in TASKS.values())
+
+command = _command(
+    Variants(
+        common=FinetuneConfig,
+        key="task",
+        sections={name: task.options for name, task in TASKS.items()},
+    ),
+    _SUMMARY,
+    _EXAMPLES,
+)
+command.helps = {
+    "": _command(FinetuneConfig, _SUMMARY, _EXAMPLES),
+    **{
+        name: _command(task.options, f"Fine-tunes a model that gives {task.summary}.", task.example)
+        for name, task in TASKS.items()
+    },
+}
+for _name in TASKS:
+    _argument = next(p for p in command.helps[_name].params if isinstance(p, click.Argument))
+    _argument.metavar = _name

@@ -21,7 +21,7 @@ COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
     "preprocess": "write masked-LM + next-sentence TFRecords from a corpus",
     "train": "pretrain BERT on TFRecords",
-    "finetune": "fine-tune for classification or question answering",
+    "finetune": "fine-tune for a task on labeled rows",
     "evaluate": "measure a fine-tuned model on labeled rows",
     "export": "write a run as a SavedModel that takes raw text, or for other libraries",
     "score": "add predictions to CSV, TSV or JSONL files",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import difflib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,24 @@ import click
 from bert_tf.base.wording import quantity
 
 _SHOWN = 3
+_ASKED = f"{__name__}.asked"
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class PlainCommand(click.Command):
-    """A command that says what to do about what is left over, as where the shell expands a glob."""
+    """A command that says what to do about what is left over, as where the shell expands a glob.
+
+    Attributes:
+        helps: commands whose help is shown where an argument is their name, in place of the
+            command's own.
+    """
+
+    helps: Mapping[str, click.Command] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click's, with other words for what is left over."""
         given = list(args)
+        ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
         left_over = super().parse_args(ctx, args)
         if left_over and not ctx.resilient_parsing:
@@ -30,6 +39,11 @@ class PlainCommand(click.Command):
             repeatable = {flag for each in options if each.multiple for flag in each.opts}
             raise click.UsageError(_about_left_over(left_over, given, repeatable), ctx)
         return left_over
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help of what is asked for."""
+        asked = self.helps.get(ctx.meta.get(_ASKED) or "")
+        return super().get_help(ctx) if asked is None else asked.get_help(ctx)
 
 
 class ConfigChoice(click.Choice):

@@ -11,6 +11,7 @@ from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.models import ExportConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
+from bert_tf.tasks.registry import finetune_config
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ def _plan_task(folder: Path, finetune: dict, *, test: Path, new: Path) -> TaskPl
     run = str(folder / "run")
     model = str(folder / "model")
     return TaskPlan(
-        finetune=build_section(FinetuneConfig, {**finetune, "output": run}),
+        finetune=finetune_config({**finetune, "output": run}),
         evaluate=build_section(
             EvaluateConfig, {"model": run, "data": str(test), "output": str(folder / "test")}
         ),

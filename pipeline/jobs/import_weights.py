@@ -7,21 +7,17 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import FinetuneConfig, ImportWeightsConfig
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.config.sections import ImportWeightsConfig
+from bert_tf.tasks.registry import TASKS, task_of_weights
+from bert_tf.tasks.task import Task
 from bert_tf.weights.import_weights import (
     architecture,
-    chooses_one_label,
-    classifier_labels,
     read_source,
     write_imported,
 )
-from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.resizing import with_positions, with_vocab
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files
-
-_DEFAULT_LENGTH = 128
 
 
 def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
@@ -35,7 +31,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         directory = with_vocab(directory, config.vocab)
 
     def body(record: JobRecord) -> None:
-        task = directory.task or default_task(directory)
+        task = directory.task or _settings(task_of_weights(directory))
         with record.stage("convert"):
             write_imported(directory, config.output, task=task)
         _log_growth(before, directory.config, record.console)
@@ -52,7 +48,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         record.made.append((config.output, f"a {architecture(directory)}"))
         if task is None:
             record.next_command = [
-                *("bert-pipeline", "finetune", "classification", "--train", "train.csv"),
+                *("bert-pipeline", "finetune", next(iter(TASKS)), "--train", "train.csv"),
                 *("--eval", "eval.csv", "--init", config.output, "--output", "run"),
             ]
         else:
@@ -81,17 +77,5 @@ def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None
         console.say(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new piece')}")
 
 
-def default_task(directory: ModelDirectory) -> dict[str, Any] | None:
-    """The `task.json` of a fine-tuned classifier, with the default columns; None for other heads.
-
-    Whoever fine-tuned it elsewhere left no note of column names, nor of the longest row.
-    """
-    if not chooses_one_label(directory):
-        return None
-    return ClassificationTask(
-        labels=tuple(classifier_labels(directory)),
-        text_column=FinetuneConfig.text_column,
-        text_pair_column=FinetuneConfig.text_pair_column,
-        label_column=FinetuneConfig.label_column,
-        max_seq_length=min(_DEFAULT_LENGTH, directory.config.max_position_embeddings),
-    ).settings()
+def _settings(task: Task | None) -> dict[str, Any] | None:
+    return None if task is None else task.settings()

@@ -17,6 +17,7 @@ from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
+from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
@@ -185,7 +186,7 @@ def _report(
         (str(output / "tensorboard"), "the same for TensorBoard"),
     ]
     record.next_command = [
-        *("bert-pipeline", "finetune", "classification", "--init", config.output),
+        *("bert-pipeline", "finetune", next(iter(TASKS)), "--init", config.output),
         *("--train", "train.csv", "--eval", "dev.csv", "--output", f"{output}-finetuned"),
     ]
 

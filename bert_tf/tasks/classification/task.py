@@ -14,7 +14,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
 from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -30,10 +30,13 @@ from bert_tf.tasks.classification.label_report import (
     unknown_labels,
 )
 from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
+from bert_tf.weights.model_directory import ModelDirectory
 
 _WHOLE_NUMBER = re.compile(r"-?\d+")
 _MANY_LABELS = 1000
@@ -50,7 +53,7 @@ class ClassificationTask:
         max_seq_length: pieces of a row.
     """
 
-    name: ClassVar[str] = "classification"
+    name: ClassVar[str] = CLASSIFICATION.name
 
     labels: tuple[str, ...]
     text_column: str
@@ -59,7 +62,7 @@ class ClassificationTask:
     max_seq_length: int
 
     @classmethod
-    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Table]:
+    def from_training(cls, config: ClassificationConfig, console: Console) -> tuple[Self, Table]:
         """Reads the training rows and finds the labels.
 
         Raises:
@@ -104,6 +107,23 @@ class ClassificationTask:
             text_pair_column=columns["text_pair"],
             label_column=columns["label"],
             max_seq_length=settings["max_seq_length"],
+        )
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of a classifier that chooses one label, with the default columns.
+
+        Whoever fine-tuned it elsewhere left no note of column names, nor of the longest row.
+        """
+        if not chooses_one_label(directory):
+            return None
+        longest = directory.config.max_position_embeddings
+        return cls(
+            labels=tuple(classifier_labels(directory)),
+            text_column=ClassificationConfig.text_column,
+            text_pair_column=ClassificationConfig.text_pair_column,
+            label_column=ClassificationConfig.label_column,
+            max_seq_length=min(ClassificationConfig.default_sequence_length, longest),
         )
 
     def settings(self) -> dict[str, Any]:

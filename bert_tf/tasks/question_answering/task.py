@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig, FinetuneConfig
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
 from bert_tf.data.rows.answer_spans import (
     Answers,
@@ -31,9 +31,14 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.question_answering.options import (
+    QUESTION_ANSWERING,
+    QuestionAnsweringConfig,
+)
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory
 
 _FAR_BELOW = -1e9
 
@@ -52,7 +57,7 @@ class QuestionAnsweringTask:
             may the model leave a question unanswered.
     """
 
-    name: ClassVar[str] = "qa"
+    name: ClassVar[str] = QUESTION_ANSWERING.name
 
     columns: QuestionColumns
     max_seq_length: int
@@ -64,7 +69,9 @@ class QuestionAnsweringTask:
     may_be_unanswerable: bool
 
     @classmethod
-    def from_training(cls, config: FinetuneConfig, console: Console) -> tuple[Self, Questions]:
+    def from_training(
+        cls, config: QuestionAnsweringConfig, console: Console
+    ) -> tuple[Self, Questions]:
         """Reads the training questions; looks whether some have no answer."""
         check_question_lengths(config.sequence_length, config.max_query_length)
         columns = QuestionColumns(
@@ -98,6 +105,11 @@ class QuestionAnsweringTask:
         """The task of a model directory."""
         values = {key: value for key, value in settings.items() if key != "task"}
         return cls(**{**values, "columns": QuestionColumns(**settings["columns"])})
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """None: weights do not say whether a question may remain without an answer."""
+        return None
 
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""

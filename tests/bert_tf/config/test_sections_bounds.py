@@ -8,6 +8,7 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section, field_type
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.sections.pretraining import TrainingPhase
+from bert_tf.tasks.registry import TASKS
 
 ANY_NUMBER = {
     "train.seed",
@@ -17,7 +18,7 @@ ANY_NUMBER = {
 }
 NUMBERS = [
     (section, field.name)
-    for section in (*SECTIONS.values(), TrainingPhase)
+    for section in (*SECTIONS.values(), *(task.options for task in TASKS.values()), TrainingPhase)
     for field in dataclasses.fields(section)
     if field_type(section, field.name)[0] in (int, float)
 ]
@@ -78,7 +79,11 @@ def test_a_number_is_finite_and_has_a_lower_bound(section, name):
 @pytest.mark.parametrize(("key", "value"), REFUSED)
 def test_a_number_that_no_run_can_use_is_refused(key, value):
     section_name, _, name = key.partition(".")
-    section = SECTIONS.get(section_name, TrainingPhase)
+    section = next(
+        section
+        for section, field in NUMBERS
+        if (section.section_name, field) == (section_name, name)
+    )
     [fault] = faults(section, name, value)
     assert fault.startswith(f"{key}: expected a number ")
 

@@ -3,7 +3,8 @@ import pytest
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import FinetuneConfig, TrainConfig
+from bert_tf.config.sections import TrainConfig
+from bert_tf.tasks.registry import finetune_config
 
 SHORT, LONG = {"data": "short", "share": 0.9}, {"data": "long", "share": 0.1, "batch_size": 8}
 
@@ -74,8 +75,8 @@ def test_faults_of_phases_say_what_to_do(keys, message):
 def test_stopping_early_needs_rows_to_evaluate_on():
     keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "early_stop_evals": 2}
     with pytest.raises(ConfigError, match="early_stop_evals: needs rows to evaluate on"):
-        build_section(FinetuneConfig, keys)
-    assert build_section(FinetuneConfig, {**keys, "eval": "e"}).early_stop_evals == 2
+        finetune_config(keys)
+    assert finetune_config({**keys, "eval": "e"}).early_stop_evals == 2
 
 
 def test_a_warm_up_fits_its_schedule():
@@ -92,7 +93,7 @@ def test_a_batch_of_finetuning_has_a_row_for_each_part():
     with pytest.raises(
         ConfigError, match="gradient_accumulation_steps: is 8, more than the 4 rows"
     ):
-        build_section(FinetuneConfig, {**keys, "gradient_accumulation_steps": 8})
+        finetune_config({**keys, "gradient_accumulation_steps": 8})
 
 
 def test_dropout_is_the_models_unless_it_is_set():
@@ -103,12 +104,12 @@ def test_dropout_is_the_models_unless_it_is_set():
 
 def test_the_metric_of_the_best_model_is_one_of_the_task():
     keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "eval": "e"}
-    assert build_section(FinetuneConfig, keys).selection_metric == "f1"
+    assert finetune_config(keys).selection_metric == "f1"
     for metric in ("exact_match", "loss"):
-        assert build_section(FinetuneConfig, {**keys, "best_metric": metric}).best_metric == metric
+        assert finetune_config({**keys, "best_metric": metric}).best_metric == metric
     with pytest.raises(
         ConfigError, match="'accuracy' is not a metric of qa; choose one of f1, exact_match, loss"
     ):
-        build_section(FinetuneConfig, {**keys, "best_metric": "accuracy"})
+        finetune_config({**keys, "best_metric": "accuracy"})
     with pytest.raises(ConfigError, match="best_metric: needs rows to evaluate on; give --eval"):
-        build_section(FinetuneConfig, {**keys, "eval": None, "best_metric": "f1"})
+        finetune_config({**keys, "eval": None, "best_metric": "f1"})

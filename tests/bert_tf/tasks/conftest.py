@@ -10,10 +10,10 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.tasks.registry import finetune_config
 from bert_tf.weights.model_directory import write_model_directory
 
 WORDS = [
@@ -72,6 +72,6 @@ def small_config(small_model, tmp_path):
             "checkpoint_minutes": 0.0,
             "max_seq_length": 64,
         }
-        return build_section(FinetuneConfig, {**defaults, **values})
+        return finetune_config({**defaults, **values})
 
     return make

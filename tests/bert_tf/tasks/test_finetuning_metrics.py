@@ -5,28 +5,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.config.sections import FinetuneConfig
-from bert_tf.config.sections.finetuning import METRICS
 from bert_tf.tasks import finetuning
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.question_answering.metrics import answer_metrics
-from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.registry import TASKS, finetune_config
 from bert_tf.tasks.task import TaskResults
 
 
 def test_every_task_has_metrics():
-    assert METRICS.keys() == TASKS.keys()
+    assert all(task.options.metrics for task in TASKS.values())
 
 
 def test_all_of_classification_are_named():
     measured = classification_metrics(np.array([0, 1]), np.array([0, 0]))
-    assert set(METRICS["classification"]) == measured.keys()
+    assert set(TASKS["classification"].options.metrics) == measured.keys()
 
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_those_of_answers_that_are_always_there_are_named(version_2):
     measured = answer_metrics(["a"], [["a"]], version_2=version_2)
-    assert set(METRICS["qa"]) == {name for name in measured if "answerable" not in name}
+    assert set(TASKS["qa"].options.metrics) == {
+        name for name in measured if "answerable" not in name
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,8 @@ def test_the_metric_decides_and_the_loss_among_equals(monkeypatch, metric, kept)
         {"loss": 1.5, "accuracy": 0.9, "macro_f1": 0.7},
         {"loss": 0.5, "accuracy": 0.8, "macro_f1": 0.6},
     ]
-    config = FinetuneConfig(
-        task="classification", train="t", eval="e", init="i", output="o", best_metric=metric
-    )
+    keys = {"task": "classification", "train": "t", "eval": "e", "init": "i", "output": "o"}
+    config = finetune_config({**keys, "best_metric": metric})
     results = (TaskResults(metrics=line, predictions=[]) for line in lines)
     keeper = finetuning._BestModelKeeper(
         config,

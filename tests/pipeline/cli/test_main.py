@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.config.sections import RunnerConfig
+from bert_tf.tasks.registry import TASKS
 from pipeline.beam.runner import run_pipeline
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
 from pipeline.cli.startup.termination import Terminated, raising_on_signals
@@ -81,11 +83,73 @@ def test_every_command_has_help_with_an_example_and_its_flags(name):
     result = CliRunner().invoke(bert_pipeline, [name, "--help"])
     assert result.exit_code == 0
     assert f"bert-pipeline {name}" in result.output
+    shown = result.output
+    if name == "finetune":
+        shown = "".join(help_of(name, task) for task in TASKS)
     names = [*CONTRACT[name].split(), "--verbose"]
-    missing = [flag for flag in names if flag not in result.output]
+    missing = [flag for flag in names if flag not in shown]
     assert not missing
 
 
+def help_of(*arguments):
+    result = CliRunner().invoke(bert_pipeline, [*arguments, "--help"])
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_finetune_shows_the_tasks_and_what_they_have_in_common():
+    shown = help_of("finetune")
+    assert all(f"\n    {name} " in shown for name in TASKS)
+    assert "--learning-rate" in shown
+    assert "--label-column" not in shown
+    assert "doc" not in shown
+
+
+@pytest.mark.parametrize("before", [[], ["--seed", "1"]])
+def test_a_tasks_help_shows_its_own_options_alone(before):
+    shown = help_of("finetune", *before, "qa")
+    assert shown.startswith("Usage: bert-pipeline finetune [OPTIONS] qa\n")
+    shown = " ".join(shown.split())
+    assert "finetune.n_best_size=20" in shown
+    for flag in ("--doc-stride", "--learning-rate", "exact_match", "(0: 384)"):
+        assert flag in shown
+    for flag in ("--label-column", "column of the text", "macro_f1", "classification"):
+        assert flag not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [
+        (["classification", "--doc-stride", "3"], "--doc-stride"),
+        (["classification", "--set", "finetune.n_best_size=3"], "--set finetune.n_best_size"),
+        (["--config", "run.yaml"], "run.yaml: finetune.doc_stride"),
+    ],
+)
+def test_a_key_of_another_task_is_refused_with_its_task(
+    run, arguments, source, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("run.yaml").write_text("finetune: {task: classification, doc_stride: 3}\n")
+    code, _, err, job = run(["finetune", *arguments, *FINETUNE])
+    assert (code, job.calls) == (2, [])
+    assert err == f"error: {source}: is for qa alone; leave it out\n"
+
+
+def test_the_command_line_names_the_task_over_the_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("run.yaml").write_text("finetune: {task: classification}\n")
+    code, _, _, job = run(
+        ["finetune", "qa", "--config", "run.yaml", "--doc-stride", "3", *FINETUNE],
+        outcome={},
+        module="finetuning",
+    )
+    assert code == 0
+    config, _ = job.calls[0]
+    assert (config.task, config.doc_stride, config.sequence_length) == ("qa", 3, 384)
+    assert "label_column" not in config.as_dict()
+
+
+FINETUNE = ["--train", "t", "--init", "m", "--output", "o"]
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
 TRACEBACK = (
     "Traceback (most recent call last):\n  File 'x.py', line 1\n{} [while running 'Write']\n"

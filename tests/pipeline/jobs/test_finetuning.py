@@ -15,8 +15,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import EvaluateConfig, ExportConfig, FinetuneConfig
+from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.tasks.registry import finetune_config
 from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.outputs.job import RunOptions
@@ -65,8 +66,7 @@ def place(tmp_path_factory):
 
 
 def make_config(place, output):
-    return build_section(
-        FinetuneConfig,
+    return finetune_config(
         {
             "task": "classification",
             "train": str(place / "train.csv"),

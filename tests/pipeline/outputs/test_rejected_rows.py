@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import FinetuneConfig, ScoreConfig, VocabConfig
+from bert_tf.config.sections import ScoreConfig, VocabConfig
+from bert_tf.tasks.registry import finetune_config
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
 
@@ -56,8 +57,7 @@ def test_a_fraction_is_exact(percent, rows):
 
 
 def test_training_and_evaluation_rows_are_looked_at_apart():
-    config = build_section(
-        FinetuneConfig,
+    config = finetune_config(
         {
             "task": "classification",
             "train": "a.csv",

@@ -4,13 +4,16 @@ import pytest
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import FinetuneConfig, ScoreConfig
+from bert_tf.config.sections import ScoreConfig
+from bert_tf.tasks.registry import TASKS
 
 SCORE = {"model": "m", "input": "a.csv", "output": "b.csv"}
 FINETUNE = {"task": "classification", "train": "a.csv", "init": "m", "output": "run"}
 
 
-@pytest.mark.parametrize(("section", "values"), [(ScoreConfig, SCORE), (FinetuneConfig, FINETUNE)])
+@pytest.mark.parametrize(
+    ("section", "values"), [(ScoreConfig, SCORE), (TASKS["classification"].options, FINETUNE)]
+)
 @pytest.mark.parametrize("encoding", ["klingon", "rot13", "base64"])
 def test_what_is_no_encoding_of_text_is_refused(section, values, encoding):
     with pytest.raises(ConfigError, match=f"encoding: '{encoding}' is not known; the usual ones"):

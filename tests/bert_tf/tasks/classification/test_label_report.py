@@ -8,8 +8,6 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.config.section import build_section
-from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.classification.label_report import (
     LabelRows,
     label_table,
@@ -17,6 +15,7 @@ from bert_tf.tasks.classification.label_report import (
     unknown_labels,
 )
 from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import finetune_config
 
 
 def rows_of(*labels: str) -> LabelRows:
@@ -99,9 +98,7 @@ def test_a_task_says_it_all_when_it_reads(tmp_path):
     evaluation.write_text("text,label\na,News\nb,Weather\n")
     values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
     told = io.StringIO()
-    task, table = ClassificationTask.from_training(
-        build_section(FinetuneConfig, values), Console(told)
-    )
+    task, table = ClassificationTask.from_training(finetune_config(values), Console(told))
     assert f"warning: {train}: 'Sports' (3 rows, first at line 2) and 'sports ' " in told.getvalue()
     read = task.read(str(evaluation), Console(told))
     assert f"warning: {evaluation}: 'Weather' (1 row, line 3) is not a label" in told.getvalue()
@@ -118,4 +115,4 @@ def test_one_label_left_by_rejects_says_so(tmp_path):
     train.write_bytes("text,label\na,good\nb,good\nc,mélo\n".encode("latin-1"))
     values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
     with pytest.raises(InputError, match=r"two labels; 1 of 3 rows are rejected.*latin-1$"):
-        ClassificationTask.from_training(build_section(FinetuneConfig, values), Console())
+        ClassificationTask.from_training(finetune_config(values), Console())

@@ -1,0 +1,92 @@
+"""Sections that share a name: the value of one of their keys chooses which is meant."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any, Generic
+
+from bert_tf.base.errors import ConfigError
+from bert_tf.config.resolve import read_yaml_sections, resolve
+from bert_tf.config.section import Section, SectionType
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Variants(Generic[SectionType]):
+    """The sections of a command whose options depend on what it is asked for.
+
+    Attributes:
+        common: holds the keys that all have in common.
+        key: the one of them that chooses; given by its place on the command line.
+        sections: a subclass of `common` for each value of the key.
+    """
+
+    common: type[SectionType]
+    key: str
+    sections: Mapping[str, type[SectionType]]
+
+    @property
+    def section_name(self) -> str:
+        """The name that all of them have."""
+        return self.common.section_name
+
+    def resolve(
+        self,
+        *,
+        config_file: str | None = None,
+        assignments: tuple[str, ...] = (),
+        flags: Mapping[str, Any],
+    ) -> SectionType:
+        """Builds the section that the key's value chooses; see `bert_tf.config.resolve.resolve`.
+
+        Raises:
+            ConfigError: no section is chosen, or with every fault of the one that is, keys of the
+                others among them.
+            UsageError: if the file cannot be read.
+        """
+        chosen = self._chosen(config_file, assignments, flags)
+        section = self.sections[chosen]
+        known = _keys(section)
+        others: dict[str, list[str]] = {}
+        for value, other in self.sections.items():
+            for name in _keys(other) - known:
+                others.setdefault(name, []).append(value)
+        return resolve(
+            section,
+            config_file=config_file,
+            assignments=assignments,
+            flags=dict(flags),
+            others={name: " and ".join(values) for name, values in others.items()},
+        )
+
+    def _chosen(
+        self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
+    ) -> str:
+        """The key's value; later sources win."""
+        name = self.common.section_name
+        command = f"bert-pipeline {name.replace('_', '-')}"
+        found: list[tuple[Any, str]] = []
+        if config_file is not None:
+            document = read_yaml_sections(config_file)
+            if (value := document.get(name, {}).get(self.key)) is not None:
+                found.append((value, f"{config_file}: {name}.{self.key}"))
+        for assignment in assignments:
+            assigned, _, text = assignment.partition("=")
+            if assigned == f"{name}.{self.key}":
+                found.append((text, f"--set {assigned}"))
+        if (value := flags.get(self.key)) is not None:
+            found.append((value, f"{command} {self.key.upper()}"))
+        if not found:
+            raise ConfigError([f"name a {self.key}: {command} {'|'.join(self.sections)}"])
+        value, source = found[-1]
+        if not isinstance(value, str) or value not in self.sections:
+            near = difflib.get_close_matches(str(value), self.sections, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            known = ", ".join(self.sections)
+            raise ConfigError([f"{source}: expected one of {known}, got {value!r}{hint}"])
+        return value
+
+
+def _keys(section: type[Section]) -> set[str]:
+    return {field.name for field in dataclasses.fields(section)}

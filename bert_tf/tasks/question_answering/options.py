@@ -1,0 +1,70 @@
+"""What can be known of question answering without TensorFlow: its options, inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.finetuning import (
+    FinetuneConfig,
+    best_metric_option,
+    sequence_length_option,
+)
+from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+
+SEQUENCE_LENGTH = 384
+METRICS = ("f1", "exact_match")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class QuestionAnsweringConfig(FinetuneConfig):
+    """Fine-tunes a model that answers questions from contexts."""
+
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+
+    train: str = option("training rows: SQuAD JSON, CSV, TSV or JSONL")
+    question_column: str = option("column of the question", default="question")
+    context_column: str = option("column of the context", default="context")
+    answer_column: str = option("column of the answer's text", default="answer")
+    answer_start_column: str = option(
+        "column of the character where the answer starts in the context",
+        default="answer_start",
+    )
+    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    doc_stride: int = option(
+        "tokens between windows of a long context, at most those that fit a window",
+        default=128,
+        minimum=1,
+    )
+    max_query_length: int = option("tokens kept of a question", default=64, minimum=1)
+    max_answer_length: int = option("tokens in an answer", default=30, minimum=1)
+    n_best_size: int = option(
+        "candidate spans kept per question", default=20, minimum=1, maximum=1000, advanced=True
+    )
+    null_score_diff_threshold: float = option(
+        "answer nothing where the null score exceeds the best span's by more than this",
+        default=0.0,
+        advanced=True,
+    )
+    best_metric: str | None = best_metric_option(*METRICS)
+
+
+QUESTION_ANSWERING = TaskDeclaration(
+    name="qa",
+    summary="answers to questions, as spans of a context",
+    options=QuestionAnsweringConfig,
+    example=(
+        "bert-pipeline finetune qa --train train-v1.1.json --eval dev-v1.1.json --init minilm "
+        "--output qa"
+    ),
+    inputs=("question", "context"),
+    predictions=(
+        PredictionField("predicted_answer", "text"),
+        PredictionField("predicted_start", "place"),
+        PredictionField("predicted_end", "place"),
+        PredictionField("predicted_score", "probability"),
+    ),
+    implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
+)
