@@ -31,11 +31,11 @@ import tensorflow as tf
 from bert_tf.base.processor import describe_processor
 from bert_tf.data.rows.batching import budgeted_batches
 from bert_tf.data.rows.encoded_rows import encode_texts
-from bert_tf.export.exported_model import ExportedModel
+from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.other_libraries import write_huggingface_folder
 from bert_tf.export.saved_model import write_saved_model
-from bert_tf.serving.text_module import DEFAULT_BATCH_TOKENS
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.model_directory import (
     load_weights,
@@ -62,7 +62,7 @@ def read_texts(path: Path, rows: int) -> list[str]:
     return [fitting[index] for index in order]
 
 
-def make_model(weights: Path, folder: Path) -> ExportedModel:
+def make_model(weights: Path, folder: Path) -> SavedModelEngine:
     """Exports a classifier with a random head on the encoder."""
     directory = read_model_directory(weights)
     task = ClassificationTask(
@@ -94,7 +94,7 @@ def timed(score: Callable[[], list[int]]) -> Turn:
     return time.perf_counter() - wall, time.process_time() - processor_time, labels
 
 
-def our_side(model: ExportedModel, texts: list[str], batch_tokens: int) -> Side:
+def our_side(model: SavedModelEngine, texts: list[str], batch_tokens: int) -> Side:
     model.predict({"text": texts[:64]}, batch_tokens=batch_tokens)
     number = {label: index for index, label in enumerate(LABELS)}
 

@@ -12,6 +12,7 @@ import difflib
 import math
 import types
 import typing
+from collections.abc import Collection
 from typing import Any, ClassVar, TypeVar
 
 from bert_tf.base.errors import ConfigError
@@ -32,7 +33,7 @@ def option(
     maximum: float | None = None,
     above: float | None = None,
     below: float | None = None,
-    choices: tuple[str, ...] | None = None,
+    choices: Collection[str] | None = None,
     flag: str | None = None,
     alternative: str | None = None,
     advanced: bool = False,
@@ -46,7 +47,7 @@ def option(
         minimum: smallest allowed number (inclusive).
         maximum: largest allowed number (inclusive).
         above, below: bounds that are not allowed themselves.
-        choices: allowed strings.
+        choices: allowed strings; names of a registry are those it has when they are asked for.
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that makes a required one needless.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.export.exported_model import FINGERPRINT, SAVED_MODEL, ExportedModel
+from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.reference import (
     reference_answers,
@@ -28,7 +28,7 @@ TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
 
 
-def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
+def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
     """Writes a SavedModel, loads it again and compares it with the model it was made from.
 
     Args:
@@ -41,7 +41,7 @@ def write_saved_model(trained: TrainedModel, output: Path) -> ExportedModel:
     module = text_module(trained)
     tf.saved_model.save(module, str(output), signatures=module.signatures())
     identify_by_content(output / FINGERPRINT)
-    exported = ExportedModel(output)
+    exported = SavedModelEngine(output)
     difference = largest_difference(trained, exported)
     if not difference <= TOLERANCE:
         (output / SAVED_MODEL).unlink()
@@ -76,7 +76,7 @@ def text_module(trained: TrainedModel) -> TextModule:
     )
 
 
-def largest_difference(trained: TrainedModel, exported: ExportedModel) -> float:
+def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
     """How far the results of a SavedModel are from the Keras model's, on a few texts."""
     texts = list(_TRIAL_TEXTS)
     got = exported.predict(dict.fromkeys(exported.input_names, texts))

@@ -10,11 +10,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-
-SERVING = "serving_default"
-BATCHED = "batched"
-BATCH_TOKENS = "batch_tokens"
-DEFAULT_BATCH_TOKENS = 2048
+from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS, SERVING
 
 
 @dataclasses.dataclass(frozen=True)

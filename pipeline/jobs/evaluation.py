@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
-from bert_tf.export.exported_model import SAVED_MODEL, ExportedModel
+from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import AUTO, is_exported, resolve_engine
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.prediction import evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
@@ -38,12 +41,16 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     model = model_folder(config.model)
     if (model / CONFIG).is_file():
         check_finished(model)
+    config = _with_engine(config)
+    is_run_by_engine = config.engine != AUTO
+    measure = evaluate_exported if is_run_by_engine else evaluate
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
-        is_exported = (Path(config.model) / SAVED_MODEL).is_file()
-        measure = evaluate_exported if is_exported else evaluate
         check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
+        if is_run_by_engine:
+            options.console.say(f"engine: {config.engine}")
+            record.extra = {"engine": config.engine}
         with record.stage("evaluate"):
             source, results = measure(config, options.console, check)
         write_predictions(output / "predictions.jsonl", results.predictions)
@@ -73,13 +80,25 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     )
 
 
+def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
+    """Names the engine that runs an exported model; a run directory needs none."""
+    if is_exported(config.model):
+        return dataclasses.replace(config, engine=resolve_engine(config.engine, config.model).name)
+    if config.engine != AUTO:
+        raise UsageError(
+            f"--engine {config.engine}: {config.model} is not an exported model, so no engine runs "
+            "it; leave --engine out, or export the model first"
+        )
+    return config
+
+
 def evaluate_exported(
     config: EvaluateConfig, console: Console, check: RowsCheck
 ) -> tuple[LabeledRows, TaskResults]:
-    """Runs an exported SavedModel over labeled rows, raw texts in; its loss is not known.
+    """Runs an exported model over labeled rows, raw texts in; its loss is not known.
 
     Args:
-        config: model and rows.
+        config: model, its engine and rows.
         console: told.
         check: may refuse the rows that were read.
 
@@ -87,8 +106,8 @@ def evaluate_exported(
         InputError: no row can be used, or the model is damaged.
         UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
     """
-    exported = ExportedModel(config.model)
-    task = task_from_settings(exported.task, config.model).with_columns(config)
+    task = task_from_settings(read_task(config.model), config.model).with_columns(config)
+    engine = resolve_engine(config.engine, config.model).load(config.model)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
     rows_done = 0
@@ -98,6 +117,6 @@ def evaluate_exported(
         rows_done += rows
         console.progress(evaluation_progress(rows_done, len(source)))
 
-    predicted = exported.predict(task.texts(source), batch_tokens=config.batch_tokens, on_rows=show)
+    predicted = engine.predict(task.texts(source), batch_tokens=config.batch_tokens, on_rows=show)
     console.end_progress(evaluation_progress(rows_done, len(source)))
     return source, task.measure(source, predicted)

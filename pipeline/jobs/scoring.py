@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -12,7 +13,8 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.export.exported_model import check_is_exported, read_task
+from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import EngineEntry, resolve_engine
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -27,7 +29,7 @@ from pipeline.scoring.progress import showing_progress
 from pipeline.scoring.tables import ScoredTable, list_tables
 from pipeline.scoring.transforms import ScoreTables
 
-_SPEED = ("batch_tokens", "block_rows", "engine")
+_SPEED = ("batch_tokens", "block_rows")
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -38,7 +40,9 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     """
     use_storage_options(runner.options)
     tables, is_folder = list_tables(config.input, config.output)
-    plan = _make_plan(config, tables, is_folder=is_folder)
+    engine = resolve_engine(config.engine, config.model)
+    config = dataclasses.replace(config, engine=engine.name)  # an interrupted job keeps its engine
+    plan = _make_plan(config, engine, tables, is_folder=is_folder)
     for table in tables:
         check_table(table, plan, options.console)
 
@@ -49,6 +53,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         if goes_on:
             options.console.say(f"{plan.parts}: blocks of an interrupted run found; going on")
         plan.parts.mkdir(parents=True, exist_ok=True)
+        options.console.say(f"engine: {engine.name}")
         with record.stage("score"), showing_progress(plan, options.console):
             run_pipeline(
                 runner,
@@ -70,7 +75,10 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         if not goes_on:
             speed = counts.rows_out / record.timings["score"]
             record.metrics = {"rows_per_second": round(speed, 1)}
-        record.extra = {"columns": {**plan.columns.sources, "added": plan.columns.predictions}}
+        record.extra = {
+            "engine": engine.name,
+            "columns": {**plan.columns.sources, "added": plan.columns.predictions},
+        }
         record.made = [(table.output, f"{table.source} with predictions") for table in tables]
         if counts.rejected:
             meaning = quantity(sum(counts.rejected.values()), "rejected row")
@@ -97,19 +105,22 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     )
 
 
-def _make_plan(config: ScoreConfig, tables: list[ScoredTable], *, is_folder: bool) -> ScoringPlan:
+def _make_plan(
+    config: ScoreConfig, engine: EngineEntry, tables: list[ScoredTable], *, is_folder: bool
+) -> ScoringPlan:
     model, output = Path(config.model), Path(config.output).absolute()
-    check_is_exported(model)
     check_finished(model)
     columns = scoring_columns(config, read_task(model))
     decides = {
         "model": fingerprint(model)["sha256"],
+        "engine": engine.name,
         "columns": columns.sources,
         "predictions": columns.predictions,
         "formats": [(table.source_format, table.output_format) for table in tables],
     }
     return ScoringPlan(
         model=str(model.absolute()),
+        engine=engine,
         columns=columns,
         tables=tuple(tables),
         parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),

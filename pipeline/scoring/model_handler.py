@@ -1,4 +1,4 @@
-"""How Beam's RunInference loads and calls an exported model."""
+"""How Beam's RunInference loads and calls an engine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
 from apache_beam.ml.inference.base import ModelHandler
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.export.exported_model import ExportedModel
+from bert_tf.engines.engine import Engine
 from pipeline.scoring.blocks import RowBlock
 from pipeline.scoring.parts import ScoredBlock
 from pipeline.scoring.plan import ScoringPlan
@@ -18,8 +17,8 @@ from pipeline.scoring.plan import ScoringPlan
 _PROGRESS_SECONDS = 1.0
 
 
-class ExportedModelHandler(ModelHandler[RowBlock, ScoredBlock, ExportedModel]):
-    """Scores a block at a time; the model sorts and batches the rows of a block itself.
+class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
+    """Scores a block at a time; the engine sorts and batches the rows of a block itself.
 
     RunInference keeps one model a process, whatever the number of its threads. Beam's own
     TensorFlow handlers load Keras files, which a SavedModel is not.
@@ -34,16 +33,14 @@ class ExportedModelHandler(ModelHandler[RowBlock, ScoredBlock, ExportedModel]):
         self._plan = plan
         self._threads = threads
 
-    def load_model(self) -> ExportedModel:
-        """Loads the SavedModel."""
-        if self._threads is not None:
-            tf.config.threading.set_intra_op_parallelism_threads(self._threads)
-        return ExportedModel(self._plan.model)
+    def load_model(self) -> Engine:
+        """Loads the plan's model by its engine."""
+        return self._plan.engine.load(self._plan.model, threads=self._threads)
 
     def run_inference(
         self,
         batch: Sequence[RowBlock],
-        model: ExportedModel,
+        model: Engine,
         inference_args: dict[str, Any] | None = None,
     ) -> Iterable[ScoredBlock]:
         """Predicts every block of a batch, which has one."""

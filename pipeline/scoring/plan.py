@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
+from bert_tf.engines.registry import EngineEntry
 from pipeline.beam.storage import open_stored
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.tables import ScoredTable
@@ -19,6 +20,7 @@ class ScoringPlan:
 
     Attributes:
         model: absolute path of an exported model.
+        engine: what runs it.
         columns: what it reads and adds.
         tables: the inputs and outputs.
         dialect: how the inputs are written.
@@ -27,10 +29,11 @@ class ScoringPlan:
         identity: hash of all that decides a part's content but its block.
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
-        batch_tokens: pieces of a batch.
+        batch_tokens: tokens per batch, padding included.
     """
 
     model: str
+    engine: EngineEntry
     columns: ScoringColumns
     tables: tuple[ScoredTable, ...]
     parts: Path

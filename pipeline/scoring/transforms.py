@@ -8,7 +8,7 @@ import apache_beam as beam
 from apache_beam.ml.inference.base import RunInference
 
 from pipeline.scoring.blocks import cut_table, read_block
-from pipeline.scoring.model_handler import ExportedModelHandler
+from pipeline.scoring.model_handler import EngineHandler
 from pipeline.scoring.parts import is_scored, write_part
 from pipeline.scoring.plan import ScoringPlan
 
@@ -18,7 +18,7 @@ class ScoreTables(beam.PTransform):
 
     Args:
         plan: the job.
-        threads: see `ExportedModelHandler`.
+        threads: see `EngineHandler`.
     """
 
     def __init__(self, plan: ScoringPlan, *, threads: int | None = None):
@@ -37,7 +37,7 @@ class ScoreTables(beam.PTransform):
             | "SpreadBlocks" >> beam.Reshuffle()
             | "SkipScoredBlocks" >> beam.Filter(lambda reference: not is_scored(reference, plan))
             | "ReadBlock" >> beam.Map(read_block, plan)
-            | "Predict" >> RunInference(ExportedModelHandler(plan, threads=self._threads))
+            | "Predict" >> RunInference(EngineHandler(plan, threads=self._threads))
             | "WritePart" >> beam.Map(write_part, plan)
         )
 

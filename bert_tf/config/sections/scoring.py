@@ -9,6 +9,7 @@ from typing import ClassVar
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import option
 from bert_tf.config.sections.tables import TableSection
+from bert_tf.engines.registry import AUTO, EngineChoices
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,11 @@ class ColumnsSection(TableSection):
     text_pair_column: str | None = option("column of the second text", default=None)
     question_column: str | None = option("column of the question", default=None)
     context_column: str | None = option("column of the context", default=None)
+    engine: str = option(
+        "what runs an exported model; auto: the first that is installed and can",
+        default=AUTO,
+        choices=EngineChoices(),
+    )
     batch_tokens: int = option(
         "pieces a batch, padding included",
         default=2048,
@@ -50,9 +56,6 @@ class ScoreConfig(ColumnsSection):
     model: str = option("exported SavedModel")
     input: tuple[str, ...] = option("rows to score: a path or quoted glob; repeatable")
     output: str = option("file to write (its name's ending decides the format) or directory")
-    engine: str = option(
-        "what runs the model", default="auto", choices=("auto", "tensorflow"), advanced=True
-    )
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
         "rows read, sorted by length and written at once",

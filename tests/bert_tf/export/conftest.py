@@ -10,7 +10,7 @@ import keras
 import pytest
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.exported_model import ExportedModel
+from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.export.saved_model import write_saved_model
 from bert_tf.models.encoder import BertEncoder
@@ -47,7 +47,7 @@ QUESTION_ANSWERING = {
     "may_be_unanswerable": True,
 }
 
-Exported = tuple[TrainedModel, ExportedModel]
+Exported = tuple[TrainedModel, SavedModelEngine]
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """SavedModels: equal to the model they were made from, loadable without this package."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -9,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
+from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
-from bert_tf.export.exported_model import ExportedModel
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.reference import (
     reference_answers,
@@ -134,7 +135,7 @@ def test_a_saved_model_that_differs_is_refused(write_model, monkeypatch):
 
 def test_scores_that_are_no_numbers_are_refused(classifier, monkeypatch):
     _, exported = classifier
-    loaded = ExportedModel(exported.path)
+    loaded = SavedModelEngine(exported.path)
     for variable in loaded._loaded.signatures["batched"].variables:
         variable.assign(variable * np.nan)
     with pytest.raises(InputError, match="is not a number for some rows"):
@@ -155,3 +156,12 @@ def test_a_model_without_its_head_is_refused(write_model):
     )
     with pytest.raises(UsageError, match="weights of .*classifier.* are missing"):
         load_trained_model(str(path))
+
+
+def test_a_model_is_loaded_from_a_folder_whose_name_is_a_pattern(classifier, tmp_path):
+    """TensorFlow takes the path of a SavedModel's variables for one."""
+    _, exported = classifier
+    folder = shutil.copytree(exported.path, tmp_path / "model[1]*")
+    rows = {"text": ["the river"], "text_pair": ["is it ?"]}
+    again = SavedModelEngine(folder).predict(rows)
+    np.testing.assert_array_equal(again["probabilities"], exported.predict(rows)["probabilities"])

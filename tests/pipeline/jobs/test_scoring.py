@@ -8,11 +8,13 @@ import dataclasses
 import gzip
 import io
 import json
+import shutil
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+from constant_engine import CONSTANT
 from memory_storage import MemoryFileSystem
 
 from bert_tf.base.console import Console
@@ -20,7 +22,8 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
-from bert_tf.export.exported_model import ExportedModel
+from bert_tf.engines.registry import ENGINES
+from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
@@ -151,7 +154,7 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     manifest = scoring.run(config, RUNNER, told.options())
     with (tmp_path / "scored.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
-    wanted = ExportedModel(model).predict({"text": texts})
+    wanted = SavedModelEngine(model).predict({"text": texts})
     assert [row["n"] for row in rows] == ["0", "1", "2", "3", "4"]
     assert [row["predicted_label"] for row in rows] == wanted["predicted_label"].tolist()
     scores = [float(row["predicted_score"]) for row in rows]
@@ -335,3 +338,50 @@ def test_a_run_is_no_exported_model(run_directory, tmp_path):
     config = config_of(run_directory, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     with pytest.raises(UsageError, match="run bert-pipeline export --run"):
         scoring.run(config, RUNNER, Told().options())
+
+
+@pytest.fixture
+def any_engine_model(model, tmp_path, monkeypatch) -> Path:
+    """A model in the formats of two engines, one of them registered for the test."""
+    monkeypatch.setitem(ENGINES, CONSTANT.name, CONSTANT)
+    folder = shutil.copytree(model, tmp_path / "model")
+    (folder / "constant.txt").write_text("fine 0.75")
+    return folder
+
+
+def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    files = (any_engine_model, tmp_path / "new.csv")
+    config = config_of(*files, output=tmp_path / "scored.csv", engine="constant")
+    told = Told()
+    manifest = scoring.run(config, RUNNER, told.options())
+    assert manifest["engine"] == manifest["config"]["engine"] == "constant"
+    assert "engine: constant\n" in told.stream.getvalue()
+    header, *rows = (tmp_path / "scored.csv").read_text().splitlines()
+    assert header == "n,body,predicted_label,predicted_score"
+    assert [row.rpartition("fine,")[2] for row in rows] == ["0.75"] * 5
+
+    automatic = dataclasses.replace(config, engine="auto")
+    with pytest.raises(UsageError, match="engine: 'constant' then, 'tensorflow' now"):
+        scoring.run(automatic, RUNNER, Told().options())
+    told = Told()
+    manifest = scoring.run(automatic, RUNNER, told.options(overwrite=True))
+    assert manifest["engine"] == "tensorflow"
+    assert "engine: tensorflow\n" in told.stream.getvalue()
+    assert "fine" not in (tmp_path / "scored.csv").read_text()
+
+
+def test_parts_of_one_engine_are_not_joined_by_another(any_engine_model, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    files = (any_engine_model, tmp_path / "new.csv")
+    constant = config_of(*files, output=tmp_path / "scored.csv", engine="constant")
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "join_parts", fail)
+        with pytest.raises(RuntimeError):
+            scoring.run(constant, RUNNER, Told().options())
+    assert list((tmp_path / ".scored.csv.parts").glob("*.done.json"))
+    scoring.run(dataclasses.replace(constant, engine="tensorflow"), RUNNER, Told().options())
+    assert "fine" not in (tmp_path / "scored.csv").read_text()
+    whole = config_of(*files, output=tmp_path / "whole.csv", engine="tensorflow")
+    scoring.run(whole, RUNNER, Told().options())
+    assert (tmp_path / "scored.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

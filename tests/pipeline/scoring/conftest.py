@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bert_tf.engines.registry import ENGINES
 from pipeline.scoring.blocks import cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.parts import ScoredBlock, ScoringCounts, is_scored, join_parts, write_part
@@ -43,6 +44,7 @@ def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
         }
         return ScoringPlan(
             model="model",
+            engine=ENGINES["tensorflow"],
             tables=tuple(tables),
             parts=parts,
             **{**defaults, **values},

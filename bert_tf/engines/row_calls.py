@@ -1,0 +1,80 @@
+"""Rows to calls of a model and back: what engines share on the host, whatever runs the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.base.errors import InputError
+
+_ROWS_PER_CALL = 256
+_BYTES_PER_CALL = 1 << 20
+
+
+def predict_in_calls(
+    columns: Mapping[str, Sequence[str]],
+    call: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+    *,
+    model: Path,
+    on_rows: Callable[[int], None] | None = None,
+) -> dict[str, np.ndarray]:
+    """Calls a model with rows of similar size together; the results are in the order of the rows.
+
+    Args:
+        columns: texts by input name, all of one length.
+        call: from UTF-8 texts (bytes objects [n] by input name) to outputs [n, …] by name.
+        model: for messages.
+        on_rows: called with the number of rows after each call.
+
+    Raises:
+        InputError: outputs of floating point are not all finite.
+    """
+    encoded = {
+        name: np.array([text.encode() for text in texts], object) for name, texts in columns.items()
+    }
+    parts: list[dict[str, np.ndarray]] = []
+    calls = similar_rows(row_bytes(list(encoded.values())))
+    for chosen in calls:
+        outputs = call({name: texts[chosen] for name, texts in encoded.items()})
+        _check_finite(outputs, model)
+        parts.append(outputs)
+        if on_rows is not None:
+            on_rows(len(chosen))
+    place = np.argsort(np.concatenate(calls), kind="stable")
+    return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+
+
+def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Bytes of each row over all columns, int64 [rows]."""
+    return np.sum([np.array([len(text) for text in texts], np.int64) for texts in columns], axis=0)
+
+
+def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:
+    """Partitions rows of similar size into calls of a model, the biggest first.
+
+    Args:
+        sizes: int64 [rows], bytes.
+
+    Returns:
+        int64 row numbers of each call; one call without rows if there are none.
+    """
+    order = np.argsort(-sizes, kind="stable")
+    calls = []
+    begin = 0
+    while begin < len(order):
+        fitting = _BYTES_PER_CALL // max(1, int(sizes[order[begin]]))
+        count = min(_ROWS_PER_CALL, max(1, fitting))
+        calls.append(order[begin : begin + count])
+        begin += count
+    return calls or [order]
+
+
+def _check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
+    for name, values in outputs.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise InputError(
+                f"{model}: {name} is not a number for some rows; the weights are damaged "
+                "or training diverged"
+            )

@@ -1,0 +1,101 @@
+"""The engine that runs a SavedModel with TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  registers the operations that the graph uses
+
+from bert_tf.base.checksums import check_sums
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.plain_path import plain_path
+from bert_tf.engines.registry import check_is_exported
+from bert_tf.engines.row_calls import predict_in_calls
+from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
+
+SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
+# Of the model, not of the rows; names of labels, say, which the task has too.
+_NOT_OF_ROWS = ("labels",)
+
+
+class SavedModelEngine:
+    """A SavedModel written by `bert-pipeline export`; an `Engine`.
+
+    Its graph tokenizes, sorts the rows of a call by tokens and runs them in batches.
+
+    Args:
+        path: the exported folder.
+
+    Attributes:
+        path: as given.
+        input_names: columns of texts that `predict` needs.
+
+    Raises:
+        UsageError: the folder holds no SavedModel, or not one of this tool.
+        InputError: the SavedModel is damaged, or not the one that its `SHA256SUMS` vouches for.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        check_is_exported(self.path)
+        check_sums(self.path, _is_of_saved_model)
+        try:
+            # The signature alone does not keep its variables alive.
+            with plain_path(self.path) as plain:
+                self._loaded: Any = tf.saved_model.load(str(plain))
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            first_line = str(error).partition("\n")[0]
+            raise InputError(
+                f"{self.path}: the SavedModel cannot be loaded ({first_line}); export it again"
+            ) from None
+        if BATCHED not in self._loaded.signatures:
+            raise UsageError(
+                f"{self.path}: a SavedModel of another tool or version; "
+                "make one with bert-pipeline export"
+            )
+        self._batched = self._loaded.signatures[BATCHED]
+        inputs = set(self._batched.structured_input_signature[1]) - {BATCH_TOKENS}
+        self.input_names: tuple[str, ...] = tuple(sorted(inputs))
+
+    def predict(
+        self,
+        columns: dict[str, list[str]],
+        *,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """See `Engine.predict`."""
+        budget = tf.constant(batch_tokens, tf.int32)
+
+        def call(texts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            tensors = {name: tf.constant(column, tf.string) for name, column in texts.items()}
+            outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
+            return {
+                name: _decoded(tensor.numpy())
+                for name, tensor in outputs.items()
+                if name not in _NOT_OF_ROWS
+            }
+
+        columns = {name: columns[name] for name in self.input_names}
+        return predict_in_calls(columns, call, model=self.path, on_rows=on_rows)
+
+
+def load(folder: Path, *, threads: int | None) -> SavedModelEngine:
+    """See `Engine`; threads can be set before TensorFlow's first operation only."""
+    if threads is not None:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    return SavedModelEngine(folder)
+
+
+def _decoded(values: np.ndarray) -> np.ndarray:
+    if values.dtype != object:
+        return values
+    return np.array([text.decode() for text in values], object)
+
+
+def _is_of_saved_model(name: str) -> bool:
+    return name in (SAVED_MODEL, FINGERPRINT) or name.startswith(("assets/", "variables/"))

@@ -1,0 +1,59 @@
+"""Which engine runs an exported folder."""
+
+import pytest
+
+from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ScoreConfig
+from bert_tf.engines.registry import ENGINES, EngineEntry, check_is_exported, resolve_engine
+
+GIVEN = {"model": "m", "input": ["a.csv"], "output": "b.csv"}
+
+
+def entry(name: str, *packages: str) -> EngineEntry:
+    return EngineEntry(name=name, module=name, packages=packages, model_file=f"model.{name}")
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """Two engines beside those of this package: one is installed, one is not."""
+    monkeypatch.setitem(ENGINES, "absent", entry("absent", "no_such_package_anywhere"))
+    monkeypatch.setitem(ENGINES, "json", entry("json", "json"))
+
+
+def test_auto_takes_the_first_that_is_installed_and_able(registered, tmp_path):
+    (tmp_path / "model.absent").touch()
+    (tmp_path / "model.json").touch()
+    assert resolve_engine("auto", tmp_path).name == "json"
+    (tmp_path / "saved_model.pb").touch()
+    assert resolve_engine("auto", tmp_path).name == "tensorflow"
+    assert resolve_engine("json", tmp_path).name == "json"
+
+
+def test_an_engine_that_cannot_is_refused_with_one_that_can(registered, tmp_path):
+    (tmp_path / "model.absent").touch()
+    with pytest.raises(UsageError, match="is installed; install the packages of absent"):
+        resolve_engine("auto", tmp_path)
+    with pytest.raises(UsageError, match="--engine absent: needs no_such_package_anywhere"):
+        resolve_engine("absent", tmp_path)
+    with pytest.raises(UsageError, match=r"has no model\.json, .*; take --engine absent"):
+        resolve_engine("json", tmp_path)
+
+
+def test_a_registered_engine_is_a_value_of_the_config(registered):
+    assert build_section(ScoreConfig, {**GIVEN, "engine": "json"}).engine == "json"
+    with pytest.raises(ConfigError, match="one of auto, tensorflow, absent, json, got 'jsn'; did"):
+        build_section(ScoreConfig, {**GIVEN, "engine": "jsn"})
+
+
+def test_a_run_is_told_to_be_exported(tmp_path):
+    (tmp_path / "best").mkdir()
+    with pytest.raises(UsageError, match="is a run, not an exported model; run bert-pipeline expo"):
+        check_is_exported(tmp_path)
+
+
+def test_other_folders_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"it has no saved_model\.pb"):
+        check_is_exported(tmp_path)
+    with pytest.raises(UsageError, match="no such model directory"):
+        check_is_exported(tmp_path / "absent")

@@ -1,0 +1,59 @@
+"""Rows to calls of an engine and back, without any library that runs models."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.base.errors import InputError
+from bert_tf.engines.row_calls import predict_in_calls, similar_rows
+
+
+@given(st.lists(st.integers(0, 3_000_000), max_size=700))
+def test_every_row_is_in_one_call_and_calls_are_small(sizes):
+    sizes = np.array(sizes, np.int64)
+    calls = similar_rows(sizes)
+    assert sorted(np.concatenate(calls)) == list(range(len(sizes)))
+    ordered = sizes[np.concatenate(calls)]
+    assert (np.diff(ordered) <= 0).all()
+    for call in calls:
+        assert len(call) <= 256
+        assert len(call) <= 1 or sizes[call].sum() <= 1 << 20
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=600))
+def test_outputs_are_in_the_order_of_the_rows(rows):
+    columns = {"left": [left for left, _ in rows], "right": [right for _, right in rows]}
+    seen = []
+
+    def join(texts):
+        pairs = zip(texts["left"], texts["right"], strict=True)
+        return {"joined": np.array([(left + b"|" + right).decode() for left, right in pairs], "O")}
+
+    outputs = predict_in_calls(columns, join, model=Path("m"), on_rows=seen.append)
+    assert outputs["joined"].tolist() == [f"{left}|{right}" for left, right in rows]
+    assert sum(seen) == len(rows)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_refused(bad):
+    def call(texts):
+        return {"score": np.array([0.5, bad], np.float32)}
+
+    with pytest.raises(InputError, match="m: score is not a number for some rows"):
+        predict_in_calls({"text": ["a", "b"]}, call, model=Path("m"))
+
+
+def test_an_engine_needs_no_tensorflow():
+    code = (
+        "import sys\n"
+        "import bert_tf.engines.engine, bert_tf.engines.exported_folder, bert_tf.engines.registry\n"
+        "import bert_tf.engines.row_calls\n"
+        "sys.exit(', '.join(sorted({'tensorflow', 'keras'} & set(sys.modules))) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,44 @@
+"""An engine that finds every text equally good: all that a new engine must have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.engines.engine import Engine
+from bert_tf.engines.registry import EngineEntry
+from bert_tf.engines.row_calls import predict_in_calls
+
+
+class ConstantEngine:
+    """Predicts one label with one score."""
+
+    input_names = ("text",)
+
+    def __init__(self, folder: Path):
+        self._label, score = (folder / "constant.txt").read_text().split()
+        self._score = float(score)
+        self._folder = folder
+
+    def predict(self, columns, *, batch_tokens=0, on_rows=None):
+        """See `Engine.predict`."""
+
+        def call(texts):
+            rows = len(texts["text"])
+            return {
+                "predicted_label": np.full(rows, self._label, object),
+                "predicted_score": np.full(rows, self._score, np.float32),
+            }
+
+        return predict_in_calls(columns, call, model=self._folder, on_rows=on_rows)
+
+
+def load(folder: Path, *, threads: int | None) -> Engine:
+    """See `Engine`."""
+    return ConstantEngine(folder)
+
+
+CONSTANT = EngineEntry(
+    name="constant", module="constant_engine", packages=("numpy",), model_file="constant.txt"
+)
