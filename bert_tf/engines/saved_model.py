@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
+from bert_tf.engines.exported_folder import TASK
 from bert_tf.engines.registry import check_is_exported
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
@@ -98,4 +99,4 @@ def _decoded(values: np.ndarray) -> np.ndarray:
 
 
 def _is_of_saved_model(name: str) -> bool:
-    return name in (SAVED_MODEL, FINGERPRINT) or name.startswith(("assets/", "variables/"))
+    return name in (SAVED_MODEL, FINGERPRINT, TASK) or name.startswith(("assets/", "variables/"))
