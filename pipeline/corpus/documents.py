@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
-from bert_tf.data.examples.flat_documents import offsets_of
 from pipeline.corpus.blocks.byte_ranges import gather, split_lines
 from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
 from pipeline.corpus.blocks.raw_block import (

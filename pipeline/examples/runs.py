@@ -10,9 +10,9 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import HashingStream
-from bert_tf.data.examples.flat_documents import offsets_of
 from pipeline.beam.blobs import BlobReference, BlobStore
 
 _CHUNK_BYTES = 16_000_000

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.examples.flat_documents import (
     FlatDocuments,
     concatenate_documents,
-    offsets_of,
 )
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blocks.document_block import DocumentBlock

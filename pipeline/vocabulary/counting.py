@@ -14,6 +14,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
+from bert_tf.base.kernels import fnv1a
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.blocks.identity import document_hashes
@@ -178,9 +179,7 @@ def word_partitions(words: pa.Array) -> np.ndarray:
 @numba.njit(cache=True, nogil=True)
 def _fill_partitions(data, offsets, num_partitions, partitions):
     for word in range(len(partitions)):
-        value = np.uint64(0xCBF29CE484222325)
-        for position in range(offsets[word], offsets[word + 1]):
-            value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
+        value = fnv1a(data, offsets[word], offsets[word + 1])
         partitions[word] = (value >> np.uint64(40)) % np.uint64(num_partitions)
 
 

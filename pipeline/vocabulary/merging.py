@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import GOLDEN_RATIO, fnv1a
+
 _LOW = (1 << 32) - 1
 _PAIRS, _NODES, _TOUCHED, _HEAP = range(4)  # places in `_Pairs.sizes`
 _MADE, _STEPS = range(2)  # places in `progress`
@@ -149,9 +151,7 @@ def _slot_of_spelling(spellings, begin, end):
     """Where the symbol spelt `letters[begin:end]` stands in the hash table, or a free place."""
     letters, bounds, slots = spellings.letters, spellings.bounds, spellings.slots
     mask = len(slots) - 1
-    value = np.uint64(0xCBF29CE484222325)
-    for place in range(begin, end):
-        value = (value ^ np.uint64(letters[place])) * np.uint64(0x100000001B3)
+    value = fnv1a(letters, begin, end)
     slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
     while slots[slot] >= 0:
         start = bounds[slots[slot]]
@@ -244,7 +244,7 @@ def _merge_in_word(symbols, begin, length, pairs, first, second, new, word, coun
 def _change(pairs, first, second, word, amount, step):
     """Adds to a pair's total; if that is more than nothing, the word joins the pair's chain."""
     key = np.int64(first) << 32 | np.int64(second)
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.uint64(key) * GOLDEN_RATIO
     bucket = np.int64(mixed >> np.uint64(32)) & (len(pairs.buckets) - 1)
     pair = np.int64(pairs.buckets[bucket])
     while pair >= 0 and pairs.keys[pair] != key:

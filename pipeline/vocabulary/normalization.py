@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.normalizer import changed_code_points
 from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS
 
@@ -74,13 +75,12 @@ def word_tables(lowercase: bool) -> WordTables:
             mapping_of[code_point] = len(mappings)
             mappings.append(result.encode("utf-8"))
     actions[ord(" ")] = BORDER
-    offsets = np.zeros(len(mappings) + 1, np.int32)
-    np.cumsum([len(mapping) for mapping in mappings], out=offsets[1:])
+    lengths = np.array([len(mapping) for mapping in mappings], np.int64)
     ascii_letters = bytes(range(128)).lower() if lowercase else bytes(range(128))
     return WordTables(
         actions=actions,
         mapping_of=mapping_of,
-        offsets=offsets,
+        offsets=offsets_of(lengths).astype(np.int32),
         mapped=np.frombuffer(b"".join(mappings), np.uint8),
         ascii_actions=np.where(actions[:128] == MAPPED, WORD, actions[:128]).astype(np.uint8),
         ascii_letters=np.frombuffer(ascii_letters, np.uint8),

@@ -8,12 +8,11 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.kernels import FNV_OFFSET_BASIS, fnv1a_step
 from pipeline.corpus.blocks.document_block import offsets_and_data
 
-# Seeds of the hashes of pieces that begin and that continue a word, and FNV-1a's prime.
-_BEGINNING = np.uint64(0xCBF29CE484222325)
+# Where the hashes of pieces that continue a word start, apart from those that begin one.
 _CONTINUATION = np.uint64(0x84222325CBF29CE4)
-_PRIME = np.uint64(0x100000001B3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +98,9 @@ def _find(slots, hashes, value):
 @numba.njit(cache=True)
 def _enter(data, offsets, continues, slots, hashes):
     for piece in range(len(continues)):
-        value = _CONTINUATION if continues[piece] else _BEGINNING
+        value = _CONTINUATION if continues[piece] else FNV_OFFSET_BASIS
         for position in range(offsets[piece], offsets[piece + 1]):
-            value = (value ^ np.uint64(data[position])) * _PRIME
+            value = fnv1a_step(value, data[position])
         hashes[piece] = value
         slots[_find(slots, hashes, value)] = piece
 
@@ -110,13 +109,13 @@ def _enter(data, offsets, continues, slots, hashes):
 def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses):
     for word in range(len(lengths)):
         position, stop = int(offsets[word]), int(offsets[word + 1])
-        value_before = _BEGINNING
+        value_before = FNV_OFFSET_BASIS
         count = 0
         while position < stop:
             value = value_before
             end = position
             for ahead in range(position, min(stop, position + longest)):
-                value = (value ^ np.uint64(data[ahead])) * _PRIME
+                value = fnv1a_step(value, data[ahead])
                 piece = slots[_find(slots, hashes, value)]
                 if piece >= 0:
                     end = ahead + 1

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.kernels import fnv1a
 from pipeline.corpus.blocks.byte_ranges import gather
 from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.vocabulary.word_splitter import WordSplitter
@@ -125,9 +126,7 @@ def _insert(
         used = bounds[size]
         if size == len(hashes) or used + end - begin > len(letters):
             break
-        value = np.uint64(0xCBF29CE484222325)
-        for position in range(begin, end):
-            value = (value ^ np.uint64(new_letters[position])) * np.uint64(0x100000001B3)
+        value = fnv1a(new_letters, begin, end)
         value ^= value >> np.uint64(29)
         slot = np.int64(value & np.uint64(mask))
         while slots[slot] >= 0:

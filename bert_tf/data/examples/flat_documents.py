@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numba
 import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import take_ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,31 +62,3 @@ def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
         offsets_of(np.concatenate([np.diff(part.document_offsets) for part in parts])),
     )
-
-
-def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """Where things of these lengths begin and end when laid end to end: int64 [n + 1].
-
-    | lengths | offsets      |
-    |---------|--------------|
-    | 2, 0, 3 | 0, 2, 2, 5   |
-    """
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-@numba.njit(cache=True, nogil=True)
-def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The values of several ranges, one range after the other, without an index a value.
-
-    | values        | starts | lengths | taken   |
-    |---------------|--------|---------|---------|
-    | 5, 6, 7, 8, 9 | 3, 0   | 2, 1    | 8, 9, 5 |
-    """
-    taken = np.empty(lengths.sum(), values.dtype)
-    at = 0
-    for i in range(len(starts)):
-        taken[at : at + lengths[i]] = values[starts[i] : starts[i] + lengths[i]]
-        at += lengths[i]
-    return taken

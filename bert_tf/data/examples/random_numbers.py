@@ -10,11 +10,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from bert_tf.base.seeds import unsigned_seed
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
 _UNIT = 1.0 / (1 << 53)
 
 
@@ -38,24 +36,16 @@ def combine_keys(keys: np.ndarray, values: np.ndarray | np.uint64) -> np.ndarray
 
 
 @numba.njit(cache=True, nogil=True)
-def mix(value: np.uint64) -> np.uint64:
-    """Spreads the bits of a 64-bit number over all of them."""
-    value = (value ^ (value >> np.uint64(30))) * _FIRST
-    value = (value ^ (value >> np.uint64(27))) * _SECOND
-    return value ^ (value >> np.uint64(31))
-
-
-@numba.njit(cache=True, nogil=True)
 def combine(key: np.uint64, value: np.uint64) -> np.uint64:
     """A new key from a key and a number."""
-    return mix(mix(key + _GOLDEN) ^ (np.uint64(value) * _GOLDEN + np.uint64(1)))
+    return mix64(mix64(key + GOLDEN_RATIO) ^ (np.uint64(value) * GOLDEN_RATIO + np.uint64(1)))
 
 
 @numba.njit(cache=True, nogil=True)
 def next_bits(state: np.ndarray) -> np.uint64:
     """The next 64 bits of the stream whose state, uint64 [1], began as a key."""
-    state[0] += _GOLDEN
-    return mix(state[0])
+    state[0] += GOLDEN_RATIO
+    return mix64(state[0])
 
 
 @numba.njit(cache=True, nogil=True)

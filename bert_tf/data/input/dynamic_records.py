@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import InputError
 from bert_tf.data.examples.masking import MaskingRules, mask_rows
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
@@ -55,7 +56,7 @@ class DynamicRecords:
         seed: int,
     ):
         self._blocks = blocks
-        self._firsts = np.cumsum([0, *(block.records for block in blocks)])
+        self._firsts = offsets_of(np.array([block.records for block in blocks], np.int64))
         self._records = records
         self._masking = masking
         self._seed = seed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from bert_tf.data.examples.flat_documents import offsets_of
+from bert_tf.base.arrays import offsets_of
 
 # Tags: field number x 8 + wire type 2 (length-delimited).
 _TAG_1 = 0x0A  # Example.features, Features.feature, a map entry's key, the value of a list

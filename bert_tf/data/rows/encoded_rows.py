@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 
 _BATCH_TEXTS = 4096
@@ -89,33 +90,8 @@ def encode_texts(
         second_starts.append(row_lengths - tf.reduce_sum(type_ids, axis=1).numpy())
     return EncodedRows(
         ids=np.concatenate(ids) if ids else np.zeros(0, np.int32),
-        offsets=row_offsets(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)),
+        offsets=offsets_of(np.concatenate(lengths) if lengths else np.zeros(0, np.int64)),
         second_starts=np.concatenate(second_starts).astype(np.int32)
         if second_starts
         else np.zeros(0, np.int32),
     )
-
-
-def row_offsets(lengths: np.ndarray) -> np.ndarray:
-    """Where each row begins in a flat array, and the end of the last: int64 [rows + 1]."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers start, start + 1, … of every range, one range after the other.
-
-    `flat_ranges([5, 0], [2, 3])` is `[5, 6, 0, 1, 2]`.
-
-    Args:
-        starts: int [n].
-        lengths: int [n], none negative.
-
-    Returns:
-        int64 [sum of lengths].
-    """
-    starts = np.asarray(starts, np.int64)
-    lengths = np.asarray(lengths, np.int64)
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(starts - before, lengths) + np.arange(lengths.sum(), dtype=np.int64)

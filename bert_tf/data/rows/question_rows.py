@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.base.errors import UsageError
-from bert_tf.data.rows.encoded_rows import EncodedRows, flat_ranges, row_offsets
+from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.windows import (
     Pieces,
     Windows,
@@ -122,7 +123,7 @@ def tokenize_with_characters(tokenizer: WordPieceTokenizer, texts: Sequence[str]
         last.append(characters_at_bytes(encoded, owners, ends.flat_values.numpy()))
     return Pieces(
         ids=_joined(ids, np.int32),
-        offsets=row_offsets(_joined(lengths, np.int64)),
+        offsets=offsets_of(_joined(lengths, np.int64)),
         first_characters=_joined(first, np.int64),
         last_characters=_joined(last, np.int64),
     )
@@ -137,7 +138,7 @@ def _first_pieces(pieces: Pieces, most: int) -> Pieces:
     kept = flat_ranges(pieces.offsets[:-1], lengths)
     return Pieces(
         ids=pieces.ids[kept],
-        offsets=row_offsets(lengths),
+        offsets=offsets_of(lengths),
         first_characters=pieces.first_characters[kept],
         last_characters=pieces.last_characters[kept],
     )

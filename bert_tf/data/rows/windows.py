@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.rows.encoded_rows import EncodedRows, flat_ranges, row_offsets
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.data.rows.encoded_rows import EncodedRows
 
 NO_ANSWER_POSITION = 0  # where [CLS] stands
 
@@ -105,7 +106,7 @@ def window_rows(
         cls_id, sep_id: ids of [CLS] and [SEP].
     """
     question_lengths = questions.lengths[windows.question]
-    offsets = row_offsets(question_lengths + windows.length + 3)
+    offsets = offsets_of(question_lengths + windows.length + 3)
     ids = np.full(offsets[-1], sep_id, np.int32)
     begins = offsets[:-1]
     ids[begins] = cls_id
@@ -143,7 +144,7 @@ def answer_pieces(
     widths[filled] = contexts.last_characters[contexts.offsets[1:][filled] - 1]
     if len(ends):
         np.maximum.at(widths, context_index, np.asarray(ends, np.int64))
-    bases = row_offsets(widths + 1)[:-1]
+    bases = offsets_of(widths + 1)[:-1]
     base_of_piece = np.repeat(bases, pieces_of)
     first = np.searchsorted(
         base_of_piece + contexts.last_characters, bases[context_index] + starts, side="right"
@@ -201,7 +202,6 @@ def characters_at_bytes(
         int64 [n].
     """
     flat = np.frombuffer(b"".join(texts), np.uint8)
-    characters_before = np.zeros(len(flat) + 1, np.int64)
-    np.cumsum((flat & 0xC0) != 0x80, out=characters_before[1:])
-    bases = row_offsets(np.array([len(text) for text in texts], np.int64))[:-1]
+    characters_before = offsets_of((flat & 0xC0) != 0x80)
+    bases = offsets_of(np.array([len(text) for text in texts], np.int64))[:-1]
     return characters_before[bases[owners] + byte_offsets] - characters_before[bases[owners]]

@@ -6,8 +6,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import InputError
-from bert_tf.data.examples.flat_documents import offsets_of
+from bert_tf.base.kernels import take_ranges
 
 _MOST_BYTES = np.iinfo(np.int32).max
 
@@ -25,18 +26,8 @@ def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
             "block_megabytes, or cut documents of such a size"
         )
     offsets = wide_offsets.astype(np.int32)
-    gathered = np.empty(offsets[-1], np.uint8)
-    _copy(data, starts, stops, gathered)
+    gathered = take_ranges(data, starts, stops - starts)
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(gathered))
-
-
-@numba.njit(cache=True, nogil=True)
-def _copy(data, starts, stops, gathered):
-    written = 0
-    for stretch in range(len(starts)):
-        for position in range(starts[stretch], stops[stretch]):
-            gathered[written] = data[position]
-            written += 1
 
 
 def split_lines(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bert_tf.data.examples.flat_documents import offsets_of
+from bert_tf.base.arrays import offsets_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

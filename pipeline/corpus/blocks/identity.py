@@ -7,9 +7,9 @@ import hashlib
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import GOLDEN_RATIO, mix64
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -34,9 +34,9 @@ def block_identity(block: DocumentBlock) -> str:
 
 @numba.njit(cache=True, nogil=True)
 def _hash(data, offsets, document_offsets, hashes):
-    """Multiplies in 8 bytes at a time and finishes as splitmix64 does (Steele et al. 2014)."""
+    """Multiplies in 8 bytes at a time and finishes as splitmix64 does."""
     for document in range(len(hashes)):
-        value = _PRIME
+        value = GOLDEN_RATIO
         for sentence in range(document_offsets[document], document_offsets[document + 1]):
             position, stop = offsets[sentence], offsets[sentence + 1]
             value = (value ^ np.uint64(stop - position)) * _MIX
@@ -44,9 +44,7 @@ def _hash(data, offsets, document_offsets, hashes):
                 word = np.uint64(0)
                 for byte in range(position, min(position + 8, stop)):
                     word = word << np.uint64(8) | np.uint64(data[byte])
-                value = (value ^ word) * _PRIME
+                value = (value ^ word) * GOLDEN_RATIO
                 value ^= value >> np.uint64(32)
                 position += 8
-        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes[document] = value ^ (value >> np.uint64(31))
+        hashes[document] = mix64(value)

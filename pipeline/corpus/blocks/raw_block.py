@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.arrays import offsets_of
+
 INVALID_UTF8 = "invalid UTF-8"
 NOT_A_STRING = "text is not a string"
 
@@ -34,8 +36,7 @@ class Texts:
     @classmethod
     def of_rows(cls, texts: list[bytes], lines: list[int]) -> Texts:
         """The texts of rows that had to be parsed, with the line where each begins."""
-        bounds = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=bounds[1:])
+        bounds = offsets_of(np.array([len(text) for text in texts], np.int64))
         return cls(
             data=np.frombuffer(b"".join(texts), np.uint8),
             starts=bounds[:-1],

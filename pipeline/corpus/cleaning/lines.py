@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.combining_marks import normalize
-from bert_tf.data.examples.flat_documents import offsets_of
 from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.corpus.cleaning.characters import (
     BLANK,

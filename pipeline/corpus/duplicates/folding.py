@@ -15,7 +15,8 @@ import unicodedata
 import numba
 import numpy as np
 
-from bert_tf.data.examples.random_numbers import combine, mix
+from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, mix64
+from bert_tf.data.examples.random_numbers import combine
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.blocks.identity import document_hashes
 from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS, decode
@@ -37,8 +38,6 @@ _WITHOUT_SPACES = (
     (0xFF66, 0xFF9D),  # Katakana
     (0x20000, 0x323AF),  # ideographs
 )
-_START = np.uint64(0xCBF29CE484222325)
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
 @functools.cache
@@ -104,7 +103,7 @@ def _fold(data, offsets, table, words, sentence_words):
     found = 0
     for sentence in range(len(sentence_words) - 1):
         position, stop = offsets[sentence], offsets[sentence + 1]
-        value = _START
+        value = FNV_OFFSET_BASIS
         in_word = False
         while position < stop:
             code_point, width = decode(data, position)
@@ -113,22 +112,22 @@ def _fold(data, offsets, table, words, sentence_words):
             if folded == _SKIPPED:
                 continue
             if in_word and (folded == _BETWEEN or folded >= _ALONE):
-                words[found] = mix(value)
+                words[found] = mix64(value)
                 found += 1
-                value = _START
+                value = FNV_OFFSET_BASIS
                 in_word = False
             if folded == _BETWEEN:
                 continue
-            value = (value ^ np.uint64(folded)) * _PRIME
+            value = (value ^ np.uint64(folded)) * GOLDEN_RATIO
             value ^= value >> np.uint64(32)
             if folded >= _ALONE:
-                words[found] = mix(value)
+                words[found] = mix64(value)
                 found += 1
-                value = _START
+                value = FNV_OFFSET_BASIS
             else:
                 in_word = True
         if in_word:
-            words[found] = mix(value)
+            words[found] = mix64(value)
             found += 1
         sentence_words[sentence + 1] = found
     return found
@@ -138,7 +137,7 @@ def _fold(data, offsets, table, words, sentence_words):
 def _keys(words, offsets):
     keys = np.empty(len(offsets) - 1, np.uint64)
     for stretch in range(len(keys)):
-        value = _START
+        value = FNV_OFFSET_BASIS
         for word in range(offsets[stretch], offsets[stretch + 1]):
             value = combine(value, words[word])
         keys[stretch] = value
@@ -149,7 +148,7 @@ def _keys(words, offsets):
 def _byte_keys(data, offsets, line_offsets, lines):
     keys = np.empty(len(lines), np.uint64)
     for place, line in enumerate(lines):
-        value = _PRIME
+        value = GOLDEN_RATIO
         for position in range(offsets[line_offsets[line]], offsets[line_offsets[line + 1]]):
             value = combine(value, np.uint64(data[position]))
         keys[place] = value

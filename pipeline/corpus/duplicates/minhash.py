@@ -24,7 +24,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from bert_tf.data.examples.random_numbers import combine, mix, next_bits, seed_key
+from bert_tf.base.kernels import mix64
+from bert_tf.data.examples.random_numbers import combine, next_bits, seed_key
 
 NUM_HASHES = 128
 GRAM_WORDS = 5
@@ -103,7 +104,7 @@ def _sign(words, offsets, documents, factors, addends, signatures):
 def _key_bands(signatures, rows, keys):
     for document in range(keys.shape[0]):
         for band in range(keys.shape[1]):
-            value = mix(np.uint64(band + 1))
+            value = mix64(np.uint64(band + 1))
             for row in range(band * rows, (band + 1) * rows):
                 value = combine(value, np.uint64(signatures[document, row]))
             keys[document, band] = value

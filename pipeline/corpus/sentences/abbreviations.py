@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.base.kernels import fnv1a
+
 # In all lists a word in lower case also stands for its capitalized form and its form in capitals; a
 # capitalized word does not stand for lower case ("Ill." is Illinois, "ill." ends a sentence).
 
@@ -58,11 +60,8 @@ januar februar märz april mai juni juli august september oktober november dezem
 
 
 def word_hash(word: bytes) -> int:
-    """64-bit FNV-1a of UTF-8 bytes (Fowler, Noll and Vo); the splitter computes the same."""
-    value = 0xCBF29CE484222325
-    for byte in word:
-        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-    return value
+    """What the splitter knows a word by, from its UTF-8 bytes."""
+    return int(fnv1a(np.frombuffer(word, np.uint8), 0, len(word)))
 
 
 def _hashes(words: list[str]) -> np.ndarray:

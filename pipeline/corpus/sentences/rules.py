@@ -15,6 +15,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import fnv1a
 from pipeline.corpus.cleaning.characters import (
     CLOSER,
     DASH,
@@ -253,14 +254,6 @@ def _next_beginning(data, position, stop, table):
 
 
 @numba.njit(cache=True)
-def _word_hash(data, start, stop):
-    value = np.uint64(0xCBF29CE484222325)
-    for position in range(start, stop):
-        value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
-    return value
-
-
-@numba.njit(cache=True)
 def _holds(hashes, value):
     low, high = 0, len(hashes)
     while low < high:
@@ -327,7 +320,7 @@ def _period_ends(
 ):
     """Whether a single full stop ends a sentence before something that is not lower case."""
     start = _word_start(data, begin, mark, table)
-    before = _word_hash(data, start, mark)
+    before = fnv1a(data, start, mark)
     if _holds(never_last, before) or (follower == DIGIT and _holds(before_number, before)):
         return False
     after_stop = following
@@ -338,7 +331,7 @@ def _period_ends(
             break
         letters += 1
         after_stop += width
-    after = _word_hash(data, following, after_stop)
+    after = fnv1a(data, following, after_stop)
     all_digits, is_acronym = _shape(data, start, mark, table)
     if all_digits:  # a list's number, or a day before its month
         return start > begin and not _holds(months, after)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.data.rows.encoded_rows import EncodedRows, row_offsets
+from bert_tf.base.arrays import offsets_of
+from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.tasks.task import TaskData
 from bert_tf.tasks.training_inputs import FinetuningInputs
 
@@ -17,7 +18,7 @@ def inputs() -> FinetuningInputs:
     numbers = np.arange(1, 24, dtype=np.int32)
     rows = EncodedRows(
         ids=np.repeat(numbers, lengths),
-        offsets=row_offsets(lengths),
+        offsets=offsets_of(lengths),
         second_starts=lengths.astype(np.int32),
     )
     data = TaskData(

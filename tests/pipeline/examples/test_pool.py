@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.examples.flat_documents import FlatDocuments, offsets_of
+from bert_tf.data.examples.flat_documents import FlatDocuments
 from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
 from pipeline.examples.tokenized import TokenizedDocuments
 

@@ -1,16 +1,11 @@
 """Flat documents against plain lists."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.data.examples.flat_documents import (
-    FlatDocuments,
-    concatenate_documents,
-    offsets_of,
-    take_ranges,
-)
+from bert_tf.base.arrays import offsets_of
+from bert_tf.data.examples.flat_documents import FlatDocuments, concatenate_documents
 
 nested_lists = st.lists(
     st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=4), min_size=1, max_size=6
@@ -53,17 +48,3 @@ def test_selecting_joining_and_dropping_equal_lists(documents, data):
     assert nested(flat(documents).without_empty_sentences()) == [
         [sentence for sentence in document if sentence] for document in documents
     ]
-
-
-def test_offsets_rows():
-    assert offsets_of(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
-
-
-@pytest.mark.parametrize(
-    ("starts", "lengths", "expected"), [([3, 0], [2, 1], [8, 9, 5]), ([], [], [])]
-)
-def test_take_ranges_rows(starts, lengths, expected):
-    values = np.array([5, 6, 7, 8, 9], np.int32)
-    taken = take_ranges(values, np.array(starts, np.int64), np.array(lengths, np.int64))
-    assert taken.dtype == values.dtype
-    assert taken.tolist() == expected

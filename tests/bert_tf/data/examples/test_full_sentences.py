@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.data.examples.flat_documents import FlatDocuments, offsets_of
+from bert_tf.base.arrays import offsets_of
+from bert_tf.data.examples.flat_documents import FlatDocuments
 from bert_tf.data.examples.full_sentences import full_sentences, separate_documents
 
 SEP = 3

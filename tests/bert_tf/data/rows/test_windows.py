@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import UsageError
-from bert_tf.data.rows.encoded_rows import encode_texts, flat_ranges, row_offsets
+from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.data.rows.question_rows import (
     check_question_lengths,
     encode_questions,
@@ -45,11 +46,6 @@ VOCAB += ["##" + letter for letter in "abcdefghij"]
 @pytest.fixture(scope="module")
 def tokenizer() -> WordPieceTokenizer:
     return WordPieceTokenizer(VOCAB, lowercase=True)
-
-
-def test_flat_ranges():
-    assert flat_ranges(np.array([5, 0]), np.array([2, 3])).tolist() == [5, 6, 0, 1, 2]
-    assert flat_ranges(np.array([5, 7]), np.array([0, 1])).tolist() == [7]
 
 
 def test_windows_of_the_docstring():
@@ -214,7 +210,7 @@ def test_padded_batch(tokenizer):
 
 def test_single_texts_have_one_segment(tokenizer):
     rows = encode_texts(tokenizer, ["a b", ""], None, max_seq_length=128)
-    assert rows.offsets.tolist() == row_offsets(np.array([4, 2])).tolist()
+    assert rows.offsets.tolist() == offsets_of(np.array([4, 2])).tolist()
     assert not rows.padded(np.array([0, 1]), length=4, pad_id=0)["input_type_ids"].any()
 
 

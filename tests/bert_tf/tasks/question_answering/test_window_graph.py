@@ -5,8 +5,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows import windows
-from bert_tf.data.rows.encoded_rows import row_offsets
 from bert_tf.data.rows.windows import Pieces
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.question_answering.window_graph import window_rows
@@ -20,7 +20,7 @@ def pieces_of(lengths: list[int], first_id: int) -> Pieces:
     nowhere = np.zeros(len(ids), np.int64)
     return Pieces(
         ids=ids,
-        offsets=row_offsets(np.array(lengths)),
+        offsets=offsets_of(np.array(lengths)),
         first_characters=nowhere,
         last_characters=nowhere,
     )
