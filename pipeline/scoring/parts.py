@@ -19,8 +19,8 @@ from bert_tf.base.atomic_files import replacing_file, write_text_atomically
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.sealed_json import read_sealed, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
+from bert_tf.tasks.prediction_rows import prediction_rows
 from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
-from pipeline.scoring.columns import prediction_rows
 from pipeline.scoring.output_rows import (
     UnwritableRowError,
     cells_of_object,
@@ -72,9 +72,7 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     block = scored.block
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
-    for index, predictions in enumerate(
-        prediction_rows(plan.columns.predictions, scored.predicted)
-    ):
+    for index, predictions in enumerate(prediction_rows(plan.columns.fields, scored.predicted)):
         try:
             lines.append(_part_line(table, block, index, predictions))
         except UnwritableRowError as error:

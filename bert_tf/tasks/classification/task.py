@@ -32,6 +32,7 @@ from bert_tf.tasks.classification.label_report import (
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
@@ -303,14 +304,12 @@ class ClassificationTask:
         return TaskResults(
             metrics=classification_metrics(self._numbers(gold), self._numbers(chosen)),
             predictions=[
-                {
-                    "line": line,
-                    "label": label,
-                    "predicted_label": choice,
-                    "predicted_score": round(float(score), 6),
-                }
-                for line, label, choice, score in zip(
-                    source.lines, gold, chosen, predicted["predicted_score"], strict=True
+                {"line": line, "label": label, **cells}
+                for line, label, cells in zip(
+                    source.lines,
+                    gold,
+                    prediction_rows(CLASSIFICATION.predictions, predicted),
+                    strict=True,
                 )
             ],
         )

@@ -30,6 +30,7 @@ from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
@@ -291,25 +292,11 @@ class QuestionAnsweringTask:
         """Exact match and F1; an answer, its place and its probability a question."""
         golds = [[answer.text for answer in listed] for listed in source.answers]
         answers = predicted["predicted_answer"]
+        rows = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
         predictions = [
-            {
-                "id": identity,
-                "line": line,
-                "answers": gold,
-                "predicted_answer": text,
-                "predicted_start": int(start) if start >= 0 else None,
-                "predicted_end": int(end) if end >= 0 else None,
-                "predicted_score": round(float(score), 6),
-            }
-            for identity, line, gold, text, start, end, score in zip(
-                source.ids,
-                source.lines,
-                golds,
-                answers,
-                predicted["predicted_start"],
-                predicted["predicted_end"],
-                predicted["predicted_score"],
-                strict=True,
+            {"id": identity, "line": line, "answers": gold, **cells}
+            for identity, line, gold, cells in zip(
+                source.ids, source.lines, golds, rows, strict=True
             )
         ]
         return TaskResults(

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from bert_tf.engines.registry import ENGINES
+from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.parts import ScoredBlock, ScoringCounts, is_scored, join_parts, write_part
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import list_tables
 
-COLUMNS = ScoringColumns(
-    sources={"text": "text"}, predictions=("predicted_label", "predicted_score")
-)
+COLUMNS = ScoringColumns(sources={"text": "text"}, fields=TASKS["classification"].predictions)
 
 
 def label_of(text: str) -> str:

@@ -1,12 +1,11 @@
 """Which columns are read and added."""
 
-import numpy as np
 import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
-from pipeline.scoring.columns import prediction_rows, scoring_columns
+from pipeline.scoring.columns import scoring_columns
 
 CLASSIFICATION = {
     "task": "classification",
@@ -31,20 +30,7 @@ def test_columns_the_model_does_not_read_are_refused():
         scoring_columns(config_of(question_column="q"), CLASSIFICATION)
     with pytest.raises(UsageError, match="--text-pair-column has no meaning"):
         scoring_columns(config_of(text_pair_column="q"), CLASSIFICATION)
+    with pytest.raises(UsageError, match="m: task 'parsing' is not known"):
+        scoring_columns(config_of(), {**CLASSIFICATION, "task": "parsing"})
     with pytest.raises(UsageError, match="was pretrained only"):
         scoring_columns(config_of(), None)
-
-
-def test_no_answer_has_no_place_and_scores_have_six_digits():
-    rows = prediction_rows(
-        ("predicted_answer", "predicted_start", "predicted_score"),
-        {
-            "predicted_answer": np.array(["", "ja"], object),
-            "predicted_start": np.array([-1, 0], np.int32),
-            "predicted_score": np.array([1 / 3, 1], np.float32),
-        },
-    )
-    assert rows == [
-        {"predicted_answer": "", "predicted_start": None, "predicted_score": 0.333333},
-        {"predicted_answer": "ja", "predicted_start": 0, "predicted_score": 1.0},
-    ]

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.parts import ScoredBlock, join_parts, write_part
@@ -104,9 +106,7 @@ def test_rows_of_another_encoding_are_written_as_utf8(tmp_path, make_plan, score
 )
 def test_tables_without_a_header_get_none(tmp_path, make_plan, score, output, content):
     (tmp_path / "in.csv").write_text('7,"a, b"\n8,c\n')
-    columns = ScoringColumns(
-        sources={"text": "2"}, predictions=("predicted_label", "predicted_score")
-    )
+    columns = ScoringColumns(sources={"text": "2"}, fields=TASKS["classification"].predictions)
     plan = make_plan(
         "in.csv", output=output, columns=columns, dialect=TableDialect(has_header=False)
     )
@@ -116,7 +116,8 @@ def test_tables_without_a_header_get_none(tmp_path, make_plan, score, output, co
 
 
 QUESTIONS = ScoringColumns(
-    sources={"question": "frage", "context": "text"}, predictions=("predicted_answer",)
+    sources={"question": "frage", "context": "text"},
+    fields=(PredictionField("predicted_answer", "text"),),
 )
 
 

@@ -1,0 +1,43 @@
+"""Predictions as cells of rows: what is written beside a row is the same wherever it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.tasks.declaration import FieldKind, PredictionField
+
+_PROBABILITY_DIGITS = 6
+_FLOAT32_DIGITS = 7
+
+
+def prediction_rows(
+    fields: Sequence[PredictionField], predicted: Mapping[str, Iterable[Any]]
+) -> list[dict[str, Any]]:
+    """The cells that are added to each row, ready for JSON.
+
+    Args:
+        fields: the columns, in order.
+        predicted: values [rows] by name; a place of -1 stands for none and becomes None, a
+            probability is rounded to six decimals, a value to the digits that float32 has.
+    """
+    columns = [
+        [_CELLS[field.kind](value) for value in _plain(predicted[field.name])] for field in fields
+    ]
+    names = [field.name for field in fields]
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _plain(values: Iterable[Any]) -> Iterable[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+_CELLS: dict[FieldKind, Callable[[Any], Any]] = {
+    "label": str,
+    "text": str,
+    "probability": lambda value: round(float(value), _PROBABILITY_DIGITS),
+    "place": lambda value: int(value) if value >= 0 else None,
+    "value": lambda value: float(f"{float(value):.{_FLOAT32_DIGITS}g}"),
+}
