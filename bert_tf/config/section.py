@@ -36,6 +36,7 @@ def option(
     choices: Collection[str] | None = None,
     flag: str | None = None,
     alternative: str | None = None,
+    common: bool = False,
     advanced: bool = False,
     positional: bool = False,
 ) -> Any:
@@ -50,6 +51,7 @@ def option(
         choices: allowed strings; names of a registry are those it has when they are asked for.
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that makes a required one needless.
+        common: listed by `--help` with the required ones, before the others.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.
         positional: on the command line given by its place instead of by a flag.
     """
@@ -62,6 +64,7 @@ def option(
         "choices": choices,
         "flag": flag,
         "alternative": alternative,
+        "common": common,
         "advanced": advanced,
         "positional": positional,
         _REQUIRED: default is dataclasses.MISSING,

@@ -16,8 +16,9 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.variants import Variants
+from pipeline.cli.job_help import JobCommand, ListedArgument
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, ConfigChoice, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, ConfigChoice
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
@@ -33,6 +34,8 @@ _COMMON = (
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
+
+_LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
 class _LimitType(click.ParamType):
@@ -65,7 +68,7 @@ def job_command(
     resumes: bool = False,
     has_rows: bool = False,
     max_rejects: str | None = None,
-) -> PlainCommand:
+) -> JobCommand:
     """Builds the command that resolves its sections and runs a job on them.
 
     Args:
@@ -116,23 +119,26 @@ def job_command(
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             return _exit_code(manifest, resolved[0], options)
 
-    parameters: list[click.Parameter] = []
+    common: list[click.Parameter] = []
+    rest: list[click.Parameter] = []
     for each in sections:
         for section, field in _fields(each):
             if field.metadata["positional"]:
-                parameters.append(_argument(field))
+                common.append(_argument(field))
             elif not field.metadata["advanced"]:
-                parameters.append(_flag(section, field))
-    return PlainCommand(
+                (common if _is_common(field) else rest).append(_flag(section, field))
+    return JobCommand(
         name,
         callback=invoke,
-        params=[
-            *parameters,
+        common=sorted(common, key=_place_among_common),
+        rest=rest,
+        general=[
             *_COMMON,
             *([_max_rejects(max_rejects)] if has_rows else []),
             *([_RESUME] if resumes else []),
         ],
-        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}\n\n\b\n{_advanced_keys(sections)}",
+        further_keys=_further_keys(sections),
+        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
         context_settings={**HELP_FLAGS, "max_content_width": 100},
     )
 
@@ -146,7 +152,7 @@ def _fields(
         [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
     )
     for variant in variants:
-        for field in dataclasses.fields(variant):
+        for field in _own_first(variant):
             if field.name not in seen:
                 seen.add(field.name)
                 yield variant, field
@@ -156,6 +162,27 @@ def _resolve(section: type[Section] | Variants, **sources: Any) -> Section:
     if isinstance(section, Variants):
         return section.resolve(**sources)
     return resolve(section, **sources)
+
+
+def _own_first(section: type[Section]) -> list[dataclasses.Field]:
+    """Fields in the order in which help lists them: a section's own before what it inherits."""
+
+    def depth(field: dataclasses.Field) -> int:
+        classes = enumerate(section.__mro__)
+        return next(place for place, each in classes if field.name in each.__annotations__)
+
+    return sorted(dataclasses.fields(section), key=depth)
+
+
+def _place_among_common(parameter: click.Parameter) -> int:
+    """Where help lists what has a place on the command line (0), is read (1) and written (2)."""
+    if isinstance(parameter, click.Argument):
+        return 0
+    return 2 if parameter.name == "output" else 1
+
+
+def _is_common(field: dataclasses.Field) -> bool:
+    return field.metadata["required"] or field.metadata["common"]
 
 
 def _check_sections(
@@ -197,7 +224,12 @@ def _max_rejects(default: str | None) -> click.Option:
 
 def _argument(field: dataclasses.Field) -> click.Argument:
     # Not required here: a YAML file may have it, and resolving says in which words it is missing.
-    return click.Argument([field.name], required=False, metavar=argument_text(field))
+    return ListedArgument(
+        [field.name],
+        required=False,
+        metavar=argument_text(field),
+        doc=f"{field.metadata['doc']} (required)",
+    )
 
 
 def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
@@ -223,20 +255,31 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple) and value:
-        return f"[{', '.join(value)}]"
-    return str(value) or "none"
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
 
 
-def _advanced_keys(sections: tuple[type[Section] | Variants, ...]) -> str:
-    lines = [
-        f"  {section.section_name}.{field.name}={_shown(field.default)}  {field.metadata['doc']}"
+def _further_keys(sections: tuple[type[Section] | Variants, ...]) -> list[tuple[str, str]]:
+    return [
+        (f"{section.section_name}.{field.name}{_default(field)}", field.metadata["doc"])
         for each in sections
         for section, field in _fields(each)
         if field.metadata["advanced"]
     ]
-    return "Further keys, for --config and --set:\n" + "\n".join(lines) if lines else ""
 
 
-def _indent(text: str) -> str:
-    return "\n".join("  " + line for line in text.strip().splitlines())
+def _default(field: dataclasses.Field) -> str:
+    return "" if field.default is None else f"={_shown(field.default)}"
+
+
+def _indent(example: str) -> str:
+    """The example's lines, those that are too long continued before an option."""
+    lines = []
+    for line in example.strip().splitlines():
+        first, *options = line.split(" --")
+        lines.append("  " + first)
+        for option in options:
+            if len(lines[-1]) + len(option) > _LONGEST_EXAMPLE:
+                lines[-1] += " \\"
+                lines.append("     ")
+            lines[-1] += " --" + option
+    return "\n".join(lines)

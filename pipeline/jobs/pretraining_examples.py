@@ -194,7 +194,7 @@ def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:
         ]
         found = f" (left out: {', '.join(reasons)})" if reasons else ""
         raise InputError(
-            f"{inputs}: no usable document{found}; expected text, see --help for formats"
+            f"{inputs}: no usable document{found}; expected text, see --help-all for formats"
         )
     if not counts["examples"]["train"]:
         raise InputError(

@@ -119,6 +119,7 @@ class VocabConfig(CorpusSection):
     extend: str | None = option(
         "vocabulary whose pieces keep their ids; new ones are appended up to vocab_size",
         default=None,
+        common=True,
     )
     lowercase: bool = option(
         "lower-case and strip accents, as bert-base-uncased",

@@ -39,7 +39,7 @@ class FinetuneConfig(TableSection, LoopSection):
 
     task: str = option("what is learned", positional=True)
     train: str = option("training rows: CSV, TSV or JSONL")
-    eval: str | None = option("rows to evaluate on, in the same format", default=None)
+    eval: str | None = option("rows to evaluate on, in the same format", default=None, common=True)
     init: str = option("model directory, run directory or HuggingFace folder to start from")
     max_train_rows: int = option(
         "use only the first rows (0: all)", default=0, minimum=0, advanced=True

@@ -44,5 +44,7 @@ class ImportWeightsConfig(Section):
         maximum=MAX_POSITIONS,
     )
     vocab: str | None = option(
-        "vocabulary that adds pieces after the source's own (default: the source's)", default=None
+        "vocabulary that adds entries after the source's own (default: the source's)",
+        default=None,
+        common=True,
     )

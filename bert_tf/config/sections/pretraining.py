@@ -66,11 +66,11 @@ class TrainConfig(LoopSection):
         default=(),
         advanced=True,
     )
-    size: str | None = option("model size", default=None, choices=tuple(SIZES))
+    size: str | None = option("model size", default=None, choices=tuple(SIZES), common=True)
     model_config: str | None = option(
-        "config.json of HuggingFace or Google instead of a size", default=None
+        "config.json of HuggingFace or Google instead of a size", default=None, common=True
     )
-    init: str | None = option("model directory to continue from", default=None)
+    init: str | None = option("model directory to continue from", default=None, common=True)
     steps: int = option(
         f"updates in all (default: {DEFAULT_STEPS:,}, or those of the phases)",
         default=None,

@@ -1,5 +1,6 @@
 """Exit codes and messages of the command line, and that its names stay what they are."""
 
+import dataclasses
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
-from bert_tf.config.sections import RunnerConfig
+from bert_tf.config.sections import SECTIONS, RunnerConfig
 from bert_tf.tasks.registry import TASKS
 from pipeline.beam.runner import run_pipeline
 from pipeline.cli.main import COMMANDS, bert_pipeline, main
@@ -85,20 +86,20 @@ def test_every_command_has_help_with_an_example_and_its_flags(name):
     assert f"bert-pipeline {name}" in result.output
     shown = result.output
     if name == "finetune":
-        shown = "".join(help_of(name, task) for task in TASKS)
+        shown = "".join(help_of(name, task, "--help") for task in TASKS)
     names = [*CONTRACT[name].split(), "--verbose"]
     missing = [flag for flag in names if flag not in shown]
     assert not missing
 
 
 def help_of(*arguments):
-    result = CliRunner().invoke(bert_pipeline, [*arguments, "--help"])
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(bert_pipeline, [*arguments])
     assert result.exit_code == 0
     return result.output
 
 
 def test_finetune_shows_the_tasks_and_what_they_have_in_common():
-    shown = help_of("finetune")
+    shown = help_of("finetune", "--help")
     assert all(f"\n    {name} " in shown for name in TASKS)
     assert "--learning-rate" in shown
     assert "--label-column" not in shown
@@ -107,10 +108,11 @@ def test_finetune_shows_the_tasks_and_what_they_have_in_common():
 
 @pytest.mark.parametrize("before", [[], ["--seed", "1"]])
 def test_a_tasks_help_shows_its_own_options_alone(before):
-    shown = help_of("finetune", *before, "qa")
+    shown = help_of("finetune", *before, "qa", "--help-all")
     assert shown.startswith("Usage: bert-pipeline finetune [OPTIONS] qa\n")
     shown = " ".join(shown.split())
     assert "finetune.n_best_size=20" in shown
+    assert "finetune.n_best_size" not in help_of("finetune", *before, "qa", "--help")
     for flag in ("--doc-stride", "--learning-rate", "exact_match", "(0: 384)"):
         assert flag in shown
     for flag in ("--label-column", "column of the text", "macro_f1", "classification"):
@@ -150,6 +152,52 @@ def test_the_command_line_names_the_task_over_the_file(run, tmp_path, monkeypatc
 
 
 FINETUNE = ["--train", "t", "--init", "m", "--output", "o"]
+
+
+JOB_COMMANDS = [name for name in COMMANDS if name not in ("inspect", "demo", "doctor")]
+
+
+@pytest.mark.parametrize("name", JOB_COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "--help-all"])
+def test_help_lists_input_output_and_model_first_within_100_columns(name, flag):
+    shown = help_of(name, flag)
+    titles = [line for line in shown.splitlines() if re.fullmatch(r"[A-Z].*:", line)]
+    assert titles[0] == "Input, output and model:"
+    assert titles[-1] == "General:" or flag == "--help-all"
+    first = shown.partition("Input, output and model:")[2].partition("\n\n")[0]
+    assert re.findall(r"^  (\S+)", first, re.M)[-1] == "--output"
+    assert not [line for line in shown.splitlines() if len(line) > 100]
+
+
+def test_the_options_of_a_command_come_before_those_it_shares():
+    shown = help_of("train", "--help")
+    flags = ("--data", "--size", "--output", "--steps", "--strategy", "--config", "--help-all")
+    places = [shown.index(f"\n  {flag} ") for flag in flags]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("name", "sections"), [("train", ["train"]), ("score", ["score", "runner"])]
+)
+def test_help_all_adds_the_keys_without_a_flag(name, sections):
+    short, long = help_of(name, "--help"), help_of(name, "--help-all")
+    keys = [
+        f"{section}.{field.name}"
+        for section in sections
+        for field in dataclasses.fields(SECTIONS[section])
+        if field.metadata["advanced"]
+    ]
+    assert keys
+    assert f"--help-all also lists {len(keys)} further keys, for --config and --set." in short
+    assert not [key for key in keys if key in short]
+    assert not [key for key in keys if f"\n  {key}" not in long]
+    assert "also lists" not in long
+
+
+def test_help_all_of_a_command_without_further_keys_is_its_help():
+    assert help_of("export", "--help-all") == help_of("export", "--help")
+
+
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
 TRACEBACK = (
     "Traceback (most recent call last):\n  File 'x.py', line 1\n{} [while running 'Write']\n"
