@@ -6,12 +6,19 @@ The variables are set before anything imports TensorFlow, Keras or Beam, as the 
 import importlib
 import os
 import pkgutil
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import bert_tf
 import pipeline
+
+# `behavior`, the checks that tests share; after everything else, since the folders here have the
+# names of the packages.
+sys.path.append(str(Path(__file__).parent))
+pytest.register_assert_rewrite("behavior.layers", "behavior.readers", "behavior.tasks")
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

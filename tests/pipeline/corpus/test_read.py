@@ -8,6 +8,7 @@ import json
 
 import pyarrow as pa
 import pytest
+from behavior.readers import WHOLE, check_reader, read_corpus
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -22,34 +23,6 @@ def config_for(**values):
     return build_section(VocabConfig, {"input": ("x",), "output": "y", **values})
 
 
-def read(path, *, block_bytes=1 << 20, **values):
-    config = config_for(**values)
-    task = ReadTask(str(path), make_reader(str(path), config))
-    tasks = plan_reading(task, block_bytes)
-    return [block for planned in tasks for block in read_blocks(planned, block_bytes)]
-
-
-def documents_of(blocks):
-    documents = []
-    for block in blocks:
-        sentences = block.sentences.to_pylist()
-        bounds = block.document_offsets.tolist()
-        documents += [sentences[bounds[d] : bounds[d + 1]] for d in range(block.num_documents)]
-    return documents
-
-
-def rejects_of(blocks):
-    return [(reject["line"], reject["reason"]) for block in blocks for reject in block.rejects]
-
-
-def dropped_of(blocks):
-    total = {}
-    for block in blocks:
-        for reason, count in block.dropped.items():
-            total[reason] = total.get(reason, 0) + count
-    return total
-
-
 @dataclasses.dataclass
 class Case:
     name: str
@@ -58,6 +31,7 @@ class Case:
     rejects: list = dataclasses.field(default_factory=list)
     dropped: dict = dataclasses.field(default_factory=dict)
     values: dict = dataclasses.field(default_factory=dict)
+    rows: int | None = None
 
 
 TEXT = [
@@ -105,8 +79,10 @@ TEXT = [
     Case("controls.txt", b"a\x00b\x07 \xc2\x85c\xe2\x80\x8bd", [["a b c\u200bd"]]),
 ]
 JSONL = [
-    Case("plain.jsonl", b'{"text": "One. Two."}\n{"text": "b"}\n', [["One.", "Two."], ["b"]]),
-    Case("mark.ndjson", b'\xef\xbb\xbf{"text": "a\\nb"}', [["a", "b"]]),
+    Case(
+        "plain.jsonl", b'{"text": "One. Two."}\n{"text": "b"}\n', [["One.", "Two."], ["b"]], rows=2
+    ),
+    Case("mark.ndjson", b'\xef\xbb\xbf{"text": "a\\nb"}', [["a", "b"]], rows=1),
     Case(
         "damaged.jsonl",
         b'{"text": "fine"}\n{"text": \n\n{"id": 3}\n[1]\n{"text": null}\n{"text": 17}\n'
@@ -122,15 +98,17 @@ JSONL = [
             (9, "invalid UTF-8"),
         ],
         {"blank line": 1, "empty document": 1},
+        rows=11,
     ),
-    Case("key.jsonl", b'{"body": "x"}', [["x"]], values={"text_column": "body"}),
+    Case("key.jsonl", b'{"body": "x"}', [["x"]], values={"text_column": "body"}, rows=1),
 ]
 TABLES = [
-    Case("plain.csv", b"id,text\n1,a\n2,b\n", [["a"], ["b"]]),
+    Case("plain.csv", b"id,text\n1,a\n2,b\n", [["a"], ["b"]], rows=2),
     Case(
         "quoted.csv",
         b'\xef\xbb\xbfid,text\r\n1,"two\r\nlines, ""quoted"""\r\n2,x"y\r\n',
         [["two", 'lines, "quoted"'], ['x"y']],
+        rows=2,
     ),
     Case(
         "ragged.csv",
@@ -143,34 +121,36 @@ TABLES = [
             (8, "broken quotes"),
         ],
         {"blank line": 1, "empty document": 1},
+        rows=8,
     ),
     Case(
         "an-early-quote.csv",
         b'id,text\n1,"oops\n2,"good"\n3,fine\n',
         [["good"], ["fine"]],
         [(2, "broken quotes")],
+        rows=3,
     ),
-    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "broken quotes")]),
-    Case("bad.csv", b"id,text\n1,\xff\n2,b\n", [["b"]], [(2, "invalid UTF-8")]),
-    Case("header.csv", b"id,text\n", []),
+    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "broken quotes")], rows=2),
+    Case("bad.csv", b"id,text\n1,\xff\n2,b\n", [["b"]], [(2, "invalid UTF-8")], rows=2),
+    Case("header.csv", b"id,text\n", [], rows=0),
     Case(
-        "plain.tsv", b'id\ttext\n1\t"a, b\n2\tc\td\n', [['"a, b']], [(3, "wrong number of fields")]
+        "plain.tsv",
+        b'id\ttext\n1\t"a, b\n2\tc\td\n',
+        [['"a, b']],
+        [(3, "wrong number of fields")],
+        rows=2,
     ),
 ]
 
 
 @pytest.mark.parametrize("case", TEXT + JSONL + TABLES, ids=lambda case: case.name)
-@pytest.mark.parametrize(
-    ("block_bytes", "suffix", "compress"),
-    [(1, "", bytes), (1 << 20, "", bytes), (1, ".bz2", bz2.compress), (9, ".gz", gzip.compress)],
-)
-def test_each_file_gives_its_documents(case, block_bytes, suffix, compress, tmp_path):
-    path = tmp_path / f"{case.name}{suffix}"
-    path.write_bytes(compress(case.data))
-    blocks = read(path, block_bytes=block_bytes, **case.values)
-    assert documents_of(blocks) == case.documents
-    assert rejects_of(blocks) == case.rejects
-    assert dropped_of(blocks) == case.dropped
+def test_each_file_gives_its_documents(case, tmp_path):
+    found = check_reader(tmp_path, case.name, case.data, **case.values)
+    assert found.documents == case.documents
+    assert found.reasons == case.rejects
+    assert found.dropped == case.dropped
+    if case.rows is not None:
+        assert len(found.documents) + len(found.rejects) + sum(found.dropped.values()) == case.rows
 
 
 def test_a_worker_in_another_folder_reads_the_same(tmp_path, monkeypatch):
@@ -226,7 +206,7 @@ def test_other_files_are_one_split(name, encode, block_bytes, tmp_path):
     (tmp_path / name).write_bytes(encode(b"a\n\n" * 50))
     (split,) = splits_of(tmp_path / name, block_bytes)
     assert split.length < 0
-    assert len(read(tmp_path / name, block_bytes=10)) > 5
+    assert len(read_corpus(tmp_path / name, 10).blocks) > 5
 
 
 @pytest.mark.parametrize(
@@ -243,9 +223,9 @@ def test_compressed_files_read_as_the_plain_ones(suffix, compress, tmp_path):
     (tmp_path / "plain.txt").write_bytes(data)
     compressed = tmp_path / f"same.txt{suffix}"
     compressed.write_bytes(compress(data))
-    plain = read(tmp_path / "plain.txt", block_bytes=64)
-    assert len(plain) > 5
-    assert documents_of(read(compressed, block_bytes=64)) == documents_of(plain)
+    plain = read_corpus(tmp_path / "plain.txt", 64)
+    assert len(plain.blocks) > 5
+    assert read_corpus(compressed, 64).documents == plain.documents
 
 
 @pytest.mark.parametrize("name", ["cut.txt.gz", "nonsense.csv.bz2", "cut.jsonl.zst"])
@@ -257,7 +237,7 @@ def test_damaged_compressed_files_are_told(name, tmp_path):
     data = compress(b"some words\n" * 1000)
     (tmp_path / name).write_bytes(data[: len(data) // 2] if "cut" in name else b"nonsense" * 9)
     with pytest.raises(InputError, match="cannot be read to its end .*make or download it again"):
-        read(tmp_path / name)
+        read_corpus(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -295,12 +275,12 @@ def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, c
     csv.writer(stream, quoting=quoting).writerows([("id", "text"), *rows])
     path = tmp_path_factory.mktemp("csv") / "rows.csv"
     path.write_bytes(stream.getvalue().encode())
-    blocks = read(path, block_bytes=cut)
-    found = ["".join("".join(document).split()) for document in documents_of(blocks)]
+    found = read_corpus(path, cut)
+    documents = ["".join("".join(document).split()) for document in found.documents]
     expected = [squeeze(text) for _, text in rows]
-    assert [squeeze(text) for text in found] == [text for text in expected if text]
-    assert dropped_of(blocks).get("empty document", 0) == expected.count("")
-    assert not rejects_of(blocks)
+    assert [squeeze(text) for text in documents] == [text for text in expected if text]
+    assert found.dropped.get("empty document", 0) == expected.count("")
+    assert not found.rejects
 
 
 @given(st.text('a",\n\r', max_size=40), st.integers(1, 40))
@@ -308,10 +288,10 @@ def test_csv_of_any_content_and_any_cut_gives_its_rows(tmp_path_factory, rows, c
 def test_cuts_do_not_change_what_is_made_of_broken_rows(tmp_path_factory, rows, cut):
     path = tmp_path_factory.mktemp("csv") / "rows.csv"
     path.write_bytes(b"id,text\n" + rows.encode())
-    whole, cut_up = (read(path, block_bytes=size) for size in (1 << 20, cut))
-    assert documents_of(cut_up) == documents_of(whole)
-    assert rejects_of(cut_up) == rejects_of(whole)
-    assert dropped_of(cut_up) == dropped_of(whole)
+    whole, cut_up = (read_corpus(path, size) for size in (WHOLE, cut))
+    assert cut_up.documents == whole.documents
+    assert cut_up.rejects == whole.rejects
+    assert cut_up.dropped == whole.dropped
 
 
 def squeeze(text):
@@ -326,17 +306,15 @@ def squeeze(text):
 def test_cuts_do_not_change_the_documents(tmp_path_factory, lines, cut):
     path = tmp_path_factory.mktemp("text") / "lines.txt"
     path.write_bytes("\n".join(lines).encode("latin-1"))
-    whole, cut_up = (
-        read(path, block_bytes=size, text_layout="sentences") for size in (1 << 20, cut)
-    )
-    assert documents_of(cut_up) == documents_of(whole)
-    assert rejects_of(cut_up) == rejects_of(whole)
+    whole, cut_up = (read_corpus(path, size, text_layout="sentences") for size in (WHOLE, cut))
+    assert cut_up.documents == whole.documents
+    assert cut_up.rejects == whole.rejects
 
 
 def test_a_document_may_be_larger_than_a_block(tmp_path):
     path = tmp_path / "long.jsonl"
     path.write_text(json.dumps({"text": "word " * 5000}) + "\n" + json.dumps({"text": "b"}))
-    assert [len(document[0]) for document in documents_of(read(path, block_bytes=100))] == [
+    assert [len(document[0]) for document in read_corpus(path, 100).documents] == [
         24999,
         1,
     ]
@@ -352,7 +330,7 @@ def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
         "greeted him.\n"
         "Then he left.\n"
     )
-    assert documents_of(read(path)) == [
+    assert read_corpus(path).documents == [
         [
             "CHAPTER ONE",
             "The old man sat on a bench beside the river and watched the slow boats go by until "
