@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.config.bert import BertConfig
+
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
@@ -22,9 +24,10 @@ def check_layer(
 ) -> None:
     """Checks what does not depend on what a layer computes.
 
-    The config makes an equal layer; the output has its shape and is finite in the compute dtype of
-    every policy, over float32 weights; a graph that knows no leading axis agrees with eager
-    execution; every weight gets a gradient; `compute_output_shape`, where there is one, is right.
+    The config has every argument and makes an equal layer; the output has its shape and is finite
+    in the compute dtype of every policy, over float32 weights; a graph that knows no leading axis
+    agrees with eager execution; every weight gets a gradient; `compute_output_shape`, where there
+    is one, is right.
 
     Args:
         cls: the layer's class.
@@ -43,6 +46,9 @@ def check_layer(
         assert outputs.dtype == (output_dtype or policy.removeprefix("mixed_")), policy
         assert np.isfinite(tf.cast(outputs, tf.float32)).all(), policy
         assert {weight.dtype for weight in layer.weights} <= {"float32"}, policy
+        config = layer.get_config()
+        for name, value in arguments.items():
+            assert config[name] == (value.fields() if isinstance(value, BertConfig) else value)
         copy = _check_config(layer, build_shape)
         _assert_equal(copy(*values), outputs)
     layer = _built(cls(**arguments, dtype="float32"), build_shape)

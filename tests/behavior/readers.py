@@ -66,8 +66,9 @@ def read_corpus(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> Re
 def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Reading:
     """Checks what does not depend on a format; returns what the file gives.
 
-    Documents, rejects with their lines and reasons, and counts are the same whatever the size of blocks,
-    compressed or not, with and without a byte order mark, and with the line ends of Windows.
+    Documents, rejects with their lines and reasons, and counts are the same whatever the size of
+    blocks, compressed or not, with and without a byte order mark, and with the line ends of
+    Windows.
 
     Args:
         folder: where files may be written.

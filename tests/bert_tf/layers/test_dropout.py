@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.layers import check_layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,7 +158,11 @@ def test_the_gradient_flows_through_what_stayed():
     np.testing.assert_array_equal(tape.gradient(outputs, inputs), outputs)
 
 
-def test_config_round_trip():
-    layer = StatelessDropout(0.25, stream=4)
-    copy = keras.layers.deserialize(keras.layers.serialize(layer))
-    assert (copy.rate, copy.stream) == (0.25, 4)
+def test_layer():
+    inputs = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    check_layer(
+        StatelessDropout,
+        {"rate": 0.25, "stream": 4},
+        (inputs, np.array([1, 2], np.int32)),
+        shape=(2, 3),
+    )

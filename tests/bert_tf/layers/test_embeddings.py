@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from behavior.layers import check_layer
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.embeddings import BertEmbeddings
@@ -33,6 +34,11 @@ def reference(layer, ids, segments, positions):
         + layer.position_embeddings.numpy()[positions]
     )
     return (total - total.mean(-1, keepdims=True)) / np.sqrt(total.var(-1, keepdims=True) + 1e-12)
+
+
+def test_layer():
+    arguments = {"config": CONFIG, "dropout_stream": 0}
+    check_layer(BertEmbeddings, arguments, (IDS, IDS % 3), shape=(2, 4, 6))
 
 
 def test_defaults_are_first_segment_and_running_positions(embeddings):

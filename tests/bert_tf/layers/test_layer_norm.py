@@ -4,8 +4,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.layers import check_layer
 
 from bert_tf.layers.layer_norm import LayerNorm
+
+
+def test_layer():
+    inputs = np.random.default_rng(0).normal(size=(4, 3, 16))
+    check_layer(LayerNorm, {"epsilon": 1e-12}, (inputs,), shape=(4, 3, 16))
 
 
 @pytest.mark.parametrize(

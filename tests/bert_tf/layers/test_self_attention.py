@@ -4,20 +4,21 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.layers import POLICIES, check_layer, check_masked_positions
 
 from bert_tf.layers.self_attention import SelfAttention, attention_bias
 
 BATCH, LENGTH, HIDDEN, HEADS = 2, 5, 8, 2
+ARGUMENTS = {
+    "num_heads": HEADS,
+    "dropout_rate": 0.1,
+    "dropout_stream": 0,
+    "initializer_range": 0.5,
+}
 
 
 def make_layer(dtype="float32"):
-    layer = SelfAttention(
-        num_heads=HEADS,
-        dropout_rate=0.1,
-        dropout_stream=0,
-        initializer_range=0.5,
-        dtype=dtype,
-    )
+    layer = SelfAttention(**ARGUMENTS, dtype=dtype)
     layer.build((None, None, HIDDEN))
     generator = np.random.default_rng(0)
     for weight in layer.weights:
@@ -62,22 +63,13 @@ def test_equals_keras_multi_head_attention(hidden, mask_rank):
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_masked_keys_have_no_influence(hidden):
-    layer = make_layer()
-    bias = attention_bias(np.array([[1, 1, 1, 0, 0]] * BATCH))
-    changed = hidden.copy()
-    changed[:, 3:] += 100
-    expected = layer(hidden, attention_bias=bias)[:, :3]
-    np.testing.assert_array_equal(layer(changed, attention_bias=bias)[:, :3], expected)
+def test_layer(hidden):
+    check_layer(SelfAttention, ARGUMENTS, (hidden,), shape=hidden.shape)
 
 
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
-def test_rows_of_padding_alone_stay_finite(hidden, policy):
-    layer = make_layer(policy)
-    inputs = tf.cast(hidden, layer.compute_dtype)
-    outputs = layer(inputs, attention_bias=attention_bias(np.zeros((BATCH, LENGTH), np.int32)))
-    assert outputs.dtype == layer.compute_dtype
-    assert np.isfinite(tf.cast(outputs, tf.float32)).all()
+@pytest.mark.parametrize("policy", POLICIES)
+def test_masked_keys_have_no_influence(hidden, policy):
+    check_masked_positions(make_layer(policy), hidden, bias_of=attention_bias, visible=3)
 
 
 def test_softmax_survives_scores_beyond_float16():
