@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.export.loading import TrainedModel
-from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
 from bert_tf.weights.model_directory import model_tensors, write_model_directory
 from bert_tf.weights.model_garden_checkpoint import write_model_garden_checkpoint
@@ -32,12 +31,13 @@ def write_keras_hub_folder(trained: TrainedModel, output: Path) -> list[str]:
     # Importing KerasHub takes seconds, and no other format needs it.
     from bert_tf.weights.keras_hub_preset import write_keras_hub_preset
 
-    task = trained.task
     longest = trained.directory.config.max_position_embeddings
+    if trained.task is not None and trained.task.card().is_keras_hub_task:
+        longest = trained.task.max_seq_length
     return write_keras_hub_preset(
         output,
         **_contents(trained),
-        max_seq_length=task.max_seq_length if isinstance(task, ClassificationTask) else longest,
+        max_seq_length=longest,
     )
 
 

@@ -12,17 +12,9 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
 from bert_tf.export.loading import TrainedModel
-from bert_tf.export.reference import (
-    reference_answers,
-    reference_pooled,
-    reference_probabilities,
-)
+from bert_tf.export.reference import reference_pooled
 from bert_tf.export.text_embedder import TextEmbedder
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.classification.serving import TextClassifier
-from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.question_answering.serving import QuestionAnswerer
-from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 
 TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
@@ -64,11 +56,8 @@ def identify_by_content(path: Path) -> None:
 
 def text_module(trained: TrainedModel) -> TextModule:
     """The module of a model's task; a model without one gives vectors."""
-    match trained.task:
-        case ClassificationTask() as task:
-            return TextClassifier(task, trained.model, trained.tokenizer)
-        case QuestionAnsweringTask() as task:
-            return QuestionAnswerer(task, trained.model, trained.tokenizer)
+    if trained.task is not None:
+        return trained.task.serving_module(trained.model, trained.tokenizer)
     return TextEmbedder(
         trained.encoder,
         trained.tokenizer,
@@ -78,14 +67,10 @@ def text_module(trained: TrainedModel) -> TextModule:
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
     """How far the results of a SavedModel are from the Keras model's, on a few texts."""
-    texts = list(_TRIAL_TEXTS)
-    got = exported.predict(dict.fromkeys(exported.input_names, texts))
-    match trained.task:
-        case ClassificationTask() as task:
-            pairs = texts if "text_pair" in exported.input_names else None
-            wanted = reference_probabilities(task, trained, texts, pairs)
-            return float(np.abs(got["probabilities"] - wanted).max())
-        case QuestionAnsweringTask() as task:
-            scores = reference_answers(task, trained, texts, texts).scores
-            return float(np.abs(got["predicted_score"] - scores).max())
-    return float(np.abs(got["pooled_output"] - reference_pooled(trained, texts)).max())
+    texts = {name: list(_TRIAL_TEXTS) for name in exported.input_names}
+    got = exported.predict(texts)
+    if trained.task is None:
+        reference = {"pooled_output": reference_pooled(trained, _TRIAL_TEXTS)}
+    else:
+        reference = trained.task.reference_outputs(trained.model, trained.tokenizer, texts)
+    return float(np.max([np.abs(got[name] - values).max() for name, values in reference.items()]))

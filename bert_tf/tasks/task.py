@@ -20,6 +20,7 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
@@ -166,6 +167,29 @@ class Task(Protocol):
 
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Turns what was read into model input and targets."""
+        ...
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
+        """What is exported: from texts, by the declared inputs, to the declared predictions.
+
+        Args:
+            model: of `build_model`, built, with its weights, float32.
+            tokenizer: the model's.
+        """
+        ...
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """What an exported model is compared with right after it was written.
+
+        Args:
+            model, tokenizer: as of `serving_module`.
+            texts: of each row, by the names of the module's inputs.
+
+        Returns:
+            At least one of the module's outputs, made without its graph.
+        """
         ...
 
     def card(self) -> TaskCard:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+_KERAS_HUB_ENCODER = "BertBackbone"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskCard:
@@ -26,10 +28,15 @@ class TaskCard:
     signature_call: str
     signature_output: str
     transformers_class: str
-    keras_hub_class: str = "BertBackbone"
+    keras_hub_class: str = _KERAS_HUB_ENCODER
     google_script: str
     script_reads_text: bool = True
     limits: str = (
         "The model is as good as its data: measure it on rows of your own with "
         "`bert-pipeline evaluate` before relying on it."
     )
+
+    @property
+    def is_keras_hub_task(self) -> bool:
+        """Whether KerasHub has the task, head and preprocessing included, not the encoder alone."""
+        return self.keras_hub_class != _KERAS_HUB_ENCODER

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.classification.options import CLASSIFICATION
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.classification.task import ClassificationTask
 
 
 class TextClassifier(TextModule):
@@ -25,7 +28,7 @@ class TextClassifier(TextModule):
         tokenizer: the model's.
     """
 
-    input_names: ClassVar[tuple[str, ...]] = ("text", "text_pair")
+    input_names: ClassVar[tuple[str, ...]] = CLASSIFICATION.inputs
 
     def __init__(self, task: ClassificationTask, model: Any, tokenizer: WordPieceTokenizer):
         super().__init__(model, tokenizer)

@@ -31,6 +31,8 @@ from bert_tf.tasks.classification.label_report import (
 )
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
+from bert_tf.tasks.classification.reference import reference_probabilities
+from bert_tf.tasks.classification.serving import TextClassifier
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
@@ -235,6 +237,20 @@ class ClassificationTask:
     def _numbers(self, labels: Sequence[str]) -> np.ndarray:
         number = {label: place for place, label in enumerate(self.labels)}
         return np.array([number[label] for label in labels], np.int32)
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextClassifier:
+        """Labels with their probabilities."""
+        return TextClassifier(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """The probability of every label."""
+        return {
+            "probabilities": reference_probabilities(
+                self, model, tokenizer, texts["text"], texts.get("text_pair")
+            )
+        }
 
     def card(self) -> TaskCard:
         """A classifier of texts, or of pairs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 
@@ -10,7 +10,10 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.question_answering.answer_graph import choose_spans, rank_spans, window_spans
-from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
+from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.question_answering.window_graph import WindowRows, window_rows
 
 
@@ -28,7 +31,7 @@ class QuestionAnswerer(TextModule):
         tokenizer: the model's.
     """
 
-    input_names: ClassVar[tuple[str, ...]] = ("question", "context")
+    input_names: ClassVar[tuple[str, ...]] = QUESTION_ANSWERING.inputs
 
     def __init__(self, task: QuestionAnsweringTask, model: Any, tokenizer: WordPieceTokenizer):
         super().__init__(model, tokenizer)

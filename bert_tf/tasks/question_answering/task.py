@@ -36,6 +36,8 @@ from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
+from bert_tf.tasks.question_answering.reference import reference_answers
+from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
@@ -187,6 +189,17 @@ class QuestionAnsweringTask:
             owners=encoded.windows.question,
             details=encoded,
         )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> QuestionAnswerer:
+        """Answers with their places and probabilities."""
+        return QuestionAnswerer(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """The probability of every answer."""
+        answers = reference_answers(self, model, tokenizer, texts["question"], texts["context"])
+        return {"predicted_score": answers.scores}
 
     def card(self) -> TaskCard:
         """Answers from a context."""

@@ -13,11 +13,9 @@ from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.reference import (
-    reference_answers,
-    reference_pooled,
-    reference_probabilities,
-)
+from bert_tf.export.reference import reference_pooled
+from bert_tf.tasks.classification.reference import reference_probabilities
+from bert_tf.tasks.question_answering.reference import reference_answers
 
 WORDS = [
     *("the", "river", "runs", "north", "of", "city", "where", "is", "it", ".", "?", ",", "xyz"),
@@ -35,7 +33,7 @@ def test_classifier_equals_the_keras_model(classifier):
     lengths = [0, 1, 2, 3, 5, 8, 13, 21, 34] * 3
     texts, replies = random_texts(1, lengths), random_texts(2, lengths[::-1])
     got = exported.predict({"text": texts, "text_pair": replies}, batch_tokens=60)
-    wanted = reference_probabilities(trained.task, trained, texts, replies)
+    wanted = reference_probabilities(trained.task, trained.model, trained.tokenizer, texts, replies)
     np.testing.assert_allclose(got["probabilities"], wanted, atol=1e-5)
     labels = np.array(trained.task.labels)[wanted.argmax(axis=1)]
     assert got["predicted_label"].tolist() == labels.tolist()
@@ -49,7 +47,7 @@ def test_answers_equal_the_numpy_rules(answerer):
     questions = random_texts(4, generator.integers(0, 12, 60))
     contexts = random_texts(5, generator.choice([0, 1, 4, 12, 40, 90], 60))
     got = exported.predict({"question": questions, "context": contexts}, batch_tokens=100)
-    wanted = reference_answers(trained.task, trained, questions, contexts)
+    wanted = reference_answers(trained.task, trained.model, trained.tokenizer, questions, contexts)
     assert got["predicted_answer"].tolist() == wanted.texts
     np.testing.assert_array_equal(got["predicted_start"], wanted.starts)
     np.testing.assert_array_equal(got["predicted_end"], wanted.ends)
@@ -109,7 +107,11 @@ print(json.dumps([foreign, outputs["predicted_answer"].numpy()[0].decode(),
         check=True,
     )
     wanted = reference_answers(
-        trained.task, trained, ["where is it ?"], ["🎈 the river runs north"]
+        trained.task,
+        trained.model,
+        trained.tokenizer,
+        ["where is it ?"],
+        ["🎈 the river runs north"],
     )
     assert json.loads(done.stdout) == [[], wanted.texts[0], wanted.starts.tolist()]
 
