@@ -1,7 +1,7 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
 # make fuzz    the tests on random examples, other ones in every run
-# make lint    formatting, lint rules, types
+# make lint    formatting, lint rules, spelling, types
 # make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
 # make lock    resolves the lock files anew
@@ -23,9 +23,12 @@ test: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz
 
+SPELLED := bert_tf pipeline tests benchmarks configs deploy docs Makefile pyproject.toml $(wildcard *.md)
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell $(SPELLED)
 	$(BIN)/mypy
 
 format: $(READY)
