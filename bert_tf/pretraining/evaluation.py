@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -19,51 +18,9 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.evaluation import Evaluation
 from bert_tf.training.plan.timeline import phase_ends, phase_of
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.training.run.best_model import BestModelKeeper
 
-
-class BestModelKeeper:
-    """Writes `best/` whenever the masked-LM loss on the eval records is the lowest so far.
-
-    Losses on different data cannot be compared, so every phase starts anew.
-
-    Args:
-        path: the model directory.
-        model: a built model.
-        vocab, lowercase: of its tokenizer.
-        writes: False for workers that only train along.
-    """
-
-    def __init__(self, path: Path, model: Any, *, vocab: list[str], lowercase: bool, writes: bool):
-        self._path = path
-        self._model = model
-        self._vocab = vocab
-        self._lowercase = lowercase
-        self._writes = writes
-
-    def keep_if_best(
-        self, found: dict[str, Any], metrics: dict[str, float], notes: dict[str, Any]
-    ) -> None:
-        """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
-
-        Args:
-            found: `step`, and in a run of several phases `phase`.
-            metrics: of the evaluation; without any the newest model is the best.
-            notes: of the loop.
-        """
-        best = notes.get("best", {})
-        before = best.get("mlm_loss", math.inf)
-        is_first = not best or best.get("phase") != found.get("phase")
-        if is_first or not metrics or metrics["mlm_loss"] < before:
-            self._write()
-            kept = {name: metrics[name] for name in ("mlm_loss",) if name in metrics}
-            notes["best"] = {**found, **kept}
-
-    def _write(self) -> None:
-        if self._writes:
-            write_model_directory(
-                self._path, self._model, vocab=self._vocab, lowercase=self._lowercase, task=None
-            )
+SELECTION_METRIC = "mlm_loss"
 
 
 class RecordsEvaluation:
@@ -129,7 +86,8 @@ class RecordsEvaluation:
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
             )
         found = {"step": step} | ({"phase": number + 1} if len(self._phases) > 1 else {})
-        self._best.keep_if_best(found, metrics, notes)
+        chosen_by = {name: metrics[name] for name in (SELECTION_METRIC,) if name in metrics}
+        self._best.keep_if_best(found, chosen_by, notes)
         return metrics
 
     def _evaluate(self, phase: int) -> dict[str, float]:

@@ -20,7 +20,7 @@ from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.damage import find_damage
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.pretraining.evaluation import BestModelKeeper, RecordsEvaluation
+from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.pretraining.phases import (
@@ -34,6 +34,7 @@ from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.training.run.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
 
@@ -116,8 +117,10 @@ def pretrain(
     best = BestModelKeeper(
         Path(config.output) / "best",
         model,
+        metric=SELECTION_METRIC,
         vocab=vocab,
         lowercase=data[0].lowercase,
+        task=None,
         writes=is_chief(strategy),
     )
     loop = _make_loop(

@@ -29,12 +29,11 @@ from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.run.best_model import BestModel
+from bert_tf.training.run.best_model import BestModel, BestModelKeeper
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,
     read_model_directory,
-    write_model_directory,
 )
 
 EVALUATION_TOKENS = 4096
@@ -116,8 +115,14 @@ def finetune(
             max_rows=config.eval_batch_size,
             console=console,
         )
-    keeper = _BestModelKeeper(
-        config, task, model, init, evaluator=evaluator, writes=is_chief(strategy)
+    best = BestModelKeeper(
+        Path(config.output) / "best",
+        model,
+        metric=config.selection_metric,
+        vocab=init.vocab,
+        lowercase=init.lowercase,
+        task=task.settings(),
+        writes=is_chief(strategy),
     )
     inputs = FinetuningInputs(
         train,
@@ -135,7 +140,13 @@ def finetune(
         inputs=inputs,
         strategy=strategy,
         numerics=numerics,
-        keeper=keeper,
+        evaluate=_EpochEvaluation(
+            Path(config.output),
+            vocab=init.vocab,
+            evaluator=evaluator,
+            best=best,
+            writes=is_chief(strategy),
+        ),
         console=console,
     ).run()
     return FinetuningResult(
@@ -147,7 +158,7 @@ def finetune(
         best_model=BestModel.of_notes(
             training.notes["best"],
             metric=config.selection_metric,
-            updates_per_epoch=inputs.steps_per_epoch,
+            steps_per_epoch=inputs.steps_per_epoch,
         ),
     )
 
@@ -160,7 +171,7 @@ def _training_loop(
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
     numerics: PrecisionPolicy,
-    keeper: _BestModelKeeper,
+    evaluate: _EpochEvaluation,
     console: Console,
 ) -> TrainingLoop:
     total_steps = max(1, round(config.epochs * inputs.steps_per_epoch))
@@ -188,64 +199,45 @@ def _training_loop(
         ),
         run_directory=Path(config.output),
         console=console,
-        evaluate=keeper.evaluate,
+        evaluate=evaluate,
         use_xla=numerics.use_xla,
         scale_loss=numerics.scale_loss,
     )
 
 
-class _BestModelKeeper:
-    """Evaluates after every epoch and keeps the best model so far in `best/`.
+class _EpochEvaluation:
+    """What the loop calls after every epoch: the metrics on the evaluation rows, the best kept.
 
-    Without evaluation rows the last model is the best.
+    Args:
+        run: the run directory.
+        vocab: written there for who looks for it beside the checkpoints.
+        evaluator: None without evaluation rows; the last model is the best then.
+        best: keeps the model.
+        writes: False for workers that only train along.
     """
 
     def __init__(
         self,
-        config: FinetuneConfig,
-        task: Task,
-        model: Any,
-        init: ModelDirectory,
+        run: Path,
         *,
+        vocab: list[str],
         evaluator: Evaluator | None,
+        best: BestModelKeeper,
         writes: bool,
     ):
-        self._run = Path(config.output)
-        self._metric = config.selection_metric
-        self._task = task
-        self._model = model
-        self._init = init
+        self._run = run
+        self._vocab = vocab
         self._evaluator = evaluator
+        self._best = best
         self._writes = writes
 
-    def evaluate(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
+    def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
-        if self._evaluator is None:
-            notes["best"] = {"step": step}
-            self._keep()
-            return {}
-        line = dict(self._evaluator.run().metrics)
-        if "best" not in notes or self._rank(line) > self._rank(notes["best"]):
-            notes["best"] = {"step": step, **line}
-            self._keep()
-        return line
-
-    def _rank(self, line: dict[str, float]) -> tuple[float, float]:
-        """The metric decides, among equals the loss, if it is known."""
-        loss = -line.get("loss", 0.0)
-        return (loss, 0.0) if self._metric == "loss" else (line[self._metric], loss)
-
-    def _keep(self) -> None:
-        if not self._writes:
-            return
-        write_text_atomically(self._run / "vocab.txt", "\n".join([*self._init.vocab, ""]))
-        write_model_directory(
-            self._run / "best",
-            self._model,
-            vocab=self._init.vocab,
-            lowercase=self._init.lowercase,
-            task=self._task.settings(),
-        )
+        metrics = {} if self._evaluator is None else dict(self._evaluator.run().metrics)
+        if self._writes and "best" not in notes:
+            write_text_atomically(self._run / "vocab.txt", "\n".join([*self._vocab, ""]))
+        self._best.keep_if_best({"step": step}, metrics, notes)
+        return metrics
 
 
 def _check_length(task: Task, init: ModelDirectory) -> None:

@@ -16,6 +16,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
+from bert_tf.pretraining.evaluation import SELECTION_METRIC
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
@@ -165,7 +166,7 @@ def _report(
 ) -> None:
     output, result = Path(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
-    best = BestModel.of_notes(result.notes["best"], metric="mlm_loss")
+    best = BestModel.of_notes(result.notes["best"], metric=SELECTION_METRIC)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}
     record.extra = {
         "training_seconds": round(result.seconds, 3),

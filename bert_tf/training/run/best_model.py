@@ -1,9 +1,12 @@
-"""Which model of a run `best/` holds, and why."""
+"""Keeps the best model of a run in `best/`, and says which one that is and why."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any, Self
+
+from bert_tf.weights.model_directory import write_model_directory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -11,8 +14,8 @@ class BestModel:
     """The model in `best/`.
 
     Attributes:
-        step: updates it was made by.
-        epoch: passes over the training rows it was made by, None where nobody counts in epochs.
+        step: steps it was trained for.
+        epoch: passes over the training rows it was trained for; None where runs have steps alone.
         phase: of a run of several, from 1; the metric is compared within it.
         metric: the name of what chose it; None where nothing is evaluated and it is the last model.
         value: of the metric.
@@ -26,18 +29,18 @@ class BestModel:
 
     @classmethod
     def of_notes(
-        cls, best: dict[str, Any], *, metric: str, updates_per_epoch: int | None = None
+        cls, best: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
     ) -> Self:
         """Reads the notes of a training loop.
 
         Args:
             best: `notes["best"]`.
             metric: what models are chosen by where it is known.
-            updates_per_epoch: None leaves epochs out.
+            steps_per_epoch: None leaves epochs out.
         """
         return cls(
             step=best["step"],
-            epoch=round(best["step"] / updates_per_epoch, 4) if updates_per_epoch else None,
+            epoch=round(best["step"] / steps_per_epoch, 4) if steps_per_epoch else None,
             phase=best.get("phase"),
             metric=metric if metric in best else None,
             value=best.get(metric),
@@ -53,5 +56,84 @@ class BestModel:
         place = f"step {self.step}"
         if self.epoch:
             place = f"epoch {self.epoch:g} ({place})"
-        extreme = "lowest" if self.metric.endswith("loss") else "highest"
+        extreme = "lowest" if _is_lower_better(self.metric) else "highest"
         return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {self.value:.4f}"
+
+
+class BestModelKeeper:
+    """Writes `best/` whenever a model is the best so far; without evaluation that is the newest.
+
+    The metric decides, and among equals the loss, where the metrics have a `loss`. Metrics on
+    different data cannot be compared, so every phase of a run starts anew.
+
+    Args:
+        path: the model directory.
+        model: a built model of `bert_tf.models`.
+        metric: what models are chosen by: the lowest of a loss, the highest of anything else.
+        vocab, lowercase: of its tokenizer.
+        task: content of `task.json`; None for a pretrained model.
+        writes: False for workers that only train along.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Any,
+        *,
+        metric: str,
+        vocab: list[str],
+        lowercase: bool,
+        task: dict[str, Any] | None,
+        writes: bool,
+    ):
+        self._path = path
+        self._model = model
+        self._metric = metric
+        self._vocab = vocab
+        self._lowercase = lowercase
+        self._task = task
+        self._writes = writes
+
+    def keep_if_best(
+        self, found: dict[str, Any], metrics: dict[str, float], notes: dict[str, Any]
+    ) -> None:
+        """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
+
+        Args:
+            found: `step`, and in a run of several phases `phase`.
+            metrics: of the evaluation, the one that decides among them; empty without evaluation.
+            notes: of the loop.
+        """
+        if self._is_best(found, metrics, notes.get("best")):
+            self._write()
+            notes["best"] = {**found, **metrics}
+
+    def _is_best(
+        self, found: dict[str, Any], metrics: dict[str, float], best: dict[str, Any] | None
+    ) -> bool:
+        if best is None or best.get("phase") != found.get("phase"):
+            return True
+        if not metrics or self._metric not in best:
+            return True
+        return self._rank(metrics) > self._rank(best)
+
+    def _rank(self, metrics: dict[str, float]) -> tuple[float, float]:
+        value = metrics[self._metric]
+        return (
+            -value if _is_lower_better(self._metric) else value,
+            -metrics.get("loss", 0.0),
+        )
+
+    def _write(self) -> None:
+        if self._writes:
+            write_model_directory(
+                self._path,
+                self._model,
+                vocab=self._vocab,
+                lowercase=self._lowercase,
+                task=self._task,
+            )
+
+
+def _is_lower_better(metric: str) -> bool:
+    return metric.endswith("loss")

@@ -1,15 +1,12 @@
 """The metrics that a config may name are those that the tasks measure."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from bert_tf.tasks import finetuning
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.registry import TASKS, finetune_config
-from bert_tf.tasks.task import TaskResults
+from bert_tf.training.run import best_model
 
 
 def test_every_task_has_metrics():
@@ -32,7 +29,7 @@ def test_those_of_answers_that_are_always_there_are_named(version_2):
 @pytest.mark.parametrize(
     ("metric", "kept"), [(None, [1, 2, 3]), ("loss", [1, 4]), ("macro_f1", [1, 2])]
 )
-def test_the_metric_decides_and_the_loss_among_equals(monkeypatch, metric, kept):
+def test_the_metric_decides_and_the_loss_among_equals(tmp_path, monkeypatch, metric, kept):
     lines = [
         {"loss": 1.0, "accuracy": 0.5, "macro_f1": 0.1},
         {"loss": 2.0, "accuracy": 0.9, "macro_f1": 0.8},
@@ -41,17 +38,23 @@ def test_the_metric_decides_and_the_loss_among_equals(monkeypatch, metric, kept)
     ]
     keys = {"task": "classification", "train": "t", "eval": "e", "init": "i", "output": "o"}
     config = finetune_config({**keys, "best_metric": metric})
-    results = (TaskResults(metrics=line, predictions=[]) for line in lines)
-    keeper = finetuning._BestModelKeeper(
-        config,
+    keeper = best_model.BestModelKeeper(
+        tmp_path / "best",
         None,
-        None,
-        None,
-        evaluator=SimpleNamespace(run=lambda: next(results)),
+        metric=config.selection_metric,
+        vocab=[],
+        lowercase=True,
+        task={},
         writes=True,
     )
     written, notes = [], {}
-    monkeypatch.setattr(keeper, "_keep", lambda: written.append(notes["best"]["step"]))
-    for step in range(1, 5):
-        keeper.evaluate(step, notes)
-    assert written == kept
+    monkeypatch.setattr(
+        best_model, "write_model_directory", lambda *_, **__: written.append(len(written))
+    )
+    steps = []
+    for step, line in enumerate(lines, 1):
+        keeper.keep_if_best({"step": step}, line, notes)
+        if len(written) > len(steps):
+            assert notes["best"] == {"step": step, **line}
+            steps.append(step)
+    assert steps == kept
