@@ -23,7 +23,7 @@ from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
 _COMMON = (
-    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with a section a command"),
+    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with one section per command"),
     click.Option(
         ["--set", "assignments"],
         multiple=True,
@@ -55,7 +55,7 @@ class _LimitType(click.ParamType):
 _RESUME = click.Option(
     ["--resume"],
     is_flag=True,
-    help="go on from the last checkpoint (done anyway; says where there is none)",
+    help="resume from the last checkpoint (the default; reports if there is none)",
 )
 
 

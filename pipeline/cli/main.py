@@ -107,10 +107,10 @@ def _run(arguments: list[str] | None) -> int:
         click.echo(f"error: {explain_usage(error)}", err=True)
         return 2
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; run the same command again to go on", err=True)
+        click.echo("interrupted; run the same command again to resume", err=True)
         return 130
     except Terminated:
-        click.echo("stopped by SIGTERM; run the same command again to go on", err=True)
+        click.echo("stopped by SIGTERM; run the same command again to resume", err=True)
         return 143
     except Exception as error:
         return _explain(error)

@@ -22,7 +22,7 @@ DUPLICATES = ("keep", "exact", "near")
 class CorpusSection(Section):
     """The keys that every job reading a corpus has."""
 
-    input: tuple[str, ...] = option("corpus files: a path or quoted glob; repeatable")
+    input: tuple[str, ...] = option("corpus files: a path or a quoted glob; repeatable")
     text_column: str = option("column or JSON key that holds the text", default="text")
     format: str = option(
         "format of the input files (auto: by file name)",
@@ -31,74 +31,76 @@ class CorpusSection(Section):
         advanced=True,
     )
     text_layout: str = option(
-        "how plain text is laid out: sentences (one a line, blank lines between documents), lines "
-        "(a document a line), paragraphs (a document a file, blank lines between its paragraphs), "
-        "file (a document a file) (auto: sentences where blank lines are found, else file)",
+        "layout of plain text: sentences (one per line, blank lines between documents), lines (one "
+        "document per line), paragraphs (one document per file, blank lines between its "
+        "paragraphs), file (one document per file); auto: sentences if there are blank lines, "
+        "else file",
         default="auto",
         choices=TEXT_LAYOUTS,
         advanced=True,
     )
     cleaning: tuple[str, ...] = option(
-        "cleaning steps, done in this order: html (tags and entities go), controls (control "
-        "characters become spaces), whitespace (runs become one space), nfc (Unicode's composed "
-        "form), boilerplate (lines of cookie notices, copyright and navigation go)",
+        "cleaning steps, applied in this order: html (removes tags, decodes entities), controls "
+        "(replaces control characters with spaces), whitespace (collapses runs to one space), nfc "
+        "(Unicode normalization form C), boilerplate (removes lines of cookie notices, copyright "
+        "and navigation)",
         default=DEFAULT_CLEANING,
         choices=CLEANING_STEPS,
         advanced=True,
     )
     min_document_characters: int = option(
-        "documents of fewer characters are dropped", default=0, minimum=0, advanced=True
+        "drop documents with fewer characters", default=0, minimum=0, advanced=True
     )
     min_document_words: int = option(
-        "documents of fewer words are dropped", default=0, minimum=0, advanced=True
+        "drop documents with fewer words", default=0, minimum=0, advanced=True
     )
     min_letter_fraction: float = option(
-        "documents with a smaller share of letters among their characters (white space aside) are "
-        "dropped",
+        "drop documents with a smaller fraction of letters among their characters, whitespace not "
+        "counted",
         default=0.0,
         minimum=0.0,
         maximum=1.0,
         advanced=True,
     )
     sentence_splitter: str = option(
-        "how paragraphs become sentences: none (a line is a sentence), rules (all languages at "
-        "once), sentencex (Wikimedia's library, for one language)",
+        "how paragraphs are split into sentences: none (one sentence per line), rules (for all "
+        "languages), sentencex (Wikimedia's library, for one language)",
         default="rules",
         choices=SENTENCE_SPLITTERS,
         advanced=True,
     )
     sentence_language: str = option(
-        "code of the text's language, for sentencex", default="en", advanced=True
+        "language code of the text, for sentencex", default="en", advanced=True
     )
     duplicates: str = option(
-        "documents that occur again: keep them, or keep one of those that are exact copies but for "
-        "case, spacing and punctuation, or also of those that are near",
+        "duplicate documents: keep all, or keep one of those that are equal but for case, "
+        "spacing and punctuation (exact), or also of near duplicates (near)",
         default="keep",
         choices=DUPLICATES,
     )
     near_duplicate_threshold: float = option(
-        "documents are near duplicates from this Jaccard similarity of their word 5-grams on",
+        "minimum Jaccard similarity of the word 5-grams of near duplicates",
         default=0.8,
         minimum=0.1,
         maximum=1.0,
         advanced=True,
     )
     duplicate_lines: str = option(
-        "lines that occur again anywhere in the corpus: keep them or drop all but the first",
+        "lines that occur more than once in the corpus: keep all, or drop all but the first",
         default="keep",
         choices=("keep", "drop"),
         advanced=True,
     )
     max_document_megabytes: float = option(
-        "largest document of a corpus; a file with a larger one is refused",
+        "maximum size of a document; a file with a larger one is an error",
         default=256.0,
         minimum=1.0,
         maximum=1024.0,
         advanced=True,
     )
     block_megabytes: float = option(
-        "size of the blocks of whole documents that are read at once; what points into a block has "
-        "32 bits",
+        "size of the blocks of whole documents that are read at a time, at most 1024 since offsets "
+        "have 32 bits",
         default=16.0,
         minimum=0.01,
         maximum=1024.0,
@@ -114,26 +116,29 @@ class VocabConfig(CorpusSection):
 
     output: str = option("vocabulary file to write")
     vocab_size: int = option(
-        "entries of the vocabulary", default=30_000, minimum=10, maximum=10_000_000
+        "number of tokens in the vocabulary", default=30_000, minimum=10, maximum=10_000_000
     )
     extend: str | None = option(
-        "vocabulary whose pieces keep their ids; new ones are appended up to vocab_size",
+        "vocabulary to extend: its tokens keep their ids, new ones are appended up to vocab_size",
         default=None,
         common=True,
     )
     lowercase: bool = option(
-        "lower-case and strip accents, as bert-base-uncased",
+        "lowercase and strip accents, as bert-base-uncased does",
         default=True,
         flag="--lowercase/--cased",
     )
     min_frequency: int = option(
-        "merge pairs of pieces seen at least so often", default=2, minimum=1
+        "minimum frequency of a pair of tokens to be merged", default=2, minimum=1
     )
     limit_alphabet: int = option(
-        "characters kept, the most frequent first", default=1000, minimum=1, advanced=True
+        "maximum number of different characters, the most frequent first",
+        default=1000,
+        minimum=1,
+        advanced=True,
     )
     extra_pieces: float = option(
-        "share of pieces learned beyond vocab_size, of which the least used are taken away again "
+        "tokens learned beyond vocab_size, as a fraction of it, before the least used are pruned "
         "(0: merges alone, as HuggingFace's trainer)",
         default=0.25,
         minimum=0.0,
@@ -141,13 +146,13 @@ class VocabConfig(CorpusSection):
         advanced=True,
     )
     max_word_length: int = option(
-        "characters; longer words are left out of the count",
+        "maximum characters per word; longer words are not counted",
         default=100,
         minimum=1,
         advanced=True,
     )
     held_out_fraction: float = option(
-        "share of documents kept out of the count to measure the vocabulary on",
+        "fraction of documents held out to evaluate the vocabulary",
         default=0.01,
         minimum=0.0,
         maximum=0.5,
@@ -164,56 +169,61 @@ class PreprocessConfig(CorpusSection):
     vocab: str = option("vocabulary file")
     output: str = option("directory to write")
     lowercase: bool = option(
-        "lower-case and strip accents, as the vocabulary was made",
+        "lowercase and strip accents; must match the vocabulary",
         default=True,
         flag="--lowercase/--cased",
     )
     max_seq_length: int = option(
-        "pieces in a sequence, with [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
+        "tokens per sequence, including [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
     )
-    max_predictions_per_seq: int = option("masked pieces in a sequence", default=20, minimum=1)
+    max_predictions_per_seq: int = option(
+        "maximum masked tokens per sequence", default=20, minimum=1
+    )
     masked_lm_prob: float = option(
-        "share of pieces that are masked", default=0.15, above=0.0, maximum=1.0
+        "fraction of tokens that are masked", default=0.15, above=0.0, maximum=1.0
     )
     dupe_factor: int = option(
-        "passes over the corpus with other masks (one with masking=dynamic)",
+        "passes over the corpus, each with different masks (one with masking=dynamic)",
         default=10,
         minimum=1,
         maximum=1000,
     )
     short_seq_prob: float = option(
-        "share of sequences made shorter than the maximum", default=0.1, minimum=0.0, maximum=1.0
+        "fraction of sequences that are shorter than the maximum",
+        default=0.1,
+        minimum=0.0,
+        maximum=1.0,
     )
     whole_word_mask: bool = option(
-        "mask all pieces of a word together",
+        "mask all tokens of a word together",
         default=False,
         flag="--whole-word-mask/--no-whole-word-mask",
     )
     masking: str = option(
-        "what is masked together: pieces (words with whole_word_mask), n-grams or spans of words; "
-        "dynamic leaves records unmasked, train draws masks anew in every epoch",
+        "unit of masking: tokens (words with whole_word_mask), n-grams or spans of words; dynamic "
+        "leaves records unmasked, train draws new masks in every epoch",
         default="token",
         choices=(*MASKINGS, "dynamic"),
         advanced=True,
     )
     max_ngram_size: int = option(
-        "words of the longest n-gram of masking=ngram",
+        "maximum words per n-gram of masking=ngram",
         default=3,
         minimum=1,
         maximum=100,
         advanced=True,
     )
     random_tokens: str = option(
-        "how pieces that replace masked ones are drawn: all alike, or as often as the corpus has "
-        "them",
+        "distribution of the random tokens that replace masked ones: uniform, or by their "
+        "frequency in the corpus",
         default="uniform",
         choices=RANDOM_TOKENS,
         advanced=True,
     )
     pair_task: str = option(
-        "what a sequence is: two segments, the second random or the next one (nsp); two "
-        "consecutive segments, swapped or not (sop); sentences up to the length, also beyond a "
-        "document's end, without a task (none)",
+        "sentence-pair objective: nsp (the second segment is the next one or a random one), sop "
+        "(two consecutive segments, swapped or not), none (full sentences up to the length, across "
+        "documents)",
         default="nsp",
         choices=PAIR_TASKS,
         advanced=True,
@@ -225,15 +235,15 @@ class PreprocessConfig(CorpusSection):
         maximum=1.0,
         advanced=True,
     )
-    seed: int = option("seed of all random choices; any whole number", default=12345)
+    seed: int = option("random seed; any whole number", default=12345)
     eval_fraction: float = option(
-        "share of documents whose examples go to the eval shards",
+        "fraction of documents whose examples are written to the eval shards",
         default=0.01,
         minimum=0.0,
         maximum=0.9,
     )
     num_shards: int = option(
-        "training shards (0: by the size of the input, about 64 MB each)",
+        "number of training shards (0: by the size of the input, about 64 MB per shard)",
         default=0,
         minimum=0,
         maximum=100_000,
@@ -248,7 +258,7 @@ class PreprocessConfig(CorpusSection):
         advanced=True,
     )
     pool_megabytes: float = option(
-        "size of the pools of documents that examples are made from",
+        "size of the pools of documents that are shuffled and made into examples together",
         default=32.0,
         minimum=0.01,
         advanced=True,

@@ -13,7 +13,7 @@ from bert_tf.config.sections.tables import TableSection
 def sequence_length_option(default: int | str) -> Any:
     """The key `max_seq_length`, whose help names a task's default."""
     return option(
-        f"tokens in a sequence, with [CLS] and [SEP] (0: {default})", default=0, minimum=0
+        f"tokens per sequence, including [CLS] and [SEP] (0: {default})", default=0, minimum=0
     )
 
 
@@ -57,7 +57,7 @@ class FinetuneConfig(TableSection, LoopSection):
     best_metric: str | None = best_metric_option()
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
     warmup_proportion: float = option(
-        "fraction of the steps spent on warm-up", default=0.1, minimum=0.0, maximum=1.0
+        "fraction of the steps used for warm-up", default=0.1, minimum=0.0, maximum=1.0
     )
 
     def faults(self) -> list[str]:

@@ -21,27 +21,29 @@ class LoopSection(Section):
     strategy: str = option("tf.distribute strategy", default="default", choices=STRATEGIES)
     tpu_address: str | None = option("name or address of the TPU", default=None)
     precision: str = option(
-        "arithmetic of the layers (auto: the fastest this machine has)",
+        "numeric precision of the layers (auto: the fastest on this machine)",
         default="auto",
         choices=PRECISIONS,
         advanced=True,
     )
     xla: str = option(
-        "compile the step with XLA (auto: where it was measured to help); dropout's random numbers "
-        "are always compiled",
+        "compile the training step with XLA (auto: where measured to be faster); the random "
+        "numbers of dropout are always compiled",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
     )
-    seed: int = option("seed of initial weights, order and dropout; any whole number", default=1)
+    seed: int = option(
+        "random seed of initial weights, data order and dropout; any whole number", default=1
+    )
     optimizer: str = option(
-        "lamb suits batches of thousands of sequences",
+        "optimizer; lamb is for batches of thousands of sequences",
         default="adamw",
         choices=OPTIMIZERS,
         advanced=True,
     )
     weight_decay: float = option(
-        "decoupled weight decay, none on LayerNorm and bias",
+        "decoupled weight decay, not applied to LayerNorm and biases",
         default=0.01,
         minimum=0.0,
         advanced=True,
@@ -56,73 +58,73 @@ class LoopSection(Section):
         "epsilon of AdamW and LAMB", default=1e-6, minimum=1e-30, advanced=True
     )
     adam_bias_correction: bool = option(
-        "bias correction of AdamW and LAMB, which the original BERT left out",
+        "bias correction of AdamW and LAMB, which the original BERT omits",
         default=True,
         advanced=True,
     )
     hidden_dropout_prob: float | None = option(
-        "dropout of the hidden states (default: the model's)",
+        "dropout rate of the hidden states (default: the model's)",
         default=None,
         minimum=0.0,
         below=1.0,
         advanced=True,
     )
     attention_probs_dropout_prob: float | None = option(
-        "dropout of the attention probabilities (default: the model's)",
+        "dropout rate of the attention probabilities (default: the model's)",
         default=None,
         minimum=0.0,
         below=1.0,
         advanced=True,
     )
     layer_decay: float = option(
-        "factor on the learning rate from each layer to the one below: 1 at the head, smallest at "
-        "the embeddings (1: the same rate everywhere)",
+        "layer-wise learning-rate decay: factor from each layer to the one below, 1 at the head "
+        "(1: the same rate for all layers)",
         default=1.0,
         minimum=0.01,
         maximum=1.0,
         advanced=True,
     )
     ema_decay: float = option(
-        "decay of a moving average of the weights that is evaluated and kept in best/ "
-        "(0: the weights themselves)",
+        "decay of an exponential moving average of the weights, which is evaluated and saved in "
+        "best/ (0: no average)",
         default=0.0,
         minimum=0.0,
         maximum=0.999999,
         advanced=True,
     )
     early_stop_evals: int = option(
-        "end after so many evaluations without a better one than that of best/ (0: never)",
+        "stop after this many evaluations without improvement (0: never)",
         default=0,
         minimum=0,
         advanced=True,
     )
     gradient_clip_norm: float = option(
-        "global norm that gradients are clipped to (0: no clipping)",
+        "maximum global norm of the gradients (0: no clipping)",
         default=1.0,
         minimum=0.0,
         advanced=True,
     )
     gradient_accumulation_steps: int = option(
-        "parts that a batch is computed in, one after the other, to save memory",
+        "micro-batches per step, to save memory",
         default=1,
         minimum=1,
         advanced=True,
     )
     schedule: str = option(
-        "decay of the learning rate after warm-up",
+        "learning-rate schedule after warm-up",
         default="linear",
         choices=SCHEDULES,
         advanced=True,
     )
     cooldown_proportion: float = option(
-        "share of the steps of the trapezoidal schedule's linear decay to 0, at the end",
+        "fraction of the steps, at the end, of the trapezoidal schedule's linear decay to 0",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
         advanced=True,
     )
     log_every: int = option(
-        "steps between lines of metrics.jsonl", default=10, minimum=1, advanced=True
+        "steps between lines in metrics.jsonl", default=10, minimum=1, advanced=True
     )
     checkpoint_minutes: float = option(
         "minutes between checkpoints (0: only those of checkpoint_every)",
@@ -136,7 +138,9 @@ class LoopSection(Section):
         minimum=0,
         advanced=True,
     )
-    keep_checkpoints: int = option("newest checkpoints kept", default=3, minimum=2, advanced=True)
+    keep_checkpoints: int = option(
+        "number of latest checkpoints to keep", default=3, minimum=2, advanced=True
+    )
 
     def with_dropout(self, model: BertConfig) -> BertConfig:
         """The model's config with the dropout that the section sets, if any."""

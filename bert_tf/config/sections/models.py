@@ -38,13 +38,14 @@ class ImportWeightsConfig(Section):
     )
     output: str = option("model directory to write")
     max_position_embeddings: int | None = option(
-        "longest sequence of the new model, its positions interpolated (default: the source's)",
+        "maximum sequence length of the new model; position embeddings are interpolated (default: "
+        "the source's)",
         default=None,
         minimum=1,
         maximum=MAX_POSITIONS,
     )
     vocab: str | None = option(
-        "vocabulary that adds entries after the source's own (default: the source's)",
+        "vocabulary that adds tokens after those of the source (default: the source's)",
         default=None,
         common=True,
     )

@@ -16,14 +16,14 @@ MAX_STEPS = 1_000_000_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingPhase(Section):
-    """A stretch of a pretraining run on data of its own; an item of `train.phases`."""
+    """A part of a pretraining run with its own data; an item of `train.phases`."""
 
     section_name: ClassVar[str] = "phases"
 
     data: str | None = option("directory of TFRecords made by preprocess", default=None)
-    steps: int = option("updates of the phase", default=0, minimum=0, maximum=MAX_STEPS)
+    steps: int = option("training steps of the phase", default=0, minimum=0, maximum=MAX_STEPS)
     share: float = option(
-        "share of train.steps instead of steps", default=0.0, minimum=0.0, maximum=1.0
+        "fraction of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
     )
     batch_size: int | None = option(
         "default: train.batch_size", default=None, minimum=1, maximum=1_000_000
@@ -32,14 +32,14 @@ class TrainingPhase(Section):
         "default: train.gradient_accumulation_steps", default=None, minimum=1
     )
     learning_rate: float | None = option(
-        "peak rate of a warm-up and decay that start anew with the phase "
-        "(default: the schedule goes on)",
+        "peak learning rate of a new warm-up and decay that start with the phase "
+        "(default: the schedule continues)",
         default=None,
         above=0.0,
         maximum=1.0,
     )
     warmup_proportion: float = option(
-        "share of the steps that a learning_rate of the phase's own is warmed up for",
+        "fraction of the steps used for warm-up, if the phase has its own learning_rate",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -61,65 +61,65 @@ class TrainConfig(LoopSection):
 
     data: str | None = option("directory of TFRecords made by preprocess", alternative="phases")
     phases: tuple[TrainingPhase, ...] = option(
-        "several data sets one after the other in place of data: a list of mappings with the keys "
+        "several data sets, one after the other, instead of data: a list of mappings with the keys "
         + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
         default=(),
         advanced=True,
     )
     size: str | None = option("model size", default=None, choices=tuple(SIZES), common=True)
     model_config: str | None = option(
-        "config.json of HuggingFace or Google instead of a size", default=None, common=True
+        "config.json of HuggingFace or Google, instead of a size", default=None, common=True
     )
     init: str | None = option("model directory to continue from", default=None, common=True)
     steps: int = option(
-        f"updates in all (default: {DEFAULT_STEPS:,}, or those of the phases)",
+        f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)",
         default=None,
         minimum=1,
         maximum=MAX_STEPS,
     )
     max_minutes: float = option(
-        "stop after this much training time, learning-rate decay included (0: no limit)",
+        "maximum training time in minutes, learning-rate decay included (0: no limit)",
         default=0.0,
         minimum=0.0,
         advanced=True,
     )
     batch_size: int = option(
-        "sequences an update, over all replicas", default=32, minimum=1, maximum=1_000_000
+        "sequences per step, over all replicas", default=32, minimum=1, maximum=1_000_000
     )
     masking: str = option(
-        "what is masked together in unmasked records (preprocess.masking=dynamic): pieces (words "
-        "with whole_word_mask), n-grams or spans of words",
+        "unit of masking in unmasked records (preprocess.masking=dynamic): tokens (words with "
+        "whole_word_mask), n-grams or spans of words",
         default="token",
         choices=MASKINGS,
         advanced=True,
     )
     masked_lm_prob: float = option(
-        "share of pieces that are masked in unmasked records",
+        "fraction of tokens that are masked in unmasked records",
         default=0.15,
         above=0.0,
         maximum=1.0,
         advanced=True,
     )
     whole_word_mask: bool = option(
-        "mask all pieces of a word together in unmasked records", default=False, advanced=True
+        "mask all tokens of a word together in unmasked records", default=False, advanced=True
     )
     max_ngram_size: int = option(
-        "words of the longest n-gram of masking=ngram",
+        "maximum words per n-gram of masking=ngram",
         default=3,
         minimum=1,
         maximum=100,
         advanced=True,
     )
     random_tokens: str = option(
-        "how pieces that replace masked ones of unmasked records are drawn: all alike, or as often "
-        "as the corpus has them",
+        "distribution of the random tokens that replace masked ones in unmasked records: uniform, "
+        "or by their frequency in the corpus",
         default="uniform",
         choices=RANDOM_TOKENS,
         advanced=True,
     )
     packing: str = option(
-        "put several short sequences into one row, batch_size of them an update on average "
-        "(auto: where that saves a sixth of the rows or more)",
+        "pack several short sequences into one row, batch_size of them per step on average "
+        "(auto: if that saves a sixth of the rows or more)",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
@@ -127,7 +127,7 @@ class TrainConfig(LoopSection):
     learning_rate: float = option("peak learning rate", default=1e-4, above=0.0, maximum=1.0)
     warmup_steps: int = option("steps of linear warm-up", default=0, minimum=0)
     warmup_proportion: float = option(
-        "share of the steps spent on warm-up when warmup_steps is 0",
+        "fraction of the steps used for warm-up if warmup_steps is 0",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -137,10 +137,10 @@ class TrainConfig(LoopSection):
         "steps between evaluations on the eval shards", default=1000, minimum=1, advanced=True
     )
     eval_examples: int = option(
-        "eval examples used each time (0: all)", default=2000, minimum=0, advanced=True
+        "examples per evaluation (0: all)", default=2000, minimum=0, advanced=True
     )
     steps_per_call: int = option(
-        "steps run inside one call of the compiled function (0: chosen by the loop)",
+        "steps per call of the compiled function (0: automatic)",
         default=0,
         minimum=0,
         maximum=10_000,
@@ -163,7 +163,7 @@ class TrainConfig(LoopSection):
         return faults or _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
-        """Updates of every phase; of a run without phases one number."""
+        """Steps of every phase; of a run without phases one number."""
         if not self.phases:
             return (self.steps,)
         if not self.phases[0].share:
@@ -174,7 +174,7 @@ class TrainConfig(LoopSection):
 
     @property
     def total_steps(self) -> int:
-        """Updates in all."""
+        """Steps in all."""
         return sum(self.phase_steps())
 
 

@@ -17,13 +17,13 @@ class RunnerConfig(Section):
     section_name: ClassVar[str] = "runner"
 
     runner: str = option(
-        "where the Beam pipeline runs",
+        "Beam runner",
         default="local",
         choices=("local", "prism", "flink", "spark", "dataflow"),
     )
     workers: int = option(
-        "worker processes of the local runner (0: as many as pay off for the input, for score "
-        "one); parallelism on flink, workers on dataflow",
+        "worker processes of the local runner (0: by the size of the input; one for score); "
+        "parallelism on flink, workers on dataflow",
         default=0,
         minimum=0,
         maximum=10_000,

@@ -26,7 +26,7 @@ class ColumnsSection(TableSection):
         choices=EngineChoices(),
     )
     batch_tokens: int = option(
-        "pieces a batch, padding included",
+        "tokens per batch, padding included",
         default=2048,
         minimum=1,
         maximum=100_000_000,
@@ -54,11 +54,11 @@ class ScoreConfig(ColumnsSection):
     section_name: ClassVar[str] = "score"
 
     model: str = option("exported SavedModel")
-    input: tuple[str, ...] = option("rows to score: a path or quoted glob; repeatable")
-    output: str = option("file to write (its name's ending decides the format) or directory")
+    input: tuple[str, ...] = option("rows to score: a path or a quoted glob; repeatable")
+    output: str = option("file to write (its extension sets the format) or directory")
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
-        "rows read, sorted by length and written at once",
+        "rows that are read, sorted by length and written at a time",
         default=8192,
         minimum=1,
         advanced=True,

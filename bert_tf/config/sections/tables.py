@@ -13,26 +13,25 @@ class TableSection(Section):
     """How tables are written, where the end of a file's name does not say it."""
 
     encoding: str = option(
-        "encoding of the files with rows, as Python names it: latin-1, cp1252, utf-16, …",
+        "character encoding of the files with rows, by its Python name: latin-1, cp1252, utf-16, …",
         default="utf-8",
     )
     header: bool = option(
-        "the first line of CSV and TSV names the columns; without such a line, columns are given "
-        "by number (--text-column 2), counted from 1",
+        "whether the first line of CSV and TSV names the columns; without it, columns are given by "
+        "number, starting at 1 (--text-column 2)",
         default=True,
         flag="--header/--no-header",
     )
 
     max_row_characters: int = option(
-        "longest row of a table; longer ones are rejected",
+        "maximum characters per row; longer rows are rejected",
         default=1 << 24,
         minimum=1000,
         maximum=1 << 30,
         advanced=True,
     )
     max_table_megabytes: float = option(
-        "memory that the rows of one file may take where files are read whole, for training and "
-        "evaluation",
+        "maximum memory for the rows of one file that is read whole, for training and evaluation",
         default=4000.0,
         minimum=1.0,
         advanced=True,

@@ -283,12 +283,12 @@ def test_what_a_failure_holds_ends_before_the_process(run):
 @pytest.mark.parametrize(
     ("arguments", "module", "code", "message"),
     [
-        (TRAIN, "pretraining", 143, "stopped by SIGTERM; run the same command again to go on"),
+        (TRAIN, "pretraining", 143, "stopped by SIGTERM; run the same command again to resume"),
         (
             ["vocab", "--input", "i", "--output", "v", "--lowercase"],
             "vocabulary",
             143,
-            "stopped by SIGTERM; run the same command again to go on",
+            "stopped by SIGTERM; run the same command again to resume",
         ),
     ],
 )
