@@ -28,13 +28,13 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.console import Console
 from bert_tf.base.processor import describe_processor
 from bert_tf.data.rows.batching import budgeted_batches
 from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.other_libraries import write_huggingface_folder
-from bert_tf.export.saved_model import write_saved_model
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.weights.model_directory import (
@@ -84,8 +84,8 @@ def make_model(weights: Path, folder: Path) -> SavedModelEngine:
         task=task.settings(),
     )
     trained = load_trained_model(str(folder / "run"))
-    write_huggingface_folder(trained, folder / "model")
-    return write_saved_model(trained, folder / "model")
+    FORMATS["savedmodel"].load().write(trained, folder / "model", Console())
+    return SavedModelEngine(folder / "model")
 
 
 def timed(score: Callable[[], list[int]]) -> Turn:

@@ -15,7 +15,7 @@ BERT_TF_ORDER = [
     "pretraining", "serving", "tasks", "engines", "export",
 ]  # fmt: skip
 # Names to choose from in a config: they import `base` alone, and what they name when it is used.
-REGISTRIES_OF_NAMES = ["bert_tf.engines.registry"]
+REGISTRIES_OF_NAMES = ["bert_tf.engines.registry", "bert_tf.export.formats.registry"]
 PIPELINE_LEVELS = {
     "beam": 0,
     "outputs": 1,

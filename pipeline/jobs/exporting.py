@@ -7,18 +7,12 @@ from typing import Any
 
 from bert_tf.base.atomic_files import sync_tree, write_text_atomically
 from bert_tf.base.checksums import SUMS, read_sums, write_sums
-from bert_tf.base.console import Console
 from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
-from bert_tf.export.loading import TrainedModel, load_trained_model
+from bert_tf.engines.registry import is_exported
+from bert_tf.export.formats.registry import FORMATS
+from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of, model_card
-from bert_tf.export.other_libraries import (
-    write_google_folder,
-    write_huggingface_folder,
-    write_keras_hub_folder,
-    write_model_garden_folder,
-)
-from bert_tf.export.saved_model import write_saved_model
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
@@ -40,7 +34,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         directory = trained.directory
         with record.stage("write"):
             with naming_file(output):
-                notes = _write_model(config.format, trained, output, options.console)
+                notes = FORMATS[config.format].load().write(trained, output, options.console)
             card = model_card(
                 directory.config,
                 card_of(trained),
@@ -59,7 +53,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             (str(output), "the model"),
             (str(output / _CARD), "its data and metrics, and how to load it"),
         ]
-        if config.format == "savedmodel" and directory.task is not None:
+        if is_exported(output) and directory.task is not None:
             record.next_command = [
                 *("bert-pipeline", "score", "--model", config.output),
                 *("--input", "new.csv", "--output", "scored.csv"),
@@ -83,19 +77,3 @@ def _new_files_of_model(output: Path) -> list[str]:
     """
     names = (str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
     return sorted(set(names) - {*JOB_FILES, SUMS, _CARD} - read_sums(output).keys())
-
-
-def _write_model(kind: str, trained: TrainedModel, output: Path, console: Console) -> list[str]:
-    """Writes a format; returns what it lacks or its library computes otherwise."""
-    match kind:
-        case "keras-hub":
-            return write_keras_hub_folder(trained, output)
-        case "google-tf1":
-            return write_google_folder(trained, output)
-        case "google-tf2":
-            return write_model_garden_folder(trained, output)
-    write_huggingface_folder(trained, output)
-    if kind == "savedmodel":
-        console.progress("tracing the model")
-        write_saved_model(trained, output)
-    return []

@@ -11,6 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.export.formats.registry import recognize_format
 from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.loss_curve import loss_curve_lines
@@ -79,7 +80,7 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
         UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
     """
     if is_foreign_model(path):
-        return [f"{path}: model directory without a manifest", *model_lines(Path(path))]
+        return [foreign_headline(path), *model_lines(Path(path))]
     manifest = require_manifest(path)
     lines = [headline(path, manifest)]
     lines += _fact_lines("config", setting_facts(manifest.get("config", {})))
@@ -102,7 +103,15 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
 
 def is_foreign_model(path: str) -> bool:
     """Whether a path is a model directory that no command has finished as an output of its own."""
-    return (Path(path) / CONFIG).is_file() and read_manifest(path) is None
+    is_model = recognize_format(path) is not None or (Path(path) / CONFIG).is_file()
+    return is_model and read_manifest(path) is None
+
+
+def foreign_headline(path: str) -> str:
+    """What is at the path of a foreign model."""
+    found = recognize_format(path)
+    title = "" if found is None else f" ({found.title})"
+    return f"{path}: model directory{title} without a manifest"
 
 
 def headline(path: str, manifest: dict[str, Any]) -> str:
@@ -159,7 +168,8 @@ def model_lines(folder: Path) -> list[str]:
         InputError: one of the former is not JSON.
     """
     lines = []
-    for name in (CONFIG, TASK):
+    found = recognize_format(folder)
+    for name in (CONFIG if found is None else found.config_file, TASK):
         if (folder / name).is_file():
             content = {**_read_json(folder / name), "label2id": None}  # id2label once more
             lines += _fact_lines(name, setting_facts(content))

@@ -9,6 +9,7 @@ from pathlib import Path
 from bert_tf.training.run.metrics_log import read_metrics
 from pipeline.report.artifact import (
     content_lines,
+    foreign_headline,
     headline,
     is_foreign_model,
     model_lines,
@@ -58,7 +59,7 @@ def artifact_page(path: str, *, samples: int) -> str:
     """
     if is_foreign_model(path):
         lines = model_lines(Path(path))
-        return _html(f"{path}: model directory without a manifest", _preformatted(lines))
+        return _html(foreign_headline(path), _preformatted(lines))
     manifest = require_manifest(path)
     command = manifest.get("command")
     if command == "preprocess":

@@ -6,6 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import Section, option
+from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
 
 MAX_POSITIONS = 65_536
 
@@ -19,11 +20,9 @@ class ExportConfig(Section):
     run: str = option("run directory of finetune or train")
     output: str = option("directory to write")
     format: str = option(
-        "what is written: a SavedModel in a HuggingFace folder, that folder alone, a KerasHub "
-        "preset, a checkpoint of google-research/bert (TensorFlow 1) or of TF Model Garden "
-        "(TensorFlow 2)",
-        default="savedmodel",
-        choices=("savedmodel", "huggingface", "keras-hub", "google-tf1", "google-tf2"),
+        "what is written: " + ", ".join(entry.title for entry in FORMATS.values()),
+        default=DEFAULT_FORMAT,
+        choices=FORMATS.keys(),
     )
 
 

@@ -6,6 +6,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from arrays_format import ARRAYS
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.checksums import SUMS, read_sums
@@ -16,11 +17,14 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
+from bert_tf.export.formats.registry import FORMATS, recognize_format
 from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
+from pipeline.report.artifact import describe_artifact
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijk"]
 TASK = {
@@ -72,6 +76,7 @@ def test_a_model_is_exported_to_the_same_bytes_twice(export, kind):
     assert read_sums(one).keys() == files - of_the_job - {SUMS, "MODEL_CARD.md"}
     different = {name for name in files if (one / name).read_bytes() != (two / name).read_bytes()}
     assert different == of_the_job
+    assert recognize_format(one).name == kind
 
 
 def test_the_fingerprint_of_a_saved_model_follows_from_its_content(export):
@@ -111,3 +116,20 @@ def test_no_flipped_bit_of_an_exported_model_goes_unnoticed(export, kind, load, 
                 load(exported)
         (exported / name).write_bytes(content)
     load(exported)
+
+
+def test_a_registered_format_is_exported_described_and_recognized(export, monkeypatch):
+    monkeypatch.setitem(FORMATS, ARRAYS.name, ARRAYS)
+    output = export("arrays")
+    manifest = read_manifest(output)
+    assert manifest["format"] == "arrays"
+    assert manifest["next"] is None, "no engine runs it"
+    assert "arrays.npz" in read_sums(output)
+    card = (output / "MODEL_CARD.md").read_text()
+    assert "## Loading\nWith NumPy (AutoModelForSequenceClassification): `numpy.load`.\n" in card
+    assert "## What differs\n- arrays have no tokenizer\n" in card
+    for name in ("manifest.json", "config.yaml"):
+        (output / name).unlink()
+    headline, *facts = describe_artifact(str(output), samples=1)
+    assert headline == f"{output}: model directory (folder of NumPy arrays) without a manifest"
+    assert "arrays.json: hidden_size = 8" in facts

@@ -75,7 +75,7 @@ def test_numbers_are_shown_faithfully_in_both_forms(model):
 def test_a_model_directory_without_a_manifest_is_shown(model):
     lines = describe_artifact(str(model), samples=1)
     assert lines == [
-        f"{model}: model directory without a manifest",
+        f"{model}: model directory (HuggingFace folder) without a manifest",
         "config.json: layer_norm_eps = 1e-12",
         "config.json id2label: 0 = good",
         "files: config.json 77 bytes, model.safetensors 1.5 kB",

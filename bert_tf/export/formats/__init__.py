@@ -1,0 +1,1 @@
+"""What `export` writes for other libraries to load; a file per format."""
