@@ -1,5 +1,6 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
+# make test-fast  the tests without the slow ones, in about a minute
 # make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, spelling, types
 # make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
@@ -12,13 +13,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test fuzz lint format parity runners lock clean
+.PHONY: demo test test-fast fuzz lint format parity runners lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz

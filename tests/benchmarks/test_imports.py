@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow  # a process that imports all there is
+
 ROOT = Path(__file__).parents[2]
 # The other sides of the comparisons, in environments of their own. A script of theirs cannot be
 # imported further than to them; mypy looks at the rest.

@@ -15,6 +15,8 @@ from run_commands import OWN, STARTED
 from bert_tf.base.checksums import file_sha256
 from pipeline.outputs.manifest import manifest_path, side_paths
 
+pytestmark = pytest.mark.slow  # runs every command, training included
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("run_commands.py")
 # Words of either kind alone make up the texts of a label.

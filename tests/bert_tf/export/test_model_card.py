@@ -128,6 +128,7 @@ def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
     assert "| base/best | 5 |" in card
 
 
+@pytest.mark.slow  # exports a model of every kind
 @pytest.mark.parametrize("kind", ["classifier", "answerer", "embedder"])
 def test_the_snippet_of_a_card_runs(kind, request, capsys):
     trained, exported = request.getfixturevalue(kind)

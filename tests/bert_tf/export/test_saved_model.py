@@ -85,6 +85,7 @@ def test_no_rows_give_no_predictions(classifier):
     assert got["probabilities"].shape == (0, 3)
 
 
+@pytest.mark.slow  # a process that loads TensorFlow
 def test_loads_with_tensorflow_and_tensorflow_text_alone(answerer, tmp_path):
     script = """
 import json, sys

@@ -13,6 +13,8 @@ from packed_task import STEPS
 from bert_tf.training.run.checkpoints import read_checkpoint
 from bert_tf.training.run.metrics_log import read_metrics
 
+pytestmark = pytest.mark.slow  # trains in a process that is killed
+
 SCRIPT = Path(__file__).with_name("killed_run.py")
 ROOT = Path(__file__).parents[3]
 

@@ -1,9 +1,12 @@
 """Training on packed rows: shapes, interruptions, and the work it is."""
 
+import pytest
 from loop_runs import losses, run_until
 from packed_task import RECORDS, STEPS, make_inputs, make_packed_loop
 
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
+
+pytestmark = pytest.mark.slow  # trains BERT on packed rows
 
 
 def test_all_shapes_are_known_before_a_batch_is_read(tmp_path):

@@ -15,6 +15,8 @@ from packed_task import STEPS, assert_same_losses, make_packed_loop
 from regression_task import make_loop
 from replicas import regression_numbers
 
+pytestmark = pytest.mark.slow  # trains in several processes at once
+
 SCRIPT = Path(__file__).with_name("replicas.py")
 ROOT = Path(__file__).parents[3]
 # Makes TensorFlow log how often XLA has compiled each function.

@@ -157,6 +157,7 @@ def test_a_worker_that_does_not_see_the_folder_refuses_to_write(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow  # starts worker processes
 def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
     (tmp_path / "b.csv").write_text('id,text\n1,a\n2\n3,"x\n4,\n')
     (tmp_path / "a.txt").write_bytes(b"x y. z\n\nw\n\n\xff\n" * 50)

@@ -300,6 +300,7 @@ def test_a_termination_is_one_line(run, arguments, module, code, message):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow  # starts a process that loads Beam
 def test_a_second_termination_ends_the_process_at_once():
     program = """
 import os, signal
@@ -326,6 +327,7 @@ def test_a_signal_during_a_step_of_beam_is_still_one(number, kind):
         run_pipeline(RunnerConfig(), build, console=Console(io.StringIO()), input_bytes=0)
 
 
+@pytest.mark.slow  # starts a process that loads TensorFlow
 def test_a_second_termination_ends_training_at_once():
     program = """
 import os, signal

@@ -26,6 +26,8 @@ from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest
 from pipeline.report.artifact import describe_artifact
 
+pytestmark = pytest.mark.slow  # traces and writes SavedModels
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijk"]
 TASK = {
     "task": "classification",

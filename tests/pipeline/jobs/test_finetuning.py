@@ -23,6 +23,8 @@ from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit
 
+pytestmark = pytest.mark.slow  # trains, and compiles the step each time
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 ROWS = "text,label\n" + "".join(
     f"{color} {word} film,{word}\n" for color in ("red", "blue", "film") for word in ("good", "bad")

@@ -21,6 +21,8 @@ from pipeline.jobs import pretraining
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import write_manifest
 
+pytestmark = pytest.mark.slow  # trains, and compiles the step each time
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(25))]
 LENGTH, PREDICTIONS, RECORDS = 12, 2, 8
 BATCH = 4

@@ -28,6 +28,8 @@ from pipeline.report.page import artifact_page
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarize_records
 
+pytestmark = pytest.mark.slow  # starts worker processes and a job server
+
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
 

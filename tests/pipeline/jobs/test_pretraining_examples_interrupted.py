@@ -23,6 +23,8 @@ from pipeline.jobs import pretraining_examples
 from pipeline.outputs import job
 from pipeline.outputs.job import RunOptions
 
+pytestmark = pytest.mark.slow  # starts processes and kills them
+
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
 SHARDS = 4  # 3 for training, 1 for evaluation

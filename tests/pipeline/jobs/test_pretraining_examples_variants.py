@@ -19,6 +19,8 @@ from pipeline.outputs.job import RunOptions
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarize_records
 
+pytestmark = pytest.mark.slow  # trains on every kind of records
+
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
 LENGTH, PREDICTIONS = 32, 5

@@ -32,6 +32,8 @@ from pipeline.outputs.job import RunOptions
 from pipeline.scoring import transforms
 from pipeline.scoring.parts import write_part
 
+pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
 TASK = {
     "task": "classification",

@@ -76,12 +76,14 @@ def assert_xla_compiles_the_whole_step(loops, batches):
         ), name
 
 
+@pytest.mark.slow  # XLA compiles a training step
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
 def test_the_whole_update_compiles_under_xla_with_static_shapes(optimizer):
     loops = [make_loop(optimizer=optimizer, ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
     assert_xla_compiles_the_whole_step(loops, Numbers().batches(0).take(3))
 
 
+@pytest.mark.slow  # XLA compiles a training step of BERT
 def test_berts_whole_update_compiles_under_xla_dropout_and_packing_included(tmp_path):
     arguments = {"dropout": 0.1, "ema_decay": 0.9, "accumulation_steps": 2}
     loops = [make_packed_loop(tmp_path, **arguments) for _ in range(2)]

@@ -8,6 +8,8 @@ import pytest
 
 from pipeline.cli.startup import memory
 
+pytestmark = pytest.mark.slow  # starts processes that load TensorFlow
+
 NAMES = ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
 
 # Makes a large tensor again and again; prints how many pages the system gave, and pages a tensor.

@@ -192,6 +192,7 @@ def test_of_near_duplicates_one_stays_as_brute_force_finds_them(drop, block_of):
         assert row["similarity"] == pytest.approx(similarity, abs=0.15)
 
 
+@pytest.mark.slow  # starts worker processes
 def test_cuts_order_stores_and_workers_do_not_matter(drop):
     source = random.Random(5)
     texts = varied_corpus(7)
