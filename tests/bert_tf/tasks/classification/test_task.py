@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
@@ -92,6 +93,14 @@ def test_pairs_and_other_columns(small_config, tokenizer, tmp_path, quiet_consol
     assert data.rows.lengths.tolist() == [7, 6, 6]
     assert data.rows.second_starts.tolist() == [4, 3, 4]
     assert ClassificationTask.from_settings(task.settings()) == task
+
+
+@pytest.mark.parametrize("pair", [None, "reply"])
+def test_task(small_config, tokenizer, tmp_path, quiet_console, pair):
+    rows = [(text, text[::-1], label) for text, label in ROWS]
+    path = write_rows(tmp_path / "rows.csv", rows, header="text,reply,label")
+    config = small_config(task="classification", train=path, text_pair_column=pair)
+    check_task(*ClassificationTask.from_training(config, quiet_console), tokenizer)
 
 
 def test_one_label_is_not_enough(small_config, tmp_path, quiet_console):

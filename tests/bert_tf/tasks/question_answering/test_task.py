@@ -7,6 +7,7 @@ import io
 import json
 
 import pytest
+from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
@@ -48,6 +49,16 @@ def squad_document(unanswerable):
 def encoded(config, tokenizer, console):
     task, source = QuestionAnsweringTask.from_training(config, console)
     return task.encode(source, tokenizer, training=True)
+
+
+@pytest.mark.parametrize("unanswerable", [False, True])
+def test_task(small_config, tokenizer, tmp_path, quiet_console, unanswerable):
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(squad_document(unanswerable)))
+    config = small_config(
+        task="qa", train=str(path), max_seq_length=32, doc_stride=8, max_query_length=12
+    )
+    check_task(*QuestionAnsweringTask.from_training(config, quiet_console), tokenizer)
 
 
 @pytest.mark.parametrize("unanswerable", [False, True])

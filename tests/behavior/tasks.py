@@ -1,0 +1,104 @@
+"""What every task does with labeled rows, whatever it predicts."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.prediction import Evaluator
+from bert_tf.tasks.registry import TASKS, task_from_settings
+from bert_tf.tasks.task import Task, TaskResults
+
+
+def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskResults:
+    """Checks what does not depend on a task, with a small model of random weights.
+
+    The task comes back from its settings as JSON; the rows of a file give model input, targets and
+    weights of one length; every weight of the model gets a gradient of the loss; there is a
+    prediction for each row of the file with the columns that are declared, whatever the batches;
+    the metrics that may choose the best model are measured.
+
+    Args:
+        task: with what it learned from training rows.
+        source: labeled rows that it read, several.
+        tokenizer: of the model.
+
+    Returns:
+        What the model was measured as.
+    """
+    assert task_from_settings(json.loads(json.dumps(task.settings())), "m") == task
+    data = task.encode(source, tokenizer, training=False)
+    rows = len(data.rows)
+    assert rows >= len(source) > 1
+    assert data.rows.lengths.max() <= task.max_seq_length
+    assert data.weights.shape == (rows,) and data.weights.dtype == np.float32
+    assert {len(values) for values in data.targets.values()} == {rows}
+    owners = np.arange(rows) if data.owners is None else data.owners
+    assert set(owners.tolist()) == set(range(len(source)))
+
+    keras.utils.set_random_seed(0)
+    model = task.build_model(_small_config(tokenizer, task.max_seq_length), policy="float32")
+    model.build_weights()
+    _check_gradients(task, model, data, tokenizer)
+    one, many = (
+        Evaluator(
+            task,
+            model,
+            data,
+            pad_id=tokenizer.pad_id,
+            batch_tokens=tokens,
+            max_rows=None,
+            console=Console(io.StringIO()),
+        ).run()
+        for tokens in (1 << 20, 2 * task.max_seq_length)
+    )
+    assert len(one.predictions) == len(many.predictions) == len(source)
+    declared = TASKS[task.name]
+    names = {field.name for field in declared.predictions}
+    for row, other in zip(one.predictions, many.predictions, strict=True):
+        assert names <= row.keys() == other.keys()
+    assert {"loss", *declared.options.metrics} <= one.metrics.keys() == many.metrics.keys()
+    for name, value in one.metrics.items():
+        assert np.isfinite(value), name
+        np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)
+    return one
+
+
+def _small_config(tokenizer: WordPieceTokenizer, length: int) -> BertConfig:
+    return BertConfig(
+        vocab_size=len(tokenizer.vocab),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=length,
+        initializer_range=0.5,
+    )
+
+
+def _check_gradients(task: Task, model: Any, data: Any, tokenizer: WordPieceTokenizer) -> None:
+    chosen = np.arange(len(data.rows))
+    batch = {
+        name: tf.constant(values)
+        for name, values in data.batch(
+            chosen, length=task.max_seq_length, pad_id=tokenizer.pad_id
+        ).items()
+    }
+    with tf.GradientTape() as tape:
+        outputs = task.outputs(model, batch, training=True, dropout_key=tf.constant([1, 2]))
+        losses = task.loss_parts(outputs, batch).losses
+        loss = tf.add_n(list(losses.values()))
+    assert losses.keys() == task.weights(batch).keys()
+    assert {len(values) for values in outputs.values()} == {len(chosen)}
+    weights = [weight.value for weight in model.trainable_weights]
+    for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+        assert gradient is not None, weight.name
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all(), weight.name
