@@ -130,7 +130,7 @@ def job_command(
     return JobCommand(
         name,
         callback=invoke,
-        common=sorted(common, key=_place_among_common),
+        common=common,
         rest=rest,
         general=[
             *_COMMON,
@@ -152,7 +152,7 @@ def _fields(
         [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
     )
     for variant in variants:
-        for field in _own_first(variant):
+        for field in _in_help_order(variant):
             if field.name not in seen:
                 seen.add(field.name)
                 yield variant, field
@@ -164,21 +164,17 @@ def _resolve(section: type[Section] | Variants, **sources: Any) -> Section:
     return resolve(section, **sources)
 
 
-def _own_first(section: type[Section]) -> list[dataclasses.Field]:
-    """Fields in the order in which help lists them: a section's own before what it inherits."""
+def _in_help_order(section: type[Section]) -> list[dataclasses.Field]:
+    """Fields as help lists them: those of input, output and model in this order; of the others a
+    section's own before what it inherits."""
 
-    def depth(field: dataclasses.Field) -> int:
+    def place(field: dataclasses.Field) -> tuple[int, int]:
+        if _is_common(field):
+            return 0, -1 if field.metadata["positional"] else int(field.name == "output")
         classes = enumerate(section.__mro__)
-        return next(place for place, each in classes if field.name in each.__annotations__)
+        return 1, next(depth for depth, each in classes if field.name in each.__annotations__)
 
-    return sorted(dataclasses.fields(section), key=depth)
-
-
-def _place_among_common(parameter: click.Parameter) -> int:
-    """Where help lists what has a place on the command line (0), is read (1) and written (2)."""
-    if isinstance(parameter, click.Argument):
-        return 0
-    return 2 if parameter.name == "output" else 1
+    return sorted(dataclasses.fields(section), key=place)
 
 
 def _is_common(field: dataclasses.Field) -> bool:

@@ -169,6 +169,21 @@ def test_help_lists_input_output_and_model_first_within_100_columns(name, flag):
     assert not [line for line in shown.splitlines() if len(line) > 100]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "flags"),
+    [
+        (["vocab"], ["--input", "--extend", "--output"]),
+        (["train"], ["--data", "--size", "--model-config", "--init", "--output"]),
+        (["finetune", "qa"], ["qa", "--train", "--eval", "--init", "--output"]),
+        (["score"], ["--model", "--input", "--output"]),
+        (["import-weights"], ["SOURCE", "--vocab", "--output"]),
+    ],
+)
+def test_what_is_read_is_listed_before_what_is_written(arguments, flags):
+    first = help_of(*arguments, "--help").partition("Input, output and model:")[2]
+    assert re.findall(r"^  (\S+)", first.partition("\n\n")[0], re.M) == flags
+
+
 def test_the_options_of_a_command_come_before_those_it_shares():
     shown = help_of("train", "--help")
     flags = ("--data", "--size", "--output", "--steps", "--strategy", "--config", "--help-all")
