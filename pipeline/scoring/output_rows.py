@@ -22,6 +22,53 @@ class UnwritableRowError(Exception):
     """A row cannot be said in the output's format; the message is the reason."""
 
 
+def part_line(
+    raw: str,
+    cells: Mapping[str, Any] | None,
+    predictions: Mapping[str, Any],
+    *,
+    delimiter: str,
+    source_format: str,
+    output_format: str,
+) -> str:
+    """A row and its predictions as their part holds them: as the output does, unless
+    `is_rewritten`.
+
+    Args:
+        raw: the row as it stands in the source.
+        cells: its values by column; needed where CSV or TSV becomes another format.
+        predictions: values by the names of the columns that are added.
+        delimiter: of a delimited source.
+        source_format, output_format: `csv`, `tsv` or `jsonl`.
+
+    Raises:
+        UnwritableRowError: a cell cannot stand in TSV.
+    """
+    if source_format == "jsonl":
+        line = json_line(raw, predictions)
+        if output_format == "tsv":  # refused now, though the cells are made when all keys are known
+            delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
+        return line
+    if source_format == output_format:
+        is_tsv = output_format == "tsv"
+        return extended_line(raw, predictions.values(), delimiter=delimiter, is_tsv=is_tsv)
+    assert cells is not None
+    if output_format == "jsonl":
+        return object_line(cells, predictions)
+    return delimited_line([*cells.values(), *predictions.values()], output_format=output_format)
+
+
+def is_rewritten(source_format: str, output_format: str) -> bool:
+    """Whether the lines of a part are not yet those of the output: objects whose cells have to wait
+    until the keys of all objects are known."""
+    return source_format == "jsonl" != output_format
+
+
+def rewritten_line(line: str, keys: Sequence[str], output_format: str) -> str:
+    """A part's JSON object as a line of CSV or TSV with a cell for each key."""
+    return delimited_line(cells_of_object(line, keys), output_format=output_format)
+
+
 def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
     """A JSON object with keys appended, its own text untouched.
 

@@ -7,7 +7,6 @@ import collections
 import contextlib
 import dataclasses
 import gzip
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +22,10 @@ from bert_tf.tasks.prediction_rows import prediction_rows
 from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
 from pipeline.scoring.output_rows import (
     UnwritableRowError,
-    cells_of_object,
-    delimited_line,
-    extended_line,
     header_line,
-    json_line,
-    object_line,
+    is_rewritten,
+    part_line,
+    rewritten_line,
 )
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -74,7 +71,15 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     lines, rejects = [], list(block.rejects)
     for index, predictions in enumerate(prediction_rows(plan.columns.fields, scored.predicted)):
         try:
-            lines.append(_part_line(table, block, index, predictions))
+            line = part_line(
+                block.raw_rows[index],
+                None if block.cells is None else block.cells[index],
+                predictions,
+                delimiter=block.delimiter,
+                source_format=table.source_format,
+                output_format=table.output_format,
+            )
+            lines.append(line)
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     rejects.sort(key=lambda reject: reject.line)
@@ -111,28 +116,6 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     return ScoringCounts(rows_in=rows_in, rows_out=rows_out, rejected=dict(rejected.most_common()))
 
 
-def _part_line(table: ScoredTable, block: RowBlock, index: int, predictions: dict[str, Any]) -> str:
-    if table.source_format == "jsonl":
-        line = json_line(block.raw_rows[index], predictions)
-        if table.output_format == "tsv":  # `_join_table` makes the cells, when all keys are known
-            delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
-        return line
-    if table.source_format == table.output_format:
-        return extended_line(
-            block.raw_rows[index],
-            predictions.values(),
-            delimiter=block.delimiter,
-            is_tsv=table.output_format == "tsv",
-        )
-    assert block.cells is not None
-    cells = block.cells[index]
-    if table.output_format == "jsonl":
-        return object_line(cells, predictions)
-    return delimited_line(
-        [*cells.values(), *predictions.values()], output_format=table.output_format
-    )
-
-
 def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> None:
     header = header_line(
         summary.header,
@@ -141,7 +124,6 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
         source_format=table.source_format,
         output_format=table.output_format,
     )
-    needs_cells = table.source_format == "jsonl" != table.output_format
     keys = [*summary.keys, *plan.columns.predictions]
     with replacing_file(table.output) as aside, _open_output(aside, table.output) as stream:
         if (
@@ -154,17 +136,16 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
             stream.write(f"{header}\n".encode())
         for block in range(summary.blocks):
             part = plan.part_file(table.number, block)
-            if needs_cells:
-                _append_as_cells(part, keys, table.output_format, stream)
+            if is_rewritten(table.source_format, table.output_format):
+                _append_rewritten(part, keys, table.output_format, stream)
             else:
                 _append_file(part, stream)
 
 
-def _append_as_cells(part: Path, keys: list[str], output_format: str, stream: IO[bytes]) -> None:
+def _append_rewritten(part: Path, keys: list[str], output_format: str, stream: IO[bytes]) -> None:
     with part.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
-            cells = cells_of_object(line, keys)
-            stream.write(f"{delimited_line(cells, output_format=output_format)}\n".encode())
+            stream.write(f"{rewritten_line(line, keys, output_format)}\n".encode())
 
 
 def _append_file(path: Path, stream: IO[bytes]) -> None:
