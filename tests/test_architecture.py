@@ -1,11 +1,15 @@
 """The import rule: one direction between and inside the packages, and a light command line."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.registry import TASKS
 
 ROOT = Path(__file__).parent.parent
 
@@ -162,6 +166,53 @@ def test_models_and_their_weights_import_without_tensorflow(module):
                 waiting += files_of(name)
             elif root in ("tensorflow", "tensorflow_text", "keras_hub"):
                 wrong.append((str(path.relative_to(ROOT)), name))
+    assert not wrong
+
+
+def own_names(declaration: TaskDeclaration) -> set[str]:
+    """What only a task's own folder and the registry may call it."""
+    module, _, name = declaration.implementation.partition(":")
+    return {declaration.name, module.split(".")[-2], declaration.options.__name__, name}
+
+
+def test_only_its_folder_and_the_registry_name_a_task():
+    """No string, import or name; the demo's plan names what it trains."""
+    allowed = {ROOT / "bert_tf/tasks/registry.py", ROOT / "pipeline/demo/plan.py"}
+    wrong = []
+    for declaration in TASKS.values():
+        own = own_names(declaration)
+        folder = ROOT / Path(*declaration.implementation.split(".")[:-1])
+        files = [*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "pipeline").rglob("*.py")]
+        for path in files:
+            if path in allowed or folder in path.parents:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                words: set[str] = set()
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    words = {node.value}
+                elif isinstance(node, ast.Name):
+                    words = {node.id}
+                elif isinstance(node, ast.ImportFrom) and node.module.startswith("bert_tf.tasks"):
+                    words = {*node.module.split("."), *(alias.name for alias in node.names)}
+                elif isinstance(node, ast.Import):
+                    words = {word for alias in node.names for word in alias.name.split(".")}
+                wrong += [(str(path.relative_to(ROOT)), word) for word in words & own]
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", ["bert_tf", "pipeline"])
+def test_nobody_asks_which_task_it_is(package):
+    """Not by type, not by matching: what differs is a member of the task. (JSON is a dict.)"""
+    wrong = []
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            asked = None
+            if isinstance(node, ast.Match):
+                asked = node.subject
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "type"):
+                asked = None if "dict" in map(ast.unparse, node.args) else node.args[0]
+            if asked is not None and re.search(r"\btask$", ast.unparse(asked)):
+                wrong.append((str(path.relative_to(ROOT)), ast.unparse(asked)))
     assert not wrong
 
 
