@@ -122,7 +122,7 @@ def keras_hub_side(folder: Path, texts: list[str], batch_tokens: int) -> Side:
     def score() -> list[int]:
         rows = encode_texts(trained.tokenizer, texts, None, max_seq_length=MAX_LENGTH)
         labels = np.zeros(len(rows), np.int64)
-        for chosen in budgeted_batches(rows.lengths, batch_tokens=batch_tokens, length_multiple=8):
+        for chosen in budgeted_batches(rows.lengths, budget=batch_tokens, multiple=8):
             batch = rows.padded(
                 chosen, length=int(rows.lengths[chosen].max()), pad_id=trained.tokenizer.pad_id
             )

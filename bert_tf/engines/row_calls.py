@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.errors import InputError
+from bert_tf.data.rows.batching import budgeted_batches
 
 _ROWS_PER_CALL = 256
 _BYTES_PER_CALL = 1 << 20
@@ -60,15 +61,8 @@ def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:
     Returns:
         int64 row numbers of each call; one call without rows if there are none.
     """
-    order = np.argsort(-sizes, kind="stable")
-    calls = []
-    begin = 0
-    while begin < len(order):
-        fitting = _BYTES_PER_CALL // max(1, int(sizes[order[begin]]))
-        count = min(_ROWS_PER_CALL, max(1, fitting))
-        calls.append(order[begin : begin + count])
-        begin += count
-    return calls or [order]
+    calls = budgeted_batches(sizes, budget=_BYTES_PER_CALL, max_rows=_ROWS_PER_CALL)
+    return calls or [np.zeros(0, np.int64)]
 
 
 def _check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:

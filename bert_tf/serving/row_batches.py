@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-LENGTH_MULTIPLE = 8
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 
@@ -23,7 +23,8 @@ def map_row_batches(
     """Runs a model over rows, the longest first, and returns its outputs in the rows' own order.
 
     Neither the memory nor the padding grows with the number of rows or with the longest of them:
-    a batch has as many rows as fit `batch_tokens`, and at least one.
+    a batch has as many rows as fit `batch_tokens`, and at least one, as `budgeted_batches` cuts
+    them outside of a graph.
 
     Args:
         forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and

@@ -15,6 +15,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
@@ -37,7 +38,6 @@ from bert_tf.weights.model_directory import (
 )
 
 EVALUATION_TOKENS = 4096
-_LENGTH_MULTIPLE = 8
 _LENGTHS_UNDER_XLA = 4
 
 
@@ -272,5 +272,5 @@ def _log_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
 def _length_multiple(numerics: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not numerics.use_xla:
-        return _LENGTH_MULTIPLE
+        return LENGTH_MULTIPLE
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8

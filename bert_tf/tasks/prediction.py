@@ -10,11 +10,9 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
-from bert_tf.data.rows.batching import budgeted_batches, padded_length
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.task import Task, TaskData, TaskResults
 from bert_tf.training.plan.protocols import Batch
-
-LENGTH_MULTIPLE = 8
 
 
 class Evaluator:
@@ -51,8 +49,8 @@ class Evaluator:
         self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
         self._batches = budgeted_batches(
             data.rows.lengths,
-            batch_tokens=batch_tokens,
-            length_multiple=LENGTH_MULTIPLE,
+            budget=batch_tokens,
+            multiple=LENGTH_MULTIPLE,
             max_rows=max_rows,
         )
         example = self._batch(np.zeros(1, np.int64))

@@ -1,4 +1,4 @@
-"""Which rows make a batch: buckets of similar length in training, a token budget in prediction."""
+"""Which rows make a batch: buckets of similar length in training, a budget in prediction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 
 from bert_tf.base.seeds import unsigned_seed
 
-BATCHES_A_WINDOW = 50
+BATCHES_PER_WINDOW = 50
+# Padded lengths are multiples of this, so that few shapes come up.
+LENGTH_MULTIPLE = 8
 
 
 def epoch_batches(
@@ -14,7 +16,7 @@ def epoch_batches(
 ) -> list[np.ndarray]:
     """Deals all rows into batches of similar length, in an order that (seed, epoch) decides.
 
-    Rows are shuffled, sorted by length within windows of `BATCHES_A_WINDOW` batches, cut into
+    Rows are shuffled, sorted by length within windows of `BATCHES_PER_WINDOW` batches, cut into
     batches, and the batches are shuffled: little padding, and yet nearly any two rows may meet.
 
     Args:
@@ -28,32 +30,32 @@ def epoch_batches(
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
-    window = np.arange(len(order)) // (BATCHES_A_WINDOW * batch_size)
+    window = np.arange(len(order)) // (BATCHES_PER_WINDOW * batch_size)
     order = order[np.lexsort((lengths[order], window))]
     batches = np.split(order, np.arange(batch_size, len(order), batch_size))
     return [batches[index] for index in random.permutation(len(batches))]
 
 
 def budgeted_batches(
-    lengths: np.ndarray, *, batch_tokens: int, length_multiple: int, max_rows: int | None = None
+    sizes: np.ndarray, *, budget: int, multiple: int = 1, max_rows: int | None = None
 ) -> list[np.ndarray]:
-    """Deals all rows into batches of about `batch_tokens` pieces, padding included.
+    """Partitions all rows into batches of similar size whose padded total keeps to a budget.
 
     Args:
-        lengths: int [rows], pieces of each row.
-        batch_tokens: rows x padded length of a batch, unless a single row is longer.
-        length_multiple: what padded lengths are multiples of.
+        sizes: int [rows], of each row: tokens, or bytes where they are not tokenized yet.
+        budget: rows x padded size of a batch, unless a single row is larger.
+        multiple: what padded sizes are multiples of.
         max_rows: rows of the biggest batch.
 
     Returns:
-        int64 row numbers of each batch, the longest rows first.
+        int64 row numbers of each batch, the largest rows first; no batch if there are no rows.
     """
-    order = np.argsort(-lengths, kind="stable")
+    order = np.argsort(-sizes, kind="stable")
     batches = []
     begin = 0
     while begin < len(order):
-        padded = padded_length(lengths[order[begin : begin + 1]], length_multiple)
-        count = max(1, batch_tokens // padded)
+        padded = max(1, padded_length(sizes[order[begin : begin + 1]], multiple))
+        count = max(1, budget // padded)
         if max_rows is not None:
             count = min(count, max_rows)
         batches.append(order[begin : begin + count])

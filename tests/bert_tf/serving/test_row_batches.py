@@ -5,7 +5,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.serving.row_batches import LENGTH_MULTIPLE, map_row_batches
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches
+from bert_tf.serving.row_batches import map_row_batches
 
 PAD = 9
 
@@ -54,6 +55,11 @@ def test_every_row_keeps_its_place_and_batches_keep_to_the_budget(lengths, batch
         assert rows_in_batch == 1 or rows_in_batch * width <= batch_tokens
         assert lengths[chosen] == length
     assert sorted(shapes.numpy()[:, 2]) == list(range(len(lengths)))
+    # The graph cuts as the host does.
+    for batch in budgeted_batches(
+        np.array(lengths, np.int64), budget=batch_tokens, multiple=LENGTH_MULTIPLE
+    ):
+        assert (shapes.numpy()[batch, 0] == len(batch)).all()
 
 
 def test_equal_lengths_are_not_padded_beyond_the_multiple():

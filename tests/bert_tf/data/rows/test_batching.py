@@ -40,16 +40,23 @@ def test_batches_need_little_padding():
     assert padded < 1.2 * LENGTHS.sum()
 
 
-@given(rows=st.integers(1, 300), batch_tokens=st.integers(1, 3000), max_rows=st.integers(1, 50))
-def test_budgeted_batches_keep_their_budget(rows, batch_tokens, max_rows):
+@given(rows=st.integers(1, 300), budget=st.integers(1, 3000), max_rows=st.integers(1, 50))
+def test_budgeted_batches_keep_their_budget(rows, budget, max_rows):
     lengths = LENGTHS[:rows]
-    batches = budgeted_batches(
-        lengths, batch_tokens=batch_tokens, length_multiple=8, max_rows=max_rows
-    )
+    batches = budgeted_batches(lengths, budget=budget, multiple=8, max_rows=max_rows)
     assert sorted(np.concatenate(batches).tolist()) == list(range(rows))
     for batch in batches:
-        assert len(batch) == 1 or len(batch) * padded_length(lengths[batch], 8) <= batch_tokens
+        assert len(batch) == 1 or len(batch) * padded_length(lengths[batch], 8) <= budget
         assert len(batch) <= max_rows
+    for batch in batches[:-1]:  # another row would have been too many
+        more = (len(batch) + 1) * padded_length(lengths[batch], 8)
+        assert len(batch) == max_rows or more > budget
+
+
+def test_budgeted_batches_of_nothing_and_of_empty_rows():
+    assert budgeted_batches(np.zeros(0, np.int64), budget=10) == []
+    batches = budgeted_batches(np.zeros(5, np.int64), budget=3)
+    assert [batch.tolist() for batch in batches] == [[0, 1, 2], [3, 4]]
 
 
 def test_padded_length_stops_at_the_model():
