@@ -1,4 +1,4 @@
-"""How far a local run is: what its workers tell of shards and of data on the way to them."""
+"""How far a local run is: what its workers report of shards and of data on the way to them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""How far a scoring job is, told by the files its workers write, so that any runner shows it."""
+"""How far a scoring job is, by the files that its workers write.
+
+Blocks that an interrupted run finished count as well, and workers of any runner share the folder,
+so there is nothing to report beside the files.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
+from pipeline.beam.progress import watching
 from pipeline.scoring.plan import ScoringPlan
 
 _SECONDS = 1.0
@@ -20,25 +24,9 @@ _SECONDS = 1.0
 @contextmanager
 def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
     """Shows rows done, rows in all and rows a second while the block runs."""
-    stop = threading.Event()
     watcher = ProgressWatcher(plan)
-
-    def watch() -> None:
-        while not stop.wait(_SECONDS):
-            line = watcher.line(time.monotonic())
-            if line:
-                console.progress(line)
-
-    thread = threading.Thread(target=watch, name="scoring-progress", daemon=True)
-    thread.start()
-    try:
+    with watching(console, lambda: watcher.line(time.monotonic()), seconds=_SECONDS):
         yield
-    finally:
-        stop.set()
-        thread.join()
-    line = watcher.line(time.monotonic())
-    if line:
-        console.end_progress(line)
 
 
 class ProgressWatcher:

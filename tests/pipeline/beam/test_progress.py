@@ -1,4 +1,4 @@
-"""What workers tell is shown, and nothing is left behind."""
+"""What workers report is shown, and nothing is left behind."""
 
 import io
 import os
@@ -49,14 +49,14 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
 
 
 def test_watching_reads_only_what_is_new(monkeypatch):
-    """However much has been told; also where a record is half written when it is read."""
+    """However much has been reported; also where a record is half written when it is read."""
     monkeypatch.setattr(progress, "_SECONDS", 1e9)
     with ProgressWatch(Console(io.StringIO())) as watch:
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
         for _ in range(1_000):
             report_progress(Progress.TEXT_BYTES, 1_000)
         assert watch._line().startswith("read 1.0 MB of text")
-        position = watch._told.tell()
+        position = watch._reports.tell()
         assert position == path.stat().st_size
         report_progress(Progress.TEXT_BYTES, 1_000_000)
         record = path.read_bytes()[position:]
