@@ -27,6 +27,18 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return unsealed(path.read_bytes())
 
 
+def read_if_sound(path: Path) -> dict[str, Any] | None:
+    """What `read_sealed` reads; None if there is no such file or it is damaged.
+
+    For files that are written last and say which work is finished: work that is not known to be
+    finished is done again.
+    """
+    try:
+        return read_sealed(path)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
 def unsealed(content: bytes) -> dict[str, Any]:
     """What `sealed` made text of, given as UTF-8; see `read_sealed`.
 

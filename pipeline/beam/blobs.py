@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import google_crc32c
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.base.storage_errors import naming_file
 from pipeline.beam.progress import Progress, report_progress
 
@@ -114,11 +114,11 @@ class SpilledBlobs:
     def finished(self, name: str) -> list[LabeledBlob] | None:
         """What the folder holds; None as well if the blobs are not what they were."""
         folder = Path(self._folder)
-        try:
-            done = read_sealed(folder / f"{name}{_FINISHED}")
-            if _crc32c(folder / done["file"]) != done["crc32c"]:
-                return None
-        except (FileNotFoundError, ValueError):
+        done = read_if_sound(folder / f"{name}{_FINISHED}")
+        if done is None:
+            return None
+        file = folder / done["file"]
+        if not file.exists() or _crc32c(file) != done["crc32c"]:
             return None
         return [(label, FileReference(*reference)) for label, reference in done["blobs"]]
 

@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.sealed_json import read_if_sound, sealed
 from pipeline.beam.blobs import remove_unfinished_work
 from pipeline.outputs.manifest import JOB_FILES
 
@@ -35,8 +35,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
     work = output / WORK_FOLDER
     identity = json.loads(json.dumps(identity))
     is_new = not work.exists()
-    before = _read_identity(work)
-    if before == identity:
+    if read_if_sound(work / _IDENTITY) == identity:
         remove_unfinished_work(work)
         return work
     if not is_new:
@@ -47,14 +46,6 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
     work.mkdir()
     write_text_atomically(work / _IDENTITY, sealed(identity))
     return work
-
-
-def _read_identity(work: Path) -> dict[str, Any] | None:
-    """None as well where it is damaged: nothing can be used of work that is not known."""
-    try:
-        return read_sealed(work / _IDENTITY)
-    except (FileNotFoundError, ValueError):
-        return None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import numpy as np
 
 from bert_tf.base.atomic_files import replacing_file, write_text_atomically
 from bert_tf.base.checksums import file_sha256
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.tasks.prediction_rows import prediction_rows
 from pipeline.scoring.blocks import BlockReference, RowBlock, TableSummary, read_summary
@@ -50,12 +50,12 @@ class ScoringCounts:
 
 def is_scored(reference: BlockReference, plan: ScoringPlan) -> bool:
     """Whether the part of this very block, by this very model, is finished."""
+    done = read_if_sound(plan.done_file(reference.table, reference.number))
+    if done is None or (done["identity"], done["block"]) != (plan.identity, reference.sha256):
+        return False
     try:
-        path = plan.done_file(reference.table, reference.number)
-        done = read_sealed(path)
-        is_this = (done["identity"], done["block"]) == (plan.identity, reference.sha256)
-        return is_this and done["sha256"] == _sha256_of_part(plan, reference)
-    except (FileNotFoundError, ValueError):
+        return done["sha256"] == _sha256_of_part(plan, reference)
+    except FileNotFoundError:
         return False
 
 

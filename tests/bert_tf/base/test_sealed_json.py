@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.sealed_json import read_sealed, sealed, unsealed
+from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed, unsealed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -43,3 +43,14 @@ def test_what_has_no_checksum_is_not_checked(tmp_path):
     path.write_text("[]")
     with pytest.raises(ValueError, match="expected a JSON object"):
         read_sealed(path)
+
+
+def test_only_sound_files_say_that_work_is_finished(tmp_path):
+    path = tmp_path / "done.json"
+    assert read_if_sound(path) is None
+    path.write_text(sealed({"rows": 3}))
+    assert read_if_sound(path) == {"rows": 3}
+    path.write_text(sealed({"rows": 3}).replace("3", "4", 1))
+    assert read_if_sound(path) is None
+    path.write_bytes(sealed({"rows": 3}).encode()[:9])
+    assert read_if_sound(path) is None
