@@ -323,6 +323,16 @@ def test_missing_inputs_are_named_by_their_flag(place, flag):
     assert not (place / "never").exists()
 
 
+def test_no_engine_runs_a_run_directory(place, tmp_path):
+    files = {"model": str(place / "init"), "data": str(place / "eval.jsonl")}
+    given = {**files, "output": str(tmp_path / "measured"), "engine": "tensorflow"}
+    with pytest.raises(
+        UsageError, match="--engine tensorflow: .*init is not an exported model, so"
+    ):
+        evaluation.run(build_section(EvaluateConfig, given), quietly())
+    assert not (tmp_path / "measured").exists()
+
+
 def test_an_exported_model_is_measured_like_its_run(place, finished, exported):
     output = place / "exported-evaluated"
     config = build_section(
@@ -335,6 +345,7 @@ def test_an_exported_model_is_measured_like_its_run(place, finished, exported):
         name: best[name] for name in ("accuracy", "macro_f1", "matthews_correlation")
     }
     rows = [json.loads(line) for line in (output / "predictions.jsonl").read_text().splitlines()]
+    assert manifest["engine"] == manifest["config"]["engine"] == "tensorflow"
     assert [row["line"] for row in rows] == [1, 2]
     assert all(0.5 <= row["predicted_score"] <= 1 for row in rows)
     assert manifest["counts"]["rows_rejected"] == 1
