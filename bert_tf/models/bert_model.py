@@ -19,9 +19,12 @@ class BertModel(keras.Model):
 
     Attributes:
         config: as given.
+        huggingface_class: the class of HuggingFace's library with the same weights; a model whose
+            head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
     """
 
     own_arguments: ClassVar[tuple[str, ...]] = ()
+    huggingface_class: ClassVar[str]
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)

@@ -21,6 +21,7 @@ class BertClassifier(LabelScorer):
     """
 
     has_pooler = True
+    huggingface_class = "BertForSequenceClassification"
 
     def call(
         self,

@@ -28,6 +28,7 @@ class BertEncoder(BertModel):
     """
 
     own_arguments = ("has_pooler",)
+    huggingface_class = "BertModel"
 
     def __init__(self, config: BertConfig, *, has_pooler: bool = True, **kwargs: Any):
         super().__init__(config, **kwargs)

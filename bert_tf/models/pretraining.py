@@ -21,6 +21,8 @@ class BertPretrainingModel(BertModel):
     The two tasks of Devlin et al. 2019, section 3.1.
     """
 
+    huggingface_class = "BertForPreTraining"
+
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy

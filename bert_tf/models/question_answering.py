@@ -17,6 +17,8 @@ from bert_tf.models.encoder import BertEncoder
 class BertQuestionAnswerer(BertModel):
     """A start and an end score for every piece (Devlin et al. 2019, section 4.2)."""
 
+    huggingface_class = "BertForQuestionAnswering"
+
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy

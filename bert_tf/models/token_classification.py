@@ -23,6 +23,7 @@ class BertTokenClassifier(LabelScorer):
     """
 
     has_pooler = False
+    huggingface_class = "BertForTokenClassification"
 
     def call(
         self,

@@ -17,11 +17,6 @@ from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.models.classification import BertClassifier
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
@@ -40,13 +35,6 @@ from bert_tf.weights.tensor_names import TensorBinding, model_bindings
 CONFIG = "config.json"
 TASK = "task.json"
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
-_ARCHITECTURES = {
-    BertEncoder: "BertModel",
-    BertPretrainingModel: "BertForPreTraining",
-    BertClassifier: "BertForSequenceClassification",
-    BertTokenClassifier: "BertForTokenClassification",
-    BertQuestionAnswerer: "BertForQuestionAnswering",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,7 +224,7 @@ def write_model_directory(
     write_directory(
         path,
         config=model.config,
-        architecture=_ARCHITECTURES[type(model)],
+        architecture=model.huggingface_class,
         labels=labels,
         vocab=vocab,
         lowercase=lowercase,

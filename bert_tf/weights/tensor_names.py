@@ -71,7 +71,7 @@ def model_bindings(model: Any) -> list[TensorBinding]:
     """
     if isinstance(model, BertEncoder):
         return list(_encoder_bindings(model))
-    return [*_encoder_bindings(model.encoder), *_head_bindings(model)]
+    return [*_encoder_bindings(model.encoder), *head_bindings(model)]
 
 
 def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
@@ -106,11 +106,16 @@ def _encoder_bindings(encoder: BertEncoder) -> Iterator[TensorBinding]:
 
 
 @functools.singledispatch
-def _head_bindings(model: Any) -> Iterator[TensorBinding]:
+def head_bindings(model: Any) -> Iterator[TensorBinding]:
+    """A binding for every weight that a model has beside its encoder; each class registers its own.
+
+    Raises:
+        TypeError: none is registered for the model's class.
+    """
     raise TypeError(f"{type(model).__name__} has no equivalent among HuggingFace's BERT models")
 
 
-@_head_bindings.register
+@head_bindings.register
 def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
     head = model.masked_lm
     yield from _projection(head.transform, "cls.predictions.transform.dense")
@@ -119,12 +124,12 @@ def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
     yield from _projection(model.next_sentence, "cls.seq_relationship")
 
 
-@_head_bindings.register
+@head_bindings.register
 def _(model: BertClassifier | BertTokenClassifier) -> Iterator[TensorBinding]:
     yield from _projection(model.classifier, "classifier")
 
 
-@_head_bindings.register
+@head_bindings.register
 def _(model: BertQuestionAnswerer) -> Iterator[TensorBinding]:
     yield from _projection(model.span, "qa_outputs")
 

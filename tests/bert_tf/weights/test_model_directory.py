@@ -229,3 +229,18 @@ def test_nothing_vouches_for_a_folder_that_could_not_be_filled(tmp_path, monkeyp
     with pytest.raises(ZeroDivisionError):
         write(path, BertEncoder(CONFIG))
     assert not (path / SUMS).exists()
+
+
+class Rater(BertClassifier):
+    """A model that only a task's folder knows, with one of the heads."""
+
+
+def test_a_model_of_a_tasks_own_is_written_as_the_class_that_it_extends(tmp_path):
+    rater = Rater(CONFIG, 1)
+    path = write(tmp_path / "m", rater)
+    document = json.loads((path / "config.json").read_text())
+    assert document["architectures"] == ["BertForSequenceClassification"]
+    again = built(Rater(CONFIG, 1))
+    assert load_weights(again, read_model_directory(path)) == []
+    for one, other in zip(values(rater), values(again), strict=True):
+        np.testing.assert_array_equal(one, other)
