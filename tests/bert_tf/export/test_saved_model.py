@@ -17,6 +17,8 @@ from bert_tf.export.reference import reference_pooled
 from bert_tf.tasks.classification.reference import reference_probabilities
 from bert_tf.tasks.question_answering.reference import reference_answers
 
+pytestmark = pytest.mark.slow  # exports models of every kind
+
 WORDS = [
     *("the", "river", "runs", "north", "of", "city", "where", "is", "it", ".", "?", ",", "xyz"),
     *("Łódź", "É", "北京", "🎈", "naïve", "e\u0301t\u0303"),
@@ -85,7 +87,6 @@ def test_no_rows_give_no_predictions(classifier):
     assert got["probabilities"].shape == (0, 3)
 
 
-@pytest.mark.slow  # a process that loads TensorFlow
 def test_loads_with_tensorflow_and_tensorflow_text_alone(answerer, tmp_path):
     script = """
 import json, sys

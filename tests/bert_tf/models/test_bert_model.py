@@ -123,6 +123,7 @@ def test_classifier_dropout_uses_its_own_stream(name, inputs):
     np.testing.assert_array_equal(model(inputs, training=True, dropout_key=KEY), first)
 
 
+@pytest.mark.slow  # trains
 def test_keras_fit_learns_a_rule():
     # The label is whether the text starts with piece 7 or 6; a Keras script needs no dropout key.
     keras.utils.set_random_seed(0)

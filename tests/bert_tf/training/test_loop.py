@@ -211,6 +211,7 @@ def test_lamb_learns_and_goes_on_exactly(tmp_path):
     assert make_loop(**keys).run().train["loss"] == whole.train["loss"]
 
 
+@pytest.mark.slow  # XLA compiles a step
 def test_xla_gives_the_same_curve():
     plain, compiled = make_loop().run().train, make_loop(use_xla=True).run().train
     assert compiled["loss"] == pytest.approx(plain["loss"], rel=1e-4)

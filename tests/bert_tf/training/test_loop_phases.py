@@ -53,6 +53,7 @@ def test_positions_name_the_phase_and_start_anew():
     )
 
 
+@pytest.mark.slow  # trains three times
 @pytest.mark.parametrize("stop", [3, 5, 6])
 def test_a_run_resumed_anywhere_repeats_the_losses_to_the_last_bit(tmp_path, stop):
     loop(run_directory=tmp_path / "whole").run()

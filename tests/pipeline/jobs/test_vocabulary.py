@@ -14,6 +14,8 @@ from pipeline.jobs import vocabulary
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
+pytestmark = pytest.mark.slow  # runs whole jobs, some with worker processes
+
 SENTENCES = ["The quick brown fox jumps over the lazy dog.", "Foxes and dogs are friends!"]
 
 

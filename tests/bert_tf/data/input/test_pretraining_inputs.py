@@ -65,6 +65,7 @@ def numbers_of(batches):
     return [int(number) for batch in batches for number in batch["masked_lm_ids"][:, 0]]
 
 
+@pytest.mark.slow  # reads whole epochs from many positions
 @given(
     sizes=st.lists(st.integers(0, 9), min_size=1, max_size=4).filter(any),
     block_records=st.integers(1, 5),
@@ -210,6 +211,7 @@ def packed_numbers(batch):
     return batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0].tolist()
 
 
+@pytest.mark.slow  # reads whole epochs from many positions
 @given(
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=3).filter(any),
     block_records=st.integers(1, 12),

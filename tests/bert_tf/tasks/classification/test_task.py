@@ -40,6 +40,7 @@ def test_labels_are_sorted_by_number_or_as_text():
     assert sorted_labels({"10", "9", "x"}) == ("10", "9", "x")
 
 
+@pytest.mark.slow  # trains to the end
 def test_a_few_rows_are_learned_by_heart(small_config, tmp_path, quiet_console):
     train = write_rows(tmp_path / "train.csv", [*(ROWS * 20), ("", "good")])
     known = write_rows(tmp_path / "eval.csv", [*ROWS, ("what ?", "puzzling")])

@@ -61,6 +61,7 @@ def test_task(small_config, tokenizer, tmp_path, quiet_console, unanswerable):
     check_task(*QuestionAnsweringTask.from_training(config, quiet_console), tokenizer)
 
 
+@pytest.mark.slow  # trains to the end
 @pytest.mark.parametrize("unanswerable", [False, True])
 def test_a_few_questions_are_learned_by_heart(small_config, tmp_path, quiet_console, unanswerable):
     path = tmp_path / "train.json"

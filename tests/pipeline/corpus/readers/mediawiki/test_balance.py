@@ -63,6 +63,7 @@ def test_marks_that_are_never_closed_reject_a_page(opened):
         plain_text(opened * 6000, HIDDEN)
 
 
+@pytest.mark.slow  # measures time on every pair of marks
 def test_no_pair_of_marks_takes_time_beyond_the_pages_length():
     for opened, close in itertools.product(OPEN, CLOSE):
         page = (opened + close) * 3000
