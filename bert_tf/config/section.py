@@ -184,7 +184,7 @@ def flag_text(field: dataclasses.Field) -> str:
 
 
 def argument_text(field: dataclasses.Field) -> str:
-    """How a field stands for its place on a command line: `classification|qa`, `SOURCE`."""
+    """How a field stands for its place on a command line: `one|two`, `SOURCE`."""
     return "|".join(field.metadata["choices"] or [field.name.upper()])
 
 

@@ -41,7 +41,7 @@ class EvaluateConfig(ColumnsSection):
     section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model")
-    data: str = option("labeled rows: CSV, TSV or JSONL; SQuAD JSON for qa")
+    data: str = option("labeled rows as those of training: CSV, TSV, JSONL or SQuAD JSON")
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label", default=None)
     answer_column: str | None = option("column of the answer's text", default=None)
