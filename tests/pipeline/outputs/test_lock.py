@@ -162,7 +162,7 @@ def test_what_cannot_be_written_needs_no_lock(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", read_only)
     with holding(tmp_path / "out"):
-        pass
+        assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_lock_file_of_another_user_is_locked_too(tmp_path, monkeypatch):
