@@ -1,4 +1,4 @@
-"""What a job says to the person watching: all of it on stderr, results go to stdout elsewhere."""
+"""What a job reports to the person watching: all of it on stderr, results go to stdout elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 
 
 class Console:
-    """Says lines and shows one live progress line.
+    """Prints lines and shows one live progress line.
 
     On a terminal the progress line is rewritten in place; in a log it is printed at most every
     `log_seconds`, and once more at the end.
@@ -22,14 +22,14 @@ class Console:
         self._last_progress = -float("inf")
         self._last_line: str | None = None
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """Prints a line that stays."""
         self._clear_live_line()
         print(line, file=self._stream, flush=True)
 
     def warn(self, line: str) -> None:
         """Prints a line about something that looks wrong but does not stop the job."""
-        self.say(f"warning: {line}")
+        self.info(f"warning: {line}")
 
     def progress(self, line: str) -> None:
         """Shows how far the work is."""
@@ -54,7 +54,7 @@ class Console:
             line: what `progress` would show now.
         """
         if self._last_line not in (None, line):
-            self.say(line)
+            self.info(line)
         self._last_line = None
 
     def _clear_live_line(self) -> None:

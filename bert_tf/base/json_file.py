@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import check_lfs_pointer
 
 LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 pieces takes 9 MB
 
@@ -24,7 +24,7 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
             content = stream.read(LARGEST_JSON_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    refuse_lfs_pointer(path, content)
+    check_lfs_pointer(path, content)
     if len(content) > LARGEST_JSON_BYTES:
         raise InputError(
             f"{path}: is larger than {LARGEST_JSON_BYTES >> 20} MiB; expected a JSON object of "

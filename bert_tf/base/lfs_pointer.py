@@ -12,7 +12,7 @@ from bert_tf.base.errors import InputError
 POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
-def refuse_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
+def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
     """Makes sure that a file is itself.
 
     Args:

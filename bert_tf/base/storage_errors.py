@@ -44,7 +44,7 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
         raise OSError(code, os.strerror(code), str(path)) from error
 
 
-def refuse_lack_of_space(folder: str | Path, size: int) -> None:
+def check_free_space(folder: str | Path, size: int) -> None:
     """Makes sure that a folder has room, for libraries that crash where it ends, as HDF5 does.
 
     Args:

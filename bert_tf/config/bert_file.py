@@ -99,7 +99,7 @@ def read_bert_document(path: str | Path) -> BertDocument:
         InputError: it is not a JSON object.
     """
     document = read_json_object(path)
-    _refuse_other_models(path, document)
+    _check_is_bert(path, document)
     if "vocab_size" not in document:
         raise UsageError(f"{path}: expected a BERT config with the key 'vocab_size'")
     fields = {key: value for key, value in document.items() if key in _READ}
@@ -122,7 +122,7 @@ def _is_google(path: str | Path, document: dict[str, Any]) -> bool:
     return Path(path).name == "bert_config.json" or not _HUGGINGFACE_ONLY & document.keys()
 
 
-def _refuse_other_models(path: str | Path, document: dict[str, Any]) -> None:
+def _check_is_bert(path: str | Path, document: dict[str, Any]) -> None:
     for key, expected in _ONLY.items():
         if key in document and document[key] not in expected:
             raise UsageError(

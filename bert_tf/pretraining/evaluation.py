@@ -71,7 +71,7 @@ class RecordsEvaluation:
         ]
         for phase in phases:
             if not phase.data.eval_shards:
-                self._refuse_or_warn(config, phase)
+                self._check_evaluation_records(config, phase)
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
@@ -97,7 +97,7 @@ class RecordsEvaluation:
             data = self._phases[phase].data
             raise find_damage(data.paths("eval"), data) or error from None
 
-    def _refuse_or_warn(self, config: TrainConfig, phase: PretrainingPhase) -> None:
+    def _check_evaluation_records(self, config: TrainConfig, phase: PretrainingPhase) -> None:
         cure = "preprocess with --eval-fraction above 0 to have some"
         lacks = f"{phase.data.directory} has no eval shards"
         if config.early_stop_evals:

@@ -113,7 +113,7 @@ def pretrain(
     if initial is not None:
         for name in load_weights(model, initial):
             console.warn(f"{initial.path} has no {name}; it starts at random")
-    console.say(f"{model.count_params():,} parameters")
+    console.info(f"{model.count_params():,} parameters")
     best = BestModelKeeper(
         Path(config.output) / "best",
         model,
@@ -156,7 +156,7 @@ def _make_loop(
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     peak_flops = measure_matmul_peak(numerics.policy, strategy)
     if peak_flops is not None:
-        console.say(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
+        console.info(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
     loss = PretrainingLoss(common_pair_task(phases))
     return TrainingLoop(
         model=model,
@@ -189,13 +189,13 @@ def _make_loop(
 
 
 def _log_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
-    console.say(
+    console.info(
         f"{phase.name}{quantity(inputs.record_count, 'training record')}; "
         f"{quantity(phase.steps, 'step')} of {phase.batch_size:,} make "
         f"{phase.steps * phase.batch_size / inputs.record_count:.2f} epochs"
     )
     if inputs.packing is not None:
-        console.say(
+        console.info(
             f"{phase.name}packing: {inputs.packing.sequences_per_row:.2f} sequences per row, "
             f"{inputs.packing.packing_efficiency:.1%} of the places filled, "
             f"{quantity(inputs.rows, 'row')} per step"

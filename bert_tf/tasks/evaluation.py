@@ -19,7 +19,7 @@ def evaluate(
 
     Args:
         config: model and rows.
-        console: told.
+        console: where lines for the user go.
         check: may refuse the rows that were read.
 
     Returns:

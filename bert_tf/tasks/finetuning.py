@@ -70,7 +70,7 @@ def finetune(
 
     Args:
         config: model, rows and how to train.
-        console: told.
+        console: where lines for the user go.
         check: may refuse the rows that were read.
 
     Raises:
@@ -81,7 +81,7 @@ def finetune(
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
     for note in init.notes:
-        console.say(note)
+        console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
@@ -92,7 +92,7 @@ def finetune(
         evaluation = task.encode(rows, tokenizer, training=False)
     _log_rows(console, train, evaluation)
     for line in task.describe(train.source, evaluation and evaluation.source):
-        console.say(line)
+        console.info(line)
     check([data.source for data in (train, evaluation) if data is not None])
     _check_selection(config, evaluation)
 
@@ -103,7 +103,7 @@ def finetune(
         model.build_weights()
         fresh = load_weights(model, init)
     if fresh:
-        console.say(f"new weights: {', '.join(fresh)}")
+        console.info(f"new weights: {', '.join(fresh)}")
     evaluator = None
     if evaluation is not None:
         evaluator = Evaluator(
@@ -263,7 +263,7 @@ def _log_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
         if data is not None:
             rejects = data.source.rejects
             rejected = f", {len(rejects):,} rejected" if rejects else ""
-            console.say(
+            console.info(
                 f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
                 f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'piece')}"
             )

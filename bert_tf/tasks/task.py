@@ -121,7 +121,7 @@ class Task(Protocol):
 
         Args:
             config: the task's own section of `finetune`.
-            console: told.
+            console: where lines for the user go.
 
         Raises:
             InputError, UsageError: the file or its labels cannot be used.

@@ -236,7 +236,7 @@ class TrainingLoop:
 
     def _open_batches(self, phase: int) -> Iterator[Batch]:
         if len(self._settings.phases) > 1:
-            self._console.say(
+            self._console.info(
                 f"phase {phase + 1} of {len(self._settings.phases)} from step {self._step}"
             )
         self._step_timer.expect_compilation()

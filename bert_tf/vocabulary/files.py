@@ -10,7 +10,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_file import read_json_object
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_PIECES, read_vocab
-from bert_tf.vocabulary.tokenizer_json import read_tokenizer_file, refuse_added_token
+from bert_tf.vocabulary.tokenizer_json import check_added_token, read_tokenizer_file
 
 VOCAB = "vocab.txt"
 TOKENIZER = "tokenizer.json"
@@ -75,14 +75,14 @@ def read_lowercase(folder: Path, vocab: list[str]) -> bool:
         )
     cased = any(piece != piece.lower() for piece in vocab if not piece.startswith("["))
     lowercase = next(iter(said.values()), not cased)
-    _refuse_other_tokenization(folder / TOKENIZER_CONFIG, settings, lowercase=lowercase)
+    _check_tokenization(folder / TOKENIZER_CONFIG, settings, lowercase=lowercase)
     if (folder / ADDED_TOKENS).is_file():
         for token in read_json_object(folder / ADDED_TOKENS):
-            refuse_added_token(folder / ADDED_TOKENS, token)
+            check_added_token(folder / ADDED_TOKENS, token)
     return lowercase
 
 
-def _refuse_other_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
+def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
     """Refuses options of HuggingFace's tokenizers that give other pieces than BERT's rules."""
     options: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
@@ -106,7 +106,7 @@ def _refuse_other_tokenization(path: Path, settings: dict[str, Any], *, lowercas
             )
     added = settings.get("added_tokens_decoder")
     for token in added.values() if isinstance(added, dict) else ():
-        refuse_added_token(path, str(token.get("content") if isinstance(token, dict) else token))
+        check_added_token(path, str(token.get("content") if isinstance(token, dict) else token))
 
 
 def write_vocabulary_files(

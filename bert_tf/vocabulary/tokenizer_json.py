@@ -54,8 +54,8 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
     return TokenizerFile(vocab=vocab, lowercase=lowercase)
 
 
-def refuse_added_token(path: Path, token: str) -> None:
-    """Refuses a token beside BERT's specials, which HuggingFace looks for before it splits words.
+def check_added_token(path: Path, token: str) -> None:
+    """Raises for a token beside BERT's specials, which HuggingFace looks for before it splits words.
 
     Raises:
         UsageError: it is none of the specials.
@@ -79,7 +79,7 @@ def _only_step(part: Any, steps: str) -> Any:
     return part
 
 
-def _refuse(path: Path, part: str, value: Any) -> UsageError:
+def _unsupported(path: Path, part: str, value: Any) -> UsageError:
     return UsageError(
         f"{path}: {part} is {_named(value)}, which gives other pieces than BERT's rules; {_CURE}"
     )
@@ -105,7 +105,7 @@ def _read_model(path: Path, model: Any) -> list[str]:
         raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(kind)}")
     for key, expected in _MODEL.items():
         if model.get(key, expected) != expected:
-            raise _refuse(path, f"model.{key}", model[key])
+            raise _unsupported(path, f"model.{key}", model[key])
     ids: dict[str, Any] = model["vocab"]
     if not all(type(number) is int for number in ids.values()):
         raise InputError(f"{path}: damaged; expected a number for every piece")
@@ -122,30 +122,32 @@ def _read_model(path: Path, model: Any) -> list[str]:
 
 def _read_normalizer(path: Path, normalizer: Any) -> bool:
     if not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer":
-        raise _refuse(path, "normalizer", normalizer)
+        raise _unsupported(path, "normalizer", normalizer)
     for key, expected in _NORMALIZER.items():
         if normalizer.get(key, expected) is not expected:
-            raise _refuse(path, f"normalizer.{key}", normalizer[key])
+            raise _unsupported(path, f"normalizer.{key}", normalizer[key])
     lowercase = normalizer.get("lowercase")
     if not isinstance(lowercase, bool):
-        raise _refuse(path, "normalizer.lowercase", lowercase)
+        raise _unsupported(path, "normalizer.lowercase", lowercase)
     if normalizer.get("strip_accents") not in (None, lowercase):
-        raise _refuse(path, "normalizer.strip_accents", normalizer["strip_accents"])
+        raise _unsupported(path, "normalizer.strip_accents", normalizer["strip_accents"])
     return lowercase
 
 
 def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:
     if not isinstance(pre_tokenizer, dict) or pre_tokenizer.get("type") != "BertPreTokenizer":
-        raise _refuse(path, "pre_tokenizer", pre_tokenizer)
+        raise _unsupported(path, "pre_tokenizer", pre_tokenizer)
 
 
 def _check_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> None:
     for token in tokens or []:
         if not isinstance(token, dict) or not isinstance(token.get("content"), str):
             raise InputError(f"{path}: damaged; expected a list of added tokens")
-        refuse_added_token(path, token["content"])
+        check_added_token(path, token["content"])
         if token.get("id") != vocab.index(token["content"]):
-            raise _refuse(path, f"the id of the added token {token['content']}", token.get("id"))
+            raise _unsupported(
+                path, f"the id of the added token {token['content']}", token.get("id")
+            )
 
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
@@ -168,7 +170,7 @@ def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
             for piece, number in ids.items()
         }:
             return
-    raise _refuse(path, "post_processor", processor)
+    raise _unsupported(path, "post_processor", processor)
 
 
 def _special(piece: str, segment: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.base.plain_path import plain_path
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
@@ -25,7 +25,7 @@ from bert_tf.vocabulary.files import (
     read_lowercase,
     write_vocabulary_files,
 )
-from bert_tf.weights.model_directory import ModelDirectory, refuse_too_few_numbers
+from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
     huggingface_array,
@@ -64,7 +64,7 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
     config = document.config
     vocab = read_folder_vocab(folder)
     tensors = CheckpointTensors(_checkpoint_prefix(folder), config.num_hidden_layers)
-    refuse_too_few_numbers(folder, config, tensors.count_numbers())
+    check_parameter_count(folder, config, tensors.count_numbers())
     return ModelDirectory(
         path=folder,
         config=config,
@@ -168,7 +168,7 @@ class CheckpointTensors(Mapping[str, np.ndarray]):
 
     def __init__(self, prefix: str, num_hidden_layers: int):
         for file in sorted(Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.*")):
-            refuse_lfs_pointer(file)
+            check_lfs_pointer(file)
         self._prefix = prefix
         links = contextlib.ExitStack()
         plain = links.enter_context(plain_path(Path(prefix).parent))

@@ -15,11 +15,11 @@ from keras import ops
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
-from bert_tf.base.storage_errors import refuse_lack_of_space
+from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.storage_errors import check_free_space
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.vocab_file import read_vocab
-from bert_tf.weights.model_directory import CONFIG, ModelDirectory, refuse_too_few_numbers
+from bert_tf.weights.model_directory import CONFIG, ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import huggingface_array
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
@@ -68,8 +68,8 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
         raise UsageError(f"{folder}: a KerasHub preset without {_WEIGHTS}")
     config = _read_config(folder, document)
     vocab = read_vocab(folder / _VOCABULARY)
-    refuse_lfs_pointer(folder / _WEIGHTS)
-    refuse_too_few_numbers(folder, config, count_numbers(folder / _WEIGHTS))
+    check_lfs_pointer(folder / _WEIGHTS)
+    check_parameter_count(folder, config, count_numbers(folder / _WEIGHTS))
     try:
         backbone = keras_hub.models.BertBackbone.from_preset(str(folder))
     except _DAMAGED as error:
@@ -193,7 +193,7 @@ def write_keras_hub_preset(
     )
     is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
     Path(folder).mkdir(parents=True, exist_ok=True)
-    refuse_lack_of_space(folder, _size_of_preset(values, vocab))
+    check_free_space(folder, _size_of_preset(values, vocab))
     if is_classifier:
         classifier = keras_hub.models.BertTextClassifier(
             backbone,

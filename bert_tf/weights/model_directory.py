@@ -87,7 +87,7 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     document = read_bert_document(folder / CONFIG)
     vocab = read_folder_vocab(folder)
     tensors = FolderTensors(folder)
-    refuse_too_few_numbers(folder, document.config, tensors.count_numbers())
+    check_parameter_count(folder, document.config, tensors.count_numbers())
     notes = document.notes
     if document.has_own_decoder:
         notes += leave_out_own_decoder(folder, tensors)
@@ -108,7 +108,7 @@ def model_folder(path: str | Path) -> Path:
     return best if best.is_dir() else Path(path)
 
 
-def refuse_too_few_numbers(path: Path, config: BertConfig, numbers: int) -> None:
+def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
     """Makes sure that a model is not built in vain, and no larger than its files can fill.
 
     Args:

@@ -14,7 +14,7 @@ import safetensors.numpy
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
 
@@ -73,7 +73,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
             del self._readers[name], self._shapes[name]
 
     def _add_safetensors(self, path: Path) -> None:
-        refuse_lfs_pointer(path)
+        check_lfs_pointer(path)
         try:
             file = safetensors.safe_open(path, framework="np")
             for name in file.keys():  # noqa: SIM118  the file is no mapping
@@ -86,7 +86,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
             raise InputError(f"{path}: damaged or not a safetensors file ({error})") from None
 
     def _add_pytorch(self, path: Path) -> None:
-        refuse_lfs_pointer(path)
+        check_lfs_pointer(path)
         file = PyTorchFile(path)
         for name, shape in file.shapes.items():
             self._readers[canonical_name(name)] = _pytorch_reader(file, name)

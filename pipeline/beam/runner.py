@@ -81,9 +81,9 @@ def run_pipeline(
     _keep_beam_quiet()
     runner, options = pipeline_options(config, input_bytes=input_bytes)
     if not isinstance(runner, FnApiRunner):
-        console.say(f"running on {config.runner}: {' '.join(options)}")
+        console.info(f"running on {config.runner}: {' '.join(options)}")
     elif options:
-        console.say(f"running in worker processes: {' '.join(options)}")
+        console.info(f"running in worker processes: {' '.join(options)}")
     beam_options = PipelineOptions(options)
     _check_endpoint_answers(beam_options)
     pipeline = beam.Pipeline(runner=runner, options=beam_options)

@@ -15,7 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import POINTER_START, refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import POINTER_START, check_lfs_pointer
 from pipeline.beam.globs import GLOB_MARK, glob_pattern
 
 
@@ -126,7 +126,7 @@ def open_stored(path: str) -> BinaryIO:
     except Exception as error:  # as in list_stored
         raise UsageError(f"{path}: cannot be opened ({innermost_message(error)})") from None
     try:
-        refuse_lfs_pointer(path, head)
+        check_lfs_pointer(path, head)
     except InputError:
         stream.close()
         raise

@@ -201,7 +201,7 @@ def _exit_code(manifest: dict[str, Any], config: Section, options: RunOptions) -
     excess = excess_of(options.max_rejects, config, manifest["counts"])
     if excess is None:
         return 0
-    options.console.say(f"error: {excess}")
+    options.console.info(f"error: {excess}")
     return 3
 
 

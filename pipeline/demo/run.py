@@ -71,7 +71,7 @@ def _run_stages(folder: Path, weights: Path, options: RunOptions) -> dict[str, A
     measures["pretraining"], curve = describe_pretraining(Path(plan.train.output))
     files = _made_files(plan)
     seconds = round(time.monotonic() - start, 1)
-    console.say("")
+    console.info("")
     for line in (
         *curve,
         "",
@@ -83,49 +83,49 @@ def _run_stages(folder: Path, weights: Path, options: RunOptions) -> dict[str, A
         *align([(path, meaning) for meaning, path in files.items()]),
         f"done in {seconds:.0f} s",
     ):
-        console.say(line)
+        console.info(line)
     return {**measures, "files": files, "seconds": seconds}
 
 
 def _write_inputs(plan: DemoPlan, options: RunOptions) -> None:
     console = options.console
-    console.say("== corpus: sentences from the documentation of the installed packages")
+    console.info("== corpus: sentences from the documentation of the installed packages")
     write_data(plan.data)
     if plan.corpus.is_dir():
-        console.say(f"{plan.corpus} is there already; nothing to do")
+        console.info(f"{plan.corpus} is there already; nothing to do")
         return
     counts = write_corpus(plan.corpus, data=plan.data)
     for name, sentences in counts.items():
-        console.say(f"  {plan.corpus / name}  {sentences:,} sentences")
+        console.info(f"  {plan.corpus / name}  {sentences:,} sentences")
 
 
 def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
     console = options.console
-    console.say("\n== vocabulary")
-    console.say("$ " + command_line("vocab", plan.vocab))
+    console.info("\n== vocabulary")
+    console.info("$ " + command_line("vocab", plan.vocab))
     vocabulary.run(plan.vocab, _RUNNER, options)
-    console.say("\n== pretraining data")
-    console.say("$ " + command_line("preprocess", plan.preprocess))
+    console.info("\n== pretraining data")
+    console.info("$ " + command_line("preprocess", plan.preprocess))
     pretraining_examples.run(plan.preprocess, _RUNNER, options)
-    console.say("\n== pretraining a tiny BERT from scratch")
-    console.say("$ " + command_line("train", plan.train))
+    console.info("\n== pretraining a tiny BERT from scratch")
+    console.info("$ " + command_line("train", plan.train))
     pretraining.run(plan.train, options)
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:
     """Fine-tunes, measures, exports and scores; returns the measures on held-out rows."""
     console = options.console
-    console.say(f"\n== {title}: fine-tuning")
-    console.say("$ " + command_line("finetune", task.finetune))
+    console.info(f"\n== {title}: fine-tuning")
+    console.info("$ " + command_line("finetune", task.finetune))
     finetuning.run(task.finetune, options)
-    console.say(f"\n== {title}: held-out rows")
-    console.say("$ " + command_line("evaluate", task.evaluate))
+    console.info(f"\n== {title}: held-out rows")
+    console.info("$ " + command_line("evaluate", task.evaluate))
     metrics = evaluation.run(task.evaluate, options)["metrics"]
-    console.say(f"\n== {title}: a SavedModel that takes text")
-    console.say("$ " + command_line("export", task.export))
+    console.info(f"\n== {title}: a SavedModel that takes text")
+    console.info("$ " + command_line("export", task.export))
     exporting.run(task.export, options)
-    console.say(f"\n== {title}: scoring new rows")
-    console.say("$ " + command_line("score", task.score))
+    console.info(f"\n== {title}: scoring new rows")
+    console.info("$ " + command_line("score", task.score))
     scoring.run(task.score, _RUNNER, options)
     return metrics
 

@@ -49,7 +49,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         output = Path(config.output)
         check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
         if is_run_by_engine:
-            options.console.say(f"engine: {config.engine}")
+            options.console.info(f"engine: {config.engine}")
             record.extra = {"engine": config.engine}
         with record.stage("evaluate"):
             source, results = measure(config, options.console, check)
@@ -59,7 +59,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
         record.metrics = results.metrics
         for name, value in results.metrics.items():
-            options.console.say(f"{name}: {value:.4f}")
+            options.console.info(f"{name}: {value:.4f}")
         record.made = [
             (str(output / "metrics.json"), "the metrics"),
             (str(output / "predictions.jsonl"), "label and prediction of every row"),
@@ -99,7 +99,7 @@ def evaluate_exported(
 
     Args:
         config: model, its engine and rows.
-        console: told.
+        console: where lines for the user go.
         check: may refuse the rows that were read.
 
     Raises:

@@ -83,7 +83,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
             "extended_from": result.training.extended_from,
         }
         if stopped:
-            record.console.say(f"stopped early at step {result.training.step}: {stopped}")
+            record.console.info(f"stopped early at step {result.training.step}: {stopped}")
         record.made = [
             (str(Path(config.output) / "best"), str(result.best_model)),
             (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),

@@ -36,7 +36,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
             write_imported(directory, config.output, task=task)
         _log_growth(before, directory.config, record.console)
         for note in directory.notes:
-            record.console.say(note)
+            record.console.info(note)
         record.counts = {"tensors": len(directory.tensors), "pieces": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),
@@ -69,12 +69,12 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
 
 def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None:
     if after.max_position_embeddings > before.max_position_embeddings:
-        console.say(
+        console.info(
             f"positions: {before.max_position_embeddings} interpolated to "
             f"{after.max_position_embeddings}; train on long sequences before relying on them"
         )
     if after.vocab_size > before.vocab_size:
-        console.say(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new piece')}")
+        console.info(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new piece')}")
 
 
 def _settings(task: Task | None) -> dict[str, Any] | None:

@@ -157,7 +157,7 @@ def _model_config(
     for records in data:
         records.check_model(bert_config, source)
     for note in notes:
-        console.say(note)
+        console.info(note)
     return config.with_dropout(bert_config)
 
 
@@ -194,10 +194,10 @@ def _report(
 
 def _log_end(result: TrainingResult, console: Console) -> None:
     if result.stopped_early:
-        console.say(f"stopped early at step {result.step}: {result.stopped_early}")
+        console.info(f"stopped early at step {result.step}: {result.stopped_early}")
     best = result.notes.get("best", {})
     if "mlm_loss" in best:
-        console.say(
+        console.info(
             f"best held-out masked-LM loss {best['mlm_loss']:.4f}, "
             f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, at step {best['step']}"
         )
@@ -205,4 +205,4 @@ def _log_end(result: TrainingResult, console: Console) -> None:
 
 def _log_curve(metrics_path: Path, console: Console) -> None:
     for line in loss_curve_lines(metrics_path):
-        console.say(line)
+        console.info(line)

@@ -42,7 +42,7 @@ from pipeline.examples.transforms import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
-from pipeline.outputs.rejected_rows import corpus_rows, say_rejects
+from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 
 # What a label of 1 says of a pair; pair_task none has no labels.
@@ -89,10 +89,10 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             report = read_report(job.work)
             record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
             for line in report_corpus_lines(report, config.duplicates):
-                options.console.say(line)
+                options.console.info(line)
             rows = corpus_rows(record.counts)
-            say_rejects(options.console, rejects_path(output), rows, config.input)
-            _refuse_nothing(config, record.counts)
+            report_rejects(options.console, rejects_path(output), rows, config.input)
+            _check_not_empty(config, record.counts)
         _finish(job, record)
 
     can_resume = runner.runner == "local"
@@ -118,7 +118,7 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
         "shards": sum((Path(job.output) / name).exists() for name in shards),
     }
     if any(found.values()):
-        console.say(
+        console.info(
             f"found finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} of "
             f"at most {quantity(job.plan.pools, 'pool')}, {found['shards']:,} of "
             f"{quantity(len(shards), 'shard')}"
@@ -184,7 +184,7 @@ def _by_reason(made: Counter[str], what: str) -> Counter[str]:
     )
 
 
-def _refuse_nothing(config: PreprocessConfig, counts: dict[str, Any]) -> None:
+def _check_not_empty(config: PreprocessConfig, counts: dict[str, Any]) -> None:
     inputs = ", ".join(config.input)
     if not counts["documents"]:
         reasons = [
@@ -249,7 +249,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     }
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)
-    console.say(
+    console.info(
         f"{quantity(counts['documents'], 'document')}, {quantity(counts['tokens'], 'token')} -> "
         f"{examples['train']:,} training and {quantity(examples['eval'], 'evaluation example')} "
         f"in {seconds:.1f} s"

@@ -20,7 +20,7 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import fingerprint, rejects_path
 from pipeline.outputs.places import check_finished
-from pipeline.outputs.rejected_rows import say_rejects
+from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.columns import scoring_columns
 from pipeline.scoring.parts import join_parts
@@ -51,9 +51,9 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             shutil.rmtree(plan.parts, ignore_errors=True)
         goes_on = plan.parts.is_dir()
         if goes_on:
-            options.console.say(f"{plan.parts}: blocks of an interrupted run found; going on")
+            options.console.info(f"{plan.parts}: blocks of an interrupted run found; going on")
         plan.parts.mkdir(parents=True, exist_ok=True)
-        options.console.say(f"engine: {engine.name}")
+        options.console.info(f"engine: {engine.name}")
         with record.stage("score"), showing_progress(plan, options.console):
             run_pipeline(
                 runner,
@@ -65,7 +65,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             )
         with record.stage("join"):
             counts = join_parts(plan, rejects_path(config.output))
-        say_rejects(record.console, rejects_path(config.output), counts.rows_in, config.input)
+        report_rejects(record.console, rejects_path(config.output), counts.rows_in, config.input)
         record.counts = {
             "rows_in": counts.rows_in,
             "rows_out": counts.rows_out,

@@ -47,7 +47,7 @@ class RejectsCheck:
     Args:
         limit: holds for each file; None allows any number.
         rejects_file: None for a process that writes nothing.
-        console: told.
+        console: where lines for the user go.
     """
 
     def __init__(self, limit: RejectLimit | None, rejects_file: Path | None, console: Console):

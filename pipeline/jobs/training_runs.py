@@ -30,7 +30,7 @@ def train_along(
         and not options.overwrite
         and not is_extended(finished["config"], config.as_dict(), extendable_key)
     ):
-        options.console.say(f"{config.output} is finished already; nothing to do")
+        options.console.info(f"{config.output} is finished already; nothing to do")
     else:
         train()
     return {}
@@ -39,4 +39,4 @@ def train_along(
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
     """Tells who asked for `--resume` that there is no checkpoint to go on from."""
     if options.resume and not (Path(output) / "checkpoints").is_dir():
-        options.console.say(f"{output}: no checkpoint to resume from; starting at step 0")
+        options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")

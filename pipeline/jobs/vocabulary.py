@@ -32,7 +32,7 @@ from pipeline.corpus.report import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
-from pipeline.outputs.rejected_rows import corpus_rows, say_rejects
+from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit
@@ -164,7 +164,7 @@ def _count_words(
     record: JobRecord,
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
-    record.console.say(f"reading {quantity(len(files), 'file')}, {shown_size(input_bytes)}")
+    record.console.info(f"reading {quantity(len(files), 'file')}, {shown_size(input_bytes)}")
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
@@ -197,20 +197,20 @@ def _report_counts(
         words_too_long=counted.too_long,
         distinct_words=len(counted.words),
     )
-    record.console.say(
+    record.console.info(
         f"counted {quantity(words + held_out, 'word')} of {quantity(report.documents, 'document')} "
         f"({len(counted.words):,} distinct)"
     )
     for line in report_corpus_lines(report, config.duplicates):
-        record.console.say(line)
-    say_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
+        record.console.info(line)
+    report_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
 
 
 def _report_shortcomings(
     config: VocabConfig, learned: LearnedVocabulary, record: JobRecord
 ) -> None:
     if learned.alphabet_left_out:
-        record.console.say(
+        record.console.info(
             f"{quantity(learned.alphabet_left_out, 'rare character')} left out of the alphabet of "
             f"{len(learned.alphabet):,}; words with such a character become [UNK] "
             f"(vocab.limit_alphabet={config.limit_alphabet}, --vocab-size {config.vocab_size})"
@@ -232,12 +232,12 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
     ):
         fit = measure_fit(learned.pieces, words, counts)
         if fit is None:
-            record.console.say("no document was held out to measure the vocabulary on")
+            record.console.info("no document was held out to measure the vocabulary on")
             continue
         for key, value in dataclasses.asdict(fit).items():
             record.metrics[f"{name}_{key}"] = round(value, 6)
         if name == "held_out":
-            record.console.say(
+            record.console.info(
                 f"on {quantity(fit.words, 'word')} of held-out documents: "
                 f"{fit.pieces_per_word:.3f} pieces per word, "
                 f"{fit.unknown_fraction:.2%} [UNK], {fit.whole_word_fraction:.1%} whole words"

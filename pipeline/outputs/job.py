@@ -171,7 +171,7 @@ def _run_alone(
             _check_same_config(output, finished, identity, extendable_key)
             remove_marks(place, config.section_name)
             if not is_extended(finished["config"], identity["config"], extendable_key):
-                console.say(
+                console.info(
                     f"{output} is finished already and its config is the same; nothing to do"
                 )
                 return {**finished, "already_done": True}
@@ -204,9 +204,9 @@ def _run_alone(
             shutil.rmtree(place.temporary, ignore_errors=True)
     record.made.append((str(written), "what was made, from what and how"))
     for path, meaning in record.made:
-        console.say(f"  {path}  {meaning}")
+        console.info(f"  {path}  {meaning}")
     if manifest["next"]:
-        console.say(f"next: {manifest['next']}")
+        console.info(f"next: {manifest['next']}")
     return {**manifest, "already_done": False}
 
 

@@ -107,14 +107,14 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
         )
     for path in inputs:
         if "://" not in path:
-            _refuse_change_of(path, place, flag)
+            _check_no_change(path, place, flag)
     if place.is_directory and place.path.exists() and not place.path.is_dir():
         raise UsageError(f"{flag} {place.output}: is a file; name a folder")
     if not place.is_directory and place.path.is_dir():
         raise UsageError(f"{flag} {place.output}: is a folder; name a file")
 
 
-def _refuse_change_of(path: str, place: OutputPlace, flag: str) -> None:
+def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
     source, output = Path(path).resolve(), place.path.resolve()
     if output == source or output in source.parents:
         raise UsageError(
@@ -134,7 +134,7 @@ def _refuse_change_of(path: str, place: OutputPlace, flag: str) -> None:
             )
 
 
-def refuse_foreign_files(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
+def check_foreign_files(place: OutputPlace, *, is_marked: bool, overwrite: bool) -> None:
     """Refuses to replace what lies beside an output and was not made with it.
 
     Made with it is what its manifest vouches for or, before that is written, its marker.

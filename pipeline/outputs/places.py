@@ -23,9 +23,9 @@ from pipeline.outputs.identity import are_same_contents, different_keys, is_exte
 from pipeline.outputs.manifest import JOB_FILES, manifest_path, read_manifest, rejects_path
 from pipeline.outputs.place import (
     OutputPlace,
+    check_foreign_files,
     marker_path,
     read_marker,
-    refuse_foreign_files,
 )
 
 _INPUTS = ".inputs.json"
@@ -86,16 +86,16 @@ def writing_folder(
     if content and not overwrite:
         _check_same_run(place, marked, config, ignored_keys, extendable_key)
     if content and (overwrite or not can_resume):
-        _refuse_what_cannot_be_removed(content)
+        _check_removable(content)
         manifest_path(folder).unlink(missing_ok=True)  # first: nothing may vouch for the rest
         for path in content:
             remove(path)
     elif content:
-        _refuse_other_inputs(folder, inputs)
+        _check_same_inputs(folder, inputs)
         if is_extended(_saved_values(marked, config), config.as_dict(), extendable_key):
-            console.say(f"{folder}: run of fewer {extendable_key} found; extending it")
+            console.info(f"{folder}: run of fewer {extendable_key} found; extending it")
         else:
-            console.say(f"{folder}: unfinished run of the same config found; resuming it")
+            console.info(f"{folder}: unfinished run of the same config found; resuming it")
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def writing_file(
                 "choose another --output or replace it with --overwrite"
             )
         _check_same_run(place, marked, config, ignored_keys)
-    refuse_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
+    check_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
     remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])
     manifest = manifest_path(path)
     vouched = manifest.read_bytes() if manifest.is_file() else None
@@ -198,7 +198,7 @@ def _folders_in(folder: Path) -> Iterator[Path]:
         yield from (path for path in inside if not path.is_symlink())
 
 
-def _refuse_what_cannot_be_removed(content: list[Path]) -> None:
+def _check_removable(content: list[Path]) -> None:
     """Looks before anything is removed, so that all of it is or nothing."""
     folders = [path for path in content if path.is_dir() and not path.is_symlink()]
     for folder in (*folders, *(inner for each in folders for inner in _folders_in(each))):
@@ -235,7 +235,7 @@ def _check_same_run(
         )
 
 
-def _refuse_other_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
+def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
     try:
         before = json.loads((folder / _INPUTS).read_text(encoding="utf-8"))
     except FileNotFoundError:

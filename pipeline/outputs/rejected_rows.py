@@ -75,11 +75,11 @@ class RejectLimit:
         )
 
 
-def say_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
+def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
     """Tells the commonest reasons for which rows were rejected, from the file of rejects.
 
     Args:
-        console: told.
+        console: where lines for the user go.
         rejects_file: of the job; there may be none.
         rows: usable, dropped and rejected ones together.
         inputs: files or patterns.
@@ -88,9 +88,9 @@ def say_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequenc
 
 
 def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
-    """As `say_rejects`, from the rejects themselves."""
+    """As `report_rejects`, from the rejects themselves."""
     for number, line in enumerate(describe_rejects(rejects, rows, what)):
-        console.say(line) if number else console.warn(line)
+        console.info(line) if number else console.warn(line)
 
 
 def excess_of(limit: RejectLimit, config: Section, counts: Mapping[str, Any]) -> str | None:

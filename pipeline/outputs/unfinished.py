@@ -39,7 +39,7 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
         remove_unfinished_work(work)
         return work
     if not is_new:
-        console.say(f"{output}: of the unfinished run nothing can be used; starting again")
+        console.info(f"{output}: of the unfinished run nothing can be used; starting again")
     for path in output.iterdir():
         if path.name not in JOB_FILES:
             remove(path)
@@ -55,7 +55,7 @@ def keeping_finished_work(work: Path, console: Console, *, can_resume: bool) -> 
         yield
     except BaseException as error:
         if can_resume and not isinstance(error, BertPipelineError):
-            console.say(f"what is finished stays in {work}; the same command goes on from there")
+            console.info(f"what is finished stays in {work}; the same command goes on from there")
         else:
             shutil.rmtree(work, ignore_errors=True)
         raise

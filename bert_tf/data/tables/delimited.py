@@ -89,7 +89,7 @@ def read_csv_rows(
             sample = [first_line, *lines.sample(_SAMPLED_LINES - 1)]
             delimiter = _most_regular_delimiter(sample)
         if delimiter != "," and console is not None:
-            console.say(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
+            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
         lines.push_back(sample)
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         lines.taken.clear()

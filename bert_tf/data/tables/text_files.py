@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import check_lfs_pointer
 
 Opener = Callable[[str], BinaryIO]
 """Opens a file by its name to read its bytes as they are stored."""
@@ -30,7 +30,7 @@ def open_local(path: str) -> BinaryIO:
         UsageError: it is missing, or a folder.
         InputError: it is a pointer of Git LFS.
     """
-    refuse_lfs_pointer(Path(path))
+    check_lfs_pointer(Path(path))
     try:
         return Path(path).open("rb")
     except OSError as error:

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.lfs_pointer import refuse_lfs_pointer
+from bert_tf.base.lfs_pointer import check_lfs_pointer
 
 SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -19,7 +19,7 @@ def read_vocab(path: str | Path) -> list[str]:
         UsageError: no such file, not UTF-8, an empty line, a piece given twice, a special missing.
     """
     path = Path(path)
-    refuse_lfs_pointer(path)
+    check_lfs_pointer(path)
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:

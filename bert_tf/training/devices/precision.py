@@ -54,7 +54,7 @@ def choose_precision(
         use_xla = device == "TPU" or (
             static_shapes and not (device == "CPU" and precision != "float32")
         )
-    console.say(f"{device}, {precision}, {'with' if use_xla else 'without'} XLA")
+    console.info(f"{device}, {precision}, {'with' if use_xla else 'without'} XLA")
     return PrecisionPolicy(_POLICIES[precision], use_xla)
 
 

@@ -27,7 +27,7 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
     """
     strategy = _BUILDERS[name](tpu_address)
     if strategy.num_replicas_in_sync > 1 or name != "default":
-        console.say(f"strategy {name}: {quantity(strategy.num_replicas_in_sync, 'replica')}")
+        console.info(f"strategy {name}: {quantity(strategy.num_replicas_in_sync, 'replica')}")
     if strategy.num_replicas_in_sync == 1 and name == "mirrored":
         console.warn("strategy mirrored: there is only one device; it will do all the work")
     return strategy

@@ -82,7 +82,7 @@ class ProgressLog:
         """The line of an evaluation."""
         line = {"step": step, "split": "eval", "time": round(pace.elapsed(), 3), **metrics}
         self._write(line)
-        self._console.say(evaluation_text(line))
+        self._console.info(evaluation_text(line))
 
     def _write(self, line: Line) -> None:
         self.lines[line["split"]] = line

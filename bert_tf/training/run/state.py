@@ -108,7 +108,7 @@ class RunState:
         self.notes.update(state["notes"])
         self.evaluated_step = state.get("evaluated_step")
         self._saved = self._progress(checkpoint.step)
-        self._console.say(f"resumed from {checkpoint.path}, step {checkpoint.step}")
+        self._console.info(f"resumed from {checkpoint.path}, step {checkpoint.step}")
         self.extended_from = state.get("extended_from", [])
         if state.get("total_steps", self._total_steps) < self._total_steps:
             self._extend(checkpoint.step, state["total_steps"])
@@ -116,7 +116,7 @@ class RunState:
 
     def _extend(self, step: int, total_before: int) -> None:
         self.extended_from = [*self.extended_from, step]
-        self._console.say(
+        self._console.info(
             f"extended from {total_before:,} to {self._total_steps:,} steps: from here on the "
             f"learning rates of a run of {self._total_steps:,} steps; such a run from the start "
             "would end with another model, since its learning rate had not decayed before"

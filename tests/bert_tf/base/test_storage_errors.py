@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import replacing_directory, replacing_file, write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.base.storage_errors import naming_file, refuse_lack_of_space
+from bert_tf.base.storage_errors import check_free_space, naming_file
 from bert_tf.training.run.metrics_log import MetricsLog
 from bert_tf.weights.tensor_files import write_tensors
 
@@ -110,9 +110,9 @@ def test_what_is_not_about_storage_passes(error):
 
 
 def test_room_is_tried_before_a_library_that_would_crash(tmp_path):
-    refuse_lack_of_space(tmp_path, 1000)
+    check_free_space(tmp_path, 1000)
     with files_of_at_most(1000), pytest.raises(OSError) as caught:
-        refuse_lack_of_space(tmp_path, 2000)
+        check_free_space(tmp_path, 2000)
     assert caught.value.filename == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -46,7 +46,7 @@ with filtered_third_party_output(verbose=VERBOSE) as own:
     os.write(2, NOISE)
     child = "import os, sys; os.write(2, os.fsencode(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", child, NOISE + PROBLEMS], check=True)
-    Console(own).say("our line")
+    Console(own).info("our line")
     sys.stderr.write(NOISE.decode())
 print("after it", file=sys.stderr)
 """
