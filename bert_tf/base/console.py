@@ -1,4 +1,4 @@
-"""What a job reports to the person watching: all of it on stderr, results go to stdout elsewhere."""
+"""Progress, information and warnings for the user, on stderr; results go to stdout elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the `train` section says of masks, for records that are not masked yet."""
+"""The masking rules of the `train` section, for records that are not masked yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
 
     Raises:
         UsageError: masks are set for records that have theirs, or the vocabulary has specials only.
-        InputError: the counts of the corpus' pieces are missing.
+        InputError: the token counts of the corpus are missing.
     """
     if not data.is_dynamic:
         _check_masks_are_unset(config, data)

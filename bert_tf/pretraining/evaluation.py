@@ -33,7 +33,7 @@ class RecordsEvaluation:
         loss: that trains it.
         strategy: what batches are spread over.
         best: keeps the model.
-        console: told about data without eval shards.
+        console: where data without eval shards is reported.
 
     Raises:
         UsageError: evaluations are to end the run, and there are none.

@@ -15,7 +15,7 @@ class PhasedInputs:
 
     Args:
         inputs: of every phase.
-        steps: updates of every phase.
+        steps: of every phase.
     """
 
     def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
@@ -24,12 +24,12 @@ class PhasedInputs:
         self._starts = [0, *self._ends[:-1]]
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches of the phase of an update, from that update on."""
+        """Endless batches of the phase that a step belongs to, from that step."""
         phase = phase_of(self._ends, first_step)
         return self._inputs[phase].batches(first_step - self._starts[phase])
 
     def position(self, first_step: int) -> dict[str, int]:
-        """The phase, and where in its data an update starts."""
+        """The phase, and where in its data a step starts."""
         phase = phase_of(self._ends, first_step)
         position = self._inputs[phase].position(first_step - self._starts[phase])
         return {"phase": phase, **position}

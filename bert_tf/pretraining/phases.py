@@ -25,7 +25,7 @@ class PretrainingPhase:
         name: what messages call it; "" in a run of one phase.
         data: its records.
         steps, batch_size, accumulation_steps: as in the config.
-        learning_rate: peak of a schedule that starts with the phase; None goes on with the last.
+        learning_rate: peak of a schedule that starts with the phase; None continues the last.
         warmup_steps: of that schedule.
     """
 

@@ -43,8 +43,8 @@ class PhaseResult:
     """What a phase of a run saw.
 
     Attributes:
-        steps: updates made in it.
-        sequences: sequences of these updates, those of earlier epochs counted again.
+        steps: done in it.
+        sequences: sequences of these steps, those of earlier epochs counted again.
         packing: `sequences_per_row`, `packing_efficiency`, `rows_per_step`; None without packing.
     """
 
@@ -67,7 +67,7 @@ class PretrainingResult:
 
     @property
     def sequences(self) -> int:
-        """Sequences of all updates, those of earlier epochs counted again."""
+        """Sequences of all steps, those of earlier epochs counted again."""
         return sum(phase.sequences for phase in self.phases)
 
 
@@ -80,7 +80,7 @@ def pretrain(
     initial: ModelDirectory | None,
     console: Console,
 ) -> PretrainingResult:
-    """Trains a model on masked-LM and next-sentence records, or goes on where it was interrupted.
+    """Trains a model on masked-LM and next-sentence records, or resumes where it was interrupted.
 
     `config.output` gets checkpoints, metrics and, under `best/`, the model directory with the
     lowest masked-LM loss on the eval records of the last phase (the last one where there are none).
@@ -222,7 +222,7 @@ def _phase_results(
 
 
 def _damaged_record(error: tf.errors.OpError, phases: list[PretrainingPhase]) -> InputError | None:
-    """The training record behind what TensorFlow says, None if the records are sound.
+    """The training record that caused an error of TensorFlow, None if the records are sound.
 
     Unmasked records and evaluations find theirs where they are read.
     """

@@ -1,4 +1,4 @@
-"""The training loop that every task uses: updates, log lines, evaluations, checkpoints, resume.
+"""The training loop that every task uses: steps, log lines, evaluations, checkpoints, resume.
 
     loop = TrainingLoop(
         model=model,                      # built, made inside strategy.scope()
@@ -13,7 +13,7 @@
     )
     result = loop.run()
 
-`run` goes on from the newest checkpoint in `run_directory`. On one device in float32 the losses
+`run` resumes from the newest checkpoint in `run_directory`. On one device in float32 the losses
 after that equal those of a run that was never interrupted, to the last bit. Where that checkpoint
 is of a run of fewer steps in all, the run is extended: the learning rates are those of the new
 number of steps from there on.
@@ -60,9 +60,9 @@ class TrainingResult:
     """How a run ended.
 
     Attributes:
-        step: updates made in all.
+        step: steps done in all.
         seconds: training time in all, evaluations and checkpoints included.
-        resumed_from: step of the checkpoint this process went on from; 0 for a fresh start.
+        resumed_from: step of the checkpoint this process resumed from; 0 for a fresh start.
         train: the last train line of metrics.jsonl.
         eval: the last eval line, None without evaluation.
         extended_from: steps after which the run was given more steps than it was planned with.
@@ -87,12 +87,12 @@ class TrainingLoop:
         model: a built Keras model.
         loss: the task's loss and metrics.
         optimizer: of `make_optimizer`; the loop builds it and sets its learning rate.
-        inputs: training batches, addressed by the number of the update.
+        inputs: training batches, addressed by the step number.
         strategy: model and optimizer were made inside its scope.
         settings: how long, how fast, how carefully.
         run_directory: gets `metrics.jsonl`, `tensorboard/` and `checkpoints/`; None writes nothing.
         console: progress and warnings.
-        evaluate: called with (updates made, notes) every `eval_every` updates and at the end of a
+        evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; what it returns
             is logged as an eval line ({} logs nothing). `notes` is a dict of JSON values that is
             saved in checkpoints and restored with them: the place to remember the best result so
@@ -171,7 +171,7 @@ class TrainingLoop:
         self._step = 0
 
     def request_stop(self, stop: Signals = Signals.SIGTERM) -> None:
-        """Makes `run` save a checkpoint and raise `StoppedEarly` before its next update."""
+        """Makes `run` save a checkpoint and raise `StoppedEarly` before its next step."""
         self._stop = stop
 
     def run(self) -> TrainingResult:
@@ -223,7 +223,7 @@ class TrainingLoop:
             if batches is None or phase != self._timeline.phase_number(self._step):
                 phase = self._timeline.phase_number(self._step)
                 batches = self._open_batches(phase)
-            self._update(batches, elapsed)
+            self._run_steps(batches, elapsed)
             if self._step % self._settings.log_every == 0:
                 self._log.write_training(self._step, self._step_timer)
             if self._timeline.evaluation_is_due(self._step):
@@ -244,8 +244,8 @@ class TrainingLoop:
             self._strategy, functools.partial(self._inputs.batches, self._step)
         )
 
-    def _update(self, batches: Iterator[Batch], elapsed: float) -> None:
-        """One call of the compiled function: some updates, up to the next thing to do."""
+    def _run_steps(self, batches: Iterator[Batch], elapsed: float) -> None:
+        """One call of the compiled function, up to the next log line, evaluation or save."""
         count = self._step_timer.steps_of_next_call(self._timeline.steps_to_boundary(self._step))
         rates = self._timeline.learning_rates(
             self._step, count, elapsed=elapsed, seconds_per_step=self._step_timer.seconds_per_step
@@ -279,7 +279,7 @@ class TrainingLoop:
 
     def _check_finite(self, results: dict[str, np.ndarray]) -> None:
         failed = results["finite"] == 0
-        if self._scale_loss:  # overflow at the smallest scale is no matter of scale
+        if self._scale_loss:  # overflow at the smallest scale is not caused by the scale
             failed &= results["loss_scale"] <= 1.0
         if not failed.any():
             return

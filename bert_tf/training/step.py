@@ -1,12 +1,12 @@
-"""The training step: weights, gradients, accumulation, clipping, update, compiled for any strategy.
+"""The training step: weights, gradients, accumulation, clipping, optimizer, for any strategy.
 
-One update, on every replica, for its share of the batch:
+One step, on every replica, for its rows of the batch:
 1. the weight of every loss term, summed over all replicas (no model needed);
-2. gradients of sum(losses[term] / global weight[term]), part after part of an accumulated batch;
+2. gradients of sum(losses[term] / global weight[term]), accumulated over micro-batches;
 3. the sum of gradients and of all logged numbers over all replicas;
-4. clipping by the global norm of that sum, and the optimizer's update.
+4. clipping by the global norm of that sum, and the optimizer's update of the weights.
 Since losses are divided by global weights before they are added up, 1 and 2 replicas, and 1 and 2
-parts, compute the same gradients.
+micro-batches, compute the same gradients.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is tr
 
 
 class TrainingStep:
-    """Several updates in one call of a compiled function.
+    """Several steps in one call of a compiled function.
 
     Args:
         model: a built Keras model.
         loss: the task's loss.
         optimizer: built on the model's trainable variables.
-        strategy: what the updates are spread over.
+        strategy: what the steps are spread over.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any whole number; first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
             and the scale halved; after 2,000 good steps it is doubled.
-        averages: of the weights, moved after every update.
+        averages: of the weights, updated after every step.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class TrainingStep:
                 trainable=False,
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
-        # Neither the sums over replicas, which XLA cannot compile on all devices, nor the update,
+        # Not the sums over replicas, which XLA cannot compile on all devices, nor the optimizer,
         # whose fused kernel it does not beat: a third less to compile.
         self._gradients = self._summed_gradients
         if use_xla:
@@ -93,17 +93,17 @@ class TrainingStep:
         learning_rates: np.ndarray,
         accumulation_steps: int = 1,
     ) -> dict[str, np.ndarray]:
-        """Makes `len(learning_rates)` updates with the next batches.
+        """Runs `len(learning_rates)` steps on the next batches.
 
         Args:
             batches: iterator of a distributed dataset, see `bert_tf.training.devices.distribution`.
-            first_step: number of the first update, from 0; second half of its dropout key.
-            learning_rates: float [n], one an update.
-            accumulation_steps: parts that a batch is computed in, one after the other.
+            first_step: number of the first step, from 0; second half of its dropout key.
+            learning_rates: float [n], one per step.
+            accumulation_steps: micro-batches that a batch is computed in, one after the other.
 
         Returns:
             By name, float32 [n]: `loss`, each loss term, each metric, `gradient_norm` (before
-            clipping), `finite` (1 if the update was made), `loss_scale`, and `WORK_COUNTS`.
+            clipping), `finite` (1 if loss and gradients are), `loss_scale`, and `WORK_COUNTS`.
         """
         count = len(learning_rates)
         padded = np.zeros(-(-count // _RATES_MULTIPLE) * _RATES_MULTIPLE, np.float32)
@@ -124,27 +124,29 @@ class TrainingStep:
         first_step: tf.Tensor,
         count: tf.Tensor,
         learning_rates: tf.Tensor,
-        parts: int,
+        micro_batches: int,
     ) -> tf.Tensor:
         rows = tf.TensorArray(tf.float32, size=count)
         for index in tf.range(count):
             row = self._strategy.run(
-                self._replica_update,
-                args=(next(batches), first_step + index, learning_rates[index], parts),
+                self._replica_step,
+                args=(next(batches), first_step + index, learning_rates[index], micro_batches),
             )
             rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
         return rows.stack()
 
     # Nothing in it needs autograph, whose look at every call under it is slow to trace.
     @tf.autograph.experimental.do_not_convert
-    def _replica_update(
-        self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, parts: int
+    def _replica_step(
+        self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, micro_batches: int
     ) -> tf.Tensor:
         weights = self._over_replicas(self._loss.weights(batch))
         scale = tf.convert_to_tensor(self.loss_scale)
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         gradients, sums = self._over_replicas(
-            self._gradients(batch, weights, scale, step, tf.convert_to_tensor(replica), parts)
+            self._gradients(
+                batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
+            )
         )
         norm = tf.linalg.global_norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
@@ -152,14 +154,14 @@ class TrainingStep:
         factor = 1.0 / scale
         if self._clip_norm:
             factor *= tf.minimum(1.0, self._clip_norm / tf.maximum(norm, 1e-12))
-        # Without loss scaling one bad step refuses all that follow, until the loop looks.
-        admitted = finite if self._scale_loss else finite * self._optimizer.admitted
-        self._optimizer.admit(admitted, learning_rate)
+        # Without loss scaling all steps after a bad one are skipped, until the loop checks.
+        applied = finite if self._scale_loss else finite * self._optimizer.applied
+        self._optimizer.prepare_step(applied, learning_rate)
         # A product that is 0 where the factor is, even for gradients that are not finite.
-        factor = tf.where(admitted > 0, factor, 0.0)
+        factor = tf.where(applied > 0, factor, 0.0)
         self._optimizer.apply([tf.math.multiply_no_nan(grad, factor) for grad in gradients])
         if self._averages is not None:
-            self._averages.update(step, admitted)
+            self._averages.update(step, applied)
         if self._scale_loss:
             self._adapt_loss_scale(finite)
         logged = {"loss": loss}
@@ -190,32 +192,32 @@ class TrainingStep:
         scale: tf.Tensor,
         step: tf.Tensor,
         replica: tf.Tensor,
-        parts: int,
+        micro_batches: int,
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
         key = tf.stack([tf.constant(int32_seed(self._seed), tf.int32), step])
-        if parts == 1:
+        if micro_batches == 1:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")
-            return self._part_gradients(batch, weights, scale, key)
-        split = {name: _split_rows(tensor, parts) for name, tensor in batch.items()}
+            return self._gradients_of(batch, weights, scale, key)
+        split = {name: _split_rows(tensor, micro_batches) for name, tensor in batch.items()}
 
-        def part_gradients(part: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
-            part_key = tf.random.fold_in(key, part * self._replicas + replica, alg="philox")
-            part_batch = {name: tensor[part] for name, tensor in split.items()}
-            return self._part_gradients(part_batch, weights, scale, part_key)
+        def micro_batch_gradients(index: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+            micro_batch_key = tf.random.fold_in(key, index * self._replicas + replica, alg="philox")
+            micro_batch = {name: tensor[index] for name, tensor in split.items()}
+            return self._gradients_of(micro_batch, weights, scale, micro_batch_key)
 
-        def add_part(part: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
-            return part + 1, tf.nest.map_structure(tf.add, total, part_gradients(part))
+        def add_micro_batch(index: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
+            return index + 1, tf.nest.map_structure(tf.add, total, micro_batch_gradients(index))
 
         _, total = tf.while_loop(
-            lambda part, _: part < parts,
-            add_part,
-            (tf.constant(1), part_gradients(tf.constant(0))),
-            maximum_iterations=parts,
+            lambda index, _: index < micro_batches,
+            add_micro_batch,
+            (tf.constant(1), micro_batch_gradients(tf.constant(0))),
+            maximum_iterations=micro_batches,
         )
         return total
 
-    def _part_gradients(
+    def _gradients_of(
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
         variables = [variable.value for variable in self._model.trainable_variables]
@@ -250,11 +252,15 @@ def _numbers(losses: dict[str, tf.Tensor], parts: LossParts, batch: Batch) -> di
     return numbers | count_work(batch)
 
 
-def _split_rows(tensor: tf.Tensor, parts: int) -> tf.Tensor:
-    """[rows, ...] to [parts, rows / parts, ...]."""
+def _split_rows(tensor: tf.Tensor, micro_batches: int) -> tf.Tensor:
+    """[rows, ...] to [micro_batches, rows / micro_batches, ...]."""
     static = tensor.shape.as_list()
-    rows = static[0] // parts if static[0] is not None else tf.shape(tensor)[0] // parts
+    rows = (
+        static[0] // micro_batches
+        if static[0] is not None
+        else tf.shape(tensor)[0] // micro_batches
+    )
     dimensions = [
         size if size is not None else tf.shape(tensor)[axis] for axis, size in enumerate(static)
     ]
-    return tf.reshape(tensor, [parts, rows, *dimensions[1:]])
+    return tf.reshape(tensor, [micro_batches, rows, *dimensions[1:]])

@@ -55,7 +55,7 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
 
 
 def check_added_token(path: Path, token: str) -> None:
-    """Raises for a token beside BERT's specials, which HuggingFace looks for before it splits words.
+    """Raises for a token besides BERT's specials, as HuggingFace matches it before it splits words.
 
     Raises:
         UsageError: it is none of the specials.

@@ -34,7 +34,7 @@ class PrecisionPolicy:
 def choose_precision(
     precision: str, xla: str, *, static_shapes: bool, console: Console
 ) -> PrecisionPolicy:
-    """Fills in what the config leaves to "auto", and says what was chosen.
+    """Resolves what the config leaves to "auto", and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
     AVX-512 bf16, else float32. "auto" XLA compiles where shapes are static, except bfloat16 on
@@ -44,7 +44,7 @@ def choose_precision(
         precision: "auto", "float32", "bfloat16" or "float16".
         xla: "auto", "on" or "off".
         static_shapes: whether all batches have one shape; each new one costs a compilation.
-        console: told the choice.
+        console: where the choice is reported.
     """
     device, has_bfloat16 = _device()
     if precision == "auto":

@@ -20,7 +20,7 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
             devices), "multi-worker" (the workers named in the environment variable TF_CONFIG) or
             "tpu".
         tpu_address: name or grpc address of the TPU; only for "tpu".
-        console: told how many replicas there are.
+        console: where the number of replicas is reported.
 
     Raises:
         UsageError: TF_CONFIG is missing or not JSON, or the TPU cannot be reached.

@@ -15,9 +15,9 @@ _SIZES = {"CPU": 1024, "GPU": 8192}
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
-    """What `ModelFlops.flops` reckons with, counted in a batch, padded or packed; float32 [] each.
+    """What `ModelFlops.flops` takes, counted in a batch, padded or packed; float32 [] each.
 
-    Sequences of 3 and 2 pieces, with 2 targets and 1, in two rows or in one:
+    Sequences of 3 and 2 tokens, with 2 targets and 1, in two rows or in one:
 
     | `tokens` | `examples` | `squared_lengths` | `predictions` |
     |----------|------------|-------------------|---------------|
@@ -45,7 +45,7 @@ def count_work(batch: Batch) -> dict[str, tf.Tensor]:
 
 
 def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float | None:
-    """Operations a second of one large matrix product after the other, on all of the run's devices.
+    """Operations per second of large matrix products, on all devices of the run.
 
     Takes less than a second. Replicas on GPUs are taken to be alike; those on processors share one.
 
@@ -67,7 +67,7 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
     def product(matrix: tf.Tensor) -> tf.Tensor:
         return tf.reduce_max(matrix @ matrix)
 
-    product(matrix).numpy()  # traced, and the device awake
+    product(matrix).numpy()  # traces, and wakes the device
     start, best = time.monotonic(), float("inf")
     while time.monotonic() - start < _SECONDS:
         begin = time.monotonic()

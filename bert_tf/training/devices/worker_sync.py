@@ -24,32 +24,32 @@ class WorkerSync:
         return [float(value) for value in result]
 
     def clock(
-        self, pace: StepTimer, *, step: int, stop: Signals | None
+        self, timer: StepTimer, *, step: int, stop: Signals | None
     ) -> tuple[float, Signals | None]:
-        """Elapsed seconds and the signal to stop for, the same on all workers, as then is `pace`'s
-        speed.
+        """Elapsed seconds and the signal to stop for, the same on all workers, as then is the
+        speed in `timer`.
 
         Args:
-            pace: this worker's.
-            step: updates made.
+            timer: this worker's.
+            step: steps done.
             stop: the signal that asked this worker to stop, if one did; SIGTERM goes before others.
 
         Raises:
             InputError: the workers are at different steps.
         """
         if worker_count(self._strategy) == 1:
-            return pace.elapsed(), stop
+            return timer.elapsed(), stop
         signals = (Signals.SIGTERM, Signals.SIGINT)
         asked = [float(stop is each) for each in signals]
         elapsed, seconds_per_step, mean_step, *asked = self.mean(
-            [pace.elapsed(), pace.seconds_per_step, step, *asked]
+            [timer.elapsed(), timer.seconds_per_step, step, *asked]
         )
         if mean_step != step:
             raise InputError(
                 f"the workers are at different steps ({step} here, {mean_step:.1f} on average); "
                 "--output must be a folder that all workers share"
             )
-        pace.seconds_per_step = seconds_per_step
+        timer.seconds_per_step = seconds_per_step
         return elapsed, next(
             (each for each, part in zip(signals, asked, strict=True) if part), None
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.training.optimizers.base import StepOptimizer, UpdateScalars
+from bert_tf.training.optimizers.base import StepOptimizer, StepScalars
 
 
 class AdamW(StepOptimizer):
@@ -21,7 +21,7 @@ class AdamW(StepOptimizer):
         super().__init__(name="adamw", **arguments)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: UpdateScalars
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         """See `StepOptimizer.update_variable`."""
         rate = self.rate(index, scalars)

@@ -13,14 +13,13 @@ RateFactor = Callable[[keras.Variable], float]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UpdateScalars:
-    """What one update uses for every variable, float32 [] each.
+class StepScalars:
+    """What one step uses for every variable, float32 [] each.
 
     Attributes:
-        learning_rate: 0 for a refused update.
-        beta_1, beta_2: decay of the moments; 1 for a refused update.
-        beta_1_power, beta_2_power: decay ** number of the update, from 1; 0 without bias
-            correction.
+        learning_rate: 0 for a skipped step.
+        beta_1, beta_2: decay of the moments; 1 for a skipped step.
+        beta_1_power, beta_2_power: decay ** step number, from 1; 0 without bias correction.
     """
 
     learning_rate: tf.Tensor
@@ -36,11 +35,11 @@ class StepOptimizer(keras.optimizers.Optimizer):
     Differences from Keras' own:
     - gradients arrive already summed over replicas (the step clips by the global norm, which
       needs the sum first), so `apply` does not sum them again;
-    - `admit` decides whether `apply`, then given zeros for gradients, changes anything; that skips
-      a step whose gradients are not finite without a conditional (those break under
+    - `prepare_step` decides whether `apply`, then given zeros for gradients, changes anything; that
+      skips a step whose gradients are not finite without a conditional (those break under
       MirroredStrategy);
     - a variable may have a factor of its own on the learning rate, weight decay included;
-    - what is the same for all variables is computed once an update.
+    - what is the same for all variables is computed once per step.
 
     Args:
         name: of the optimizer.
@@ -70,8 +69,8 @@ class StepOptimizer(keras.optimizers.Optimizer):
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments."""
-        # None of the optimizer's own variables: a saved state always goes on.
-        self.admitted = tf.Variable(
+        # Not one of the optimizer's variables, hence not saved: a restored run starts with 1.
+        self.applied = tf.Variable(
             1.0, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
         )
         super().build(variables)
@@ -83,37 +82,37 @@ class StepOptimizer(keras.optimizers.Optimizer):
             self._rate_factor(variable) if self._rate_factor else 1.0 for variable in variables
         )
 
-    def admit(self, admitted: tf.Tensor, learning_rate: tf.Tensor) -> None:
+    def prepare_step(self, applied: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Sets what the next `apply` does.
 
         Args:
-            admitted: float32 [], 1 to update, 0 to leave weights, moments and the number of updates
-                as they are.
+            applied: float32 [], 1 to apply the step, 0 to leave weights, moments and the number of
+                iterations as they are.
             learning_rate: float32 [].
         """
-        self.admitted.assign(admitted)
-        self.learning_rate.assign(learning_rate * admitted)
+        self.applied.assign(applied)
+        self.learning_rate.assign(learning_rate * applied)
 
     def apply(self, grads: list[tf.Tensor], trainable_variables: Any = None) -> None:
-        """Makes the admitted update, or none; see `admit`."""
+        """Applies the step or skips it, as `prepare_step` has set."""
         super().apply(grads, trainable_variables)
-        refused = 1 - tf.cast(tf.convert_to_tensor(self.admitted), self.iterations.dtype)
-        self.iterations.assign_sub(refused)
+        skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
+        self.iterations.assign_sub(skipped)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: UpdateScalars
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         """Updates one variable and its moments; traced into a graph, on the variable's device.
 
         Args:
             variable: on this replica.
             index: its number among the variables that the optimizer was built on.
-            gradient: of the variable's shape; zeros for a refused update.
-            scalars: of this update.
+            gradient: of the variable's shape; zeros for a skipped step.
+            scalars: of this step.
         """
         raise NotImplementedError
 
-    def rate(self, index: int, scalars: UpdateScalars) -> tf.Tensor:
+    def rate(self, index: int, scalars: StepScalars) -> tf.Tensor:
         """The learning rate of a variable, float32 []."""
         factor = self._rate_factors[index]
         return scalars.learning_rate if factor == 1.0 else scalars.learning_rate * factor
@@ -129,17 +128,17 @@ class StepOptimizer(keras.optimizers.Optimizer):
         for gradient, variable in grads_and_vars:
             distribution.extended.update(variable, update, args=(gradient,), group=False)
 
-    def _scalars(self) -> UpdateScalars:
-        admitted = tf.convert_to_tensor(self.admitted)
+    def _scalars(self) -> StepScalars:
+        applied = tf.convert_to_tensor(self.applied)
         step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
         powers = [
             tf.pow(beta, step) if self.bias_correction else tf.constant(0.0)
             for beta in (tf.constant(self.beta_1), tf.constant(self.beta_2))
         ]
-        return UpdateScalars(
+        return StepScalars(
             learning_rate=tf.cast(tf.convert_to_tensor(self.learning_rate), tf.float32),
-            beta_1=1.0 - (1.0 - self.beta_1) * admitted,
-            beta_2=1.0 - (1.0 - self.beta_2) * admitted,
+            beta_1=1.0 - (1.0 - self.beta_1) * applied,
+            beta_2=1.0 - (1.0 - self.beta_2) * applied,
             beta_1_power=powers[0],
             beta_2_power=powers[1],
         )

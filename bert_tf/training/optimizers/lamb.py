@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.training.optimizers.base import StepOptimizer, UpdateScalars
+from bert_tf.training.optimizers.base import StepOptimizer, StepScalars
 
 
 class Lamb(StepOptimizer):
@@ -29,7 +29,7 @@ class Lamb(StepOptimizer):
         self._matrices = tuple(_matrices_in(variable) for variable in variables)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: UpdateScalars
+        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         """See `StepOptimizer.update_variable`."""
         m, v = self._momentums[index].value, self._velocities[index].value

@@ -1,4 +1,4 @@
-"""An average of a model's weights over its updates."""
+"""An average of a model's weights over its steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 class WeightAverages:
     """Exponential moving averages of variables (Polyak & Juditsky 1992, as commonly used).
 
-    The decay grows with the number of the update up to `decay`, so that the first weights are soon
+    The decay grows with the step number up to `decay`, so that the first weights are soon
     forgotten: min(decay, (1 + n) / (10 + n)), as in `tf.train.ExponentialMovingAverage` and TF
     Model Garden's `ema_optimizer.py`.
 
@@ -35,12 +35,12 @@ class WeightAverages:
                     tf.Variable(tf.convert_to_tensor(variable), trainable=False, name="average")
                 )
 
-    def update(self, step: tf.Tensor, admitted: tf.Tensor) -> None:
-        """Moves the averages; called by every replica after an update of the variables.
+    def update(self, step: tf.Tensor, applied: tf.Tensor) -> None:
+        """Moves the averages; called by every replica after each step.
 
         Args:
-            step: int32 [], number of the update, from 0.
-            admitted: float32 [], 0 leaves them as they are.
+            step: int32 [], step number, from 0.
+            applied: float32 [], 0 leaves them as they are.
         """
         number = tf.cast(step, tf.float32)
         decay = tf.minimum(self._decay, (1.0 + number) / (10.0 + number))
@@ -53,7 +53,7 @@ class WeightAverages:
                 strategy.extended.update(average, move, args=(variable, rate), group=False)
 
         context = tf.distribute.get_replica_context()
-        context.merge_call(move_all, args=((1.0 - decay) * admitted,))
+        context.merge_call(move_all, args=((1.0 - decay) * applied,))
 
     @contextmanager
     def in_place_of_weights(self) -> Iterator[None]:

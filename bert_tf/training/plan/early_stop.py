@@ -18,7 +18,7 @@ class EarlyStop:
         self._limit = evaluations
 
     def count(self, step: int, notes: dict[str, Any]) -> None:
-        """Takes note of an evaluation after `step` updates; `notes["best"]` is up to date."""
+        """Takes note of an evaluation after `step` steps; `notes["best"]` is up to date."""
         if self._limit:
             is_best = notes["best"]["step"] == step
             notes[_NOTE] = 0 if is_best else notes.get(_NOTE, 0) + 1

@@ -55,35 +55,35 @@ class TaskLoss(Protocol):
             model: the Keras model.
             batch: tensors whose first axis is the row.
             training: whether dropout is on.
-            dropout_key: int32 [2], another one for every (seed, step, part of an accumulated
-                batch, replica); None when `training` is False. Pass it on to the model.
+            dropout_key: int32 [2], another one for every (seed, step, micro-batch, replica);
+                None when `training` is False. Pass it to the model.
         """
         ...
 
 
 class TrainingInputs(Protocol):
-    """Training batches as a pure function of the number of updates made so far.
+    """Training batches as a pure function of the number of steps done so far.
 
-    That makes resuming exact: the loop saves the update's number, and opens the input there.
+    That makes resuming exact: the loop saves the step number and opens the input there.
     """
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """An endless dataset of whole batches, one an update, starting at update `first_step`.
+        """An endless dataset of whole batches, one per step, starting at step `first_step`.
 
         Every element is a `Batch` whose number of rows is a multiple of replicas x accumulation
         steps (fill up with rows of weight 0); lengths may differ from batch to batch. It holds
-        `input_mask` [rows, length], 1 on pieces and 0 on padding, from which examples and tokens
+        `input_mask` [rows, length], 1 on tokens and 0 on padding, from which examples and tokens
         are counted; where rows hold several examples also `sequence_ids` [rows, length], 1, 2, …
-        on the pieces of each and 0 on padding, and `position_ids` [rows, length], 0, 1, 2, … on
-        the pieces of each; with a masked-LM head `masked_lm_weights`, above 0 on what is predicted.
+        on the tokens of each and 0 on padding, and `position_ids` [rows, length], 0, 1, 2, … on
+        the tokens of each; with a masked-LM head `masked_lm_weights`, above 0 on what is predicted.
         Batches before `first_step` are not read again.
         """
         ...
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Where update `first_step` starts, in words for people and for checks.
+        """Where step `first_step` starts in the data, for messages and for checks.
 
         It is written into checkpoints; a resumed run whose input gives another position for the
-        same update is refused, since its data have changed.
+        same step is an error, since its data have changed.
         """
         ...

@@ -25,8 +25,8 @@ def make_schedule(
             power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
             0 (warm-up, stable, decay).
         peak: the rate at the end of the warm-up.
-        warmup_fraction: share of the run spent on warm-up, 0 to 1.
-        cooldown_fraction: share of the run of the trapezoidal schedule's decay, 0 to 1; no more
+        warmup_fraction: fraction of the run spent on warm-up, 0 to 1.
+        cooldown_fraction: fraction of the run of the trapezoidal schedule's decay, 0 to 1; no more
             than what the warm-up leaves is used.
 
     Returns:

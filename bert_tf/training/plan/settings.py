@@ -13,13 +13,13 @@ class PhaseSettings:
     """A stretch of a run; where one ends, batches change their shape.
 
     Attributes:
-        steps: updates of the phase.
-        accumulation_steps: parts that each batch is computed in, one after the other.
-        peak_learning_rate: the learning rate after a warm-up that starts with the phase; None goes
-            on with the schedule of the phase before.
-        warmup_steps: updates of that warm-up.
+        steps: of the phase.
+        accumulation_steps: micro-batches that each batch is computed in, one after the other.
+        peak_learning_rate: the learning rate after a warm-up that starts with the phase; None
+            continues the schedule of the phase before.
+        warmup_steps: of that warm-up.
         work: of the model on the phase's sequences; None where it is not known.
-        relative_work: how much an update computes, in any unit, to reckon with before it is tried.
+        relative_work: how much a step computes, in any unit; an estimate until steps are timed.
     """
 
     steps: int
@@ -35,25 +35,25 @@ class LoopSettings:
     """How long, how fast and how carefully to train.
 
     Attributes:
-        phases: stretches of the run, one at least; the first has a peak learning rate.
+        phases: of the run, one at least; the first has a peak learning rate.
         schedule: decay after warm-up, see `bert_tf.training.plan.schedules`.
-        cooldown_fraction: share of the run of the trapezoidal schedule's decay.
+        cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
         ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
         early_stop_evals: evaluations without a better one that end the run; 0 never does.
         gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: seed of dropout.
-        log_every: updates between train lines of metrics.jsonl.
-        eval_every: updates between calls of `evaluate`; 0 calls it only at the end of a phase.
-        checkpoint_every: updates between checkpoints; 0 leaves it to `checkpoint_minutes`.
+        log_every: steps between train lines of metrics.jsonl.
+        eval_every: steps between calls of `evaluate`; 0 calls it only at the end of a phase.
+        checkpoint_every: steps between checkpoints; 0 leaves it to `checkpoint_minutes`.
         checkpoint_minutes: minutes between checkpoints; 0 leaves it to `checkpoint_every`.
         keep_checkpoints: newest checkpoints kept.
         max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
             progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
-            the learning rate has decayed when the time is over; a warm-up takes the same share of
-            the time. Such a run depends on the machine's speed and cannot be repeated to the last
-            bit.
-        peak_flops: operations a second that the machine can do at best; None is not compared with.
-        steps_per_call: updates inside one call of the compiled function; 0 lets the loop find a
+            the learning rate has decayed when the time is over; a warm-up takes the same fraction
+            of the time. Such a run depends on the machine's speed and cannot be repeated bit
+            for bit.
+        peak_flops: operations per second of the machine at its peak; None leaves MFU out.
+        steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
             number that takes about a second.
     """
 
@@ -75,7 +75,7 @@ class LoopSettings:
 
     @property
     def total_steps(self) -> int:
-        """Updates in all."""
+        """Steps in all."""
         return sum(phase.steps for phase in self.phases)
 
     @classmethod

@@ -15,7 +15,7 @@ class StepTimer:
 
     Args:
         elapsed_before: seconds that earlier processes of the run trained for.
-        steps_per_call: fixed number of steps a call; 0 aims at a call a second.
+        steps_per_call: fixed number of steps per call; 0 aims at one call per second.
 
     Attributes:
         seconds_per_step: as measured by the last calls; 0 before the second call, since the first
@@ -31,7 +31,7 @@ class StepTimer:
         self.seconds_per_step = 0.0
 
     def expect_compilation(self) -> None:
-        """The next call compiles again: the speed so far says nothing of those that follow."""
+        """The next call compiles again, so the speed measured so far no longer applies."""
         self._calls = 0
         self.seconds_per_step = 0.0
 

@@ -1,4 +1,4 @@
-"""Keeps the best model of a run in `best/`, and says which one that is and why."""
+"""Keeps the best model of a run in `best/`, and describes which one that is and why."""
 
 from __future__ import annotations
 

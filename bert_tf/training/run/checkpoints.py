@@ -47,7 +47,7 @@ def write_checkpoint(
 
     Args:
         path: the folder.
-        step: updates made.
+        step: steps done.
         tensors: by variable name.
         state: JSON values.
     """
@@ -79,7 +79,7 @@ class CheckpointStore:
         directory: `RUN/checkpoints`.
         keep: newest checkpoints kept.
         writes: True for one process of the run, which alone changes anything in the directory.
-        console: told about damaged checkpoints.
+        console: where damaged checkpoints are reported.
     """
 
     def __init__(self, directory: Path, *, keep: int, writes: bool, console: Console):

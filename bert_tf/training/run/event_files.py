@@ -1,4 +1,4 @@
-"""TensorBoard's event files of a run that goes on from an earlier step."""
+"""TensorBoard's event files of a run that resumes from an earlier step."""
 
 from __future__ import annotations
 

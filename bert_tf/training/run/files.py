@@ -22,7 +22,7 @@ class RunFiles:
         directory: the run directory; None keeps nothing.
         writes: False for workers that only read, as all but the chief do.
         keep_checkpoints: newest checkpoints kept.
-        console: told about damaged checkpoints.
+        console: where damaged checkpoints are reported.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Numbers of single updates to the lines of metrics.jsonl and of the console."""
+"""Numbers of single steps to the lines of metrics.jsonl and of the console."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Line = dict[str, Any]
 
 
 class LineBuilder:
-    """Collects the numbers of updates until a line is written.
+    """Collects the numbers of steps until a line is written.
 
     Attributes:
-        pending: by name, a number for every update since the last line; JSON values, saved in
+        pending: by name, a number for every step since the last line; JSON values, saved in
             checkpoints so that a line's means survive an interruption.
     """
 
@@ -22,24 +22,24 @@ class LineBuilder:
         self.pending = pending or {}
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Takes the numbers of some updates, float [n] by name (see `TrainingStep.run`)."""
+        """Takes the numbers of some steps, float [n] by name (see `TrainingStep.run`)."""
         for name, values in results.items():
             self.pending.setdefault(name, []).extend(float(value) for value in values)
 
     def train_line(
         self, *, step: int, elapsed: float, seconds: float, peak_flops: float | None = None
     ) -> Line | None:
-        """The line for all updates since the last one; None if all of them overflowed.
+        """The line for all steps since the last one; None if all of them overflowed.
 
-        Losses and metrics are means over the updates, the learning rate and the loss scale are
-        the last update's.
+        Losses and metrics are means over the steps, the learning rate and the loss scale are
+        the last step's.
 
         Args:
-            step: updates made in all.
+            step: steps done in all.
             elapsed: seconds since the start of the run.
-            seconds: seconds these updates took.
-            peak_flops: operations a second that the machine can do, which the updates' `flops`
-                are compared with.
+            seconds: seconds these steps took.
+            peak_flops: operations per second of the machine at its peak, which the steps' `flops`
+                are divided by.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -71,11 +71,11 @@ class LineBuilder:
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
     """One train line for the console: how far, how good, how fast, how long."""
     hours, rest = divmod(max(0, round(seconds_left)), 3600)
-    share = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
+    mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
         f"{line['examples_per_second']:,.1f} examples/s  "
-        f"{line['tokens_per_second']:,.0f} tokens/s  {share}"
+        f"{line['tokens_per_second']:,.0f} tokens/s  {mfu}"
         f"{hours}:{rest // 60:02d}:{rest % 60:02d} left"
     )
 

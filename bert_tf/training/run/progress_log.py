@@ -1,4 +1,4 @@
-"""The lines of a run: collected from its updates, written to its files and said on the console."""
+"""The log of a run: lines collected from its steps, written to its files and to the console."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ class ProgressLog:
 
     Args:
         settings: of the run.
-        course: tells how long the run has to go.
-        files: get the lines.
-        console: is told what they say.
+        timeline: for the time left.
+        files: receive the lines.
+        console: shows them.
 
     Attributes:
         lines: the newest line of each split that has one.
     """
 
-    def __init__(self, settings: LoopSettings, course: Timeline, files: RunFiles, console: Console):
+    def __init__(
+        self, settings: LoopSettings, timeline: Timeline, files: RunFiles, console: Console
+    ):
         self._settings = settings
-        self._timeline = course
+        self._timeline = timeline
         self._files = files
         self._console = console
         self._builder = LineBuilder()
@@ -38,35 +40,35 @@ class ProgressLog:
 
     @property
     def has_unwritten(self) -> bool:
-        """Whether updates were made since the last train line."""
+        """Whether steps were done since the last train line."""
         return bool(self._builder.pending)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes, JSON values: numbers no line tells yet, and the newest lines."""
+        """What `restore` takes, JSON values: numbers not yet logged, and the newest lines."""
         return {"pending": self._builder.pending, "lines": self.lines}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from a `state`; other keys in it are ignored."""
+        """Resumes from a `state`; other keys in it are ignored."""
         self._builder, self.lines = LineBuilder(state["pending"]), state["lines"]
 
     def add(self, results: dict[str, np.ndarray]) -> None:
-        """Takes the numbers of some updates, see `LineBuilder.add`."""
+        """Takes the numbers of some steps, see `LineBuilder.add`."""
         self._builder.add(results)
 
-    def write_training(self, step: int, pace: StepTimer) -> None:
-        """The line for all updates since the last one, if one of them did not overflow."""
-        elapsed = pace.elapsed()
+    def write_training(self, step: int, timer: StepTimer) -> None:
+        """Logs all steps since the last line, unless all of them overflowed."""
+        elapsed = timer.elapsed()
         line = self._builder.train_line(
             step=step,
             elapsed=elapsed,
-            seconds=pace.seconds_since_line(),
+            seconds=timer.seconds_since_line(),
             peak_flops=self._settings.peak_flops,
         )
         if line is None:
             return
         self._write(line)
         seconds_left = self._timeline.seconds_left(
-            step, elapsed=elapsed, seconds_per_step=pace.seconds_per_step
+            step, elapsed=elapsed, seconds_per_step=timer.seconds_per_step
         )
         self._text = progress_text(
             line, total_steps=self._settings.total_steps, seconds_left=seconds_left
@@ -78,9 +80,9 @@ class ProgressLog:
         if self._text is not None:
             self._console.end_progress(self._text)
 
-    def write_evaluation(self, step: int, pace: StepTimer, metrics: dict[str, float]) -> None:
-        """The line of an evaluation."""
-        line = {"step": step, "split": "eval", "time": round(pace.elapsed(), 3), **metrics}
+    def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
+        """Logs the metrics of an evaluation."""
+        line = {"step": step, "split": "eval", "time": round(timer.elapsed(), 3), **metrics}
         self._write(line)
         self._console.info(evaluation_text(line))
 

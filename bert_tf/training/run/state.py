@@ -1,4 +1,4 @@
-"""What a run has come to, saved in checkpoints and restored from them."""
+"""The state of a run, saved in checkpoints and restored from them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class RunState:
 
     Args:
         variables: by the names they have in checkpoints.
-        inputs: tell the position of an update.
+        inputs: give the position of a step.
         seed: of the run, for people.
         total_steps: that the run is to have.
         log: whose unwritten numbers and newest lines are saved.
         files: hold the checkpoints.
-        console: told what the run goes on from.
+        console: where the checkpoint that the run resumes from is reported.
 
     Attributes:
         notes: JSON values by name, kept for the caller.
         extended_from: steps after which `total_steps` was raised.
-        evaluated_step: updates made before the last evaluation, None before the first.
+        evaluated_step: steps done before the last evaluation, None before the first.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class RunState:
         self.evaluated_step: int | None = None
 
     def save(self, step: int, elapsed: float) -> None:
-        """Writes a checkpoint after `step` updates, unless the last one holds all there is.
+        """Writes a checkpoint after `step` steps, unless the last one holds all there is.
 
         An evaluation and a line written after the last checkpoint count as something new.
 
         Args:
-            step: updates made.
+            step: steps done.
             elapsed: seconds of training.
         """
         if self._saved == self._progress(step):
@@ -81,7 +81,7 @@ class RunState:
         )
 
     def restore(self) -> tuple[int, float]:
-        """Goes on from the newest checkpoint, if any; returns its step and elapsed seconds.
+        """Resumes from the newest checkpoint, if any; returns its step and elapsed seconds.
 
         Raises:
             UsageError: the checkpoint belongs to another model or to other data, or has more steps

@@ -29,7 +29,7 @@ def test_operations_are_those_of_the_models_matrix_products():
 
 
 def test_operations_by_hand():
-    """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and an update that saw nothing."""
+    """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and a step without tokens."""
     work = ModelFlops(
         token_parameters=1000, example_parameters=100, prediction_parameters=10, attention_width=7
     )

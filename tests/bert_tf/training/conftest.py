@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 class HeardConsole(Console):
-    """Keeps what it was told."""
+    """Keeps what is reported to it."""
 
     def __init__(self):
         self.stream = io.StringIO()

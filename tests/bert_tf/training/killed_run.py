@@ -3,7 +3,7 @@
     python killed_run.py FOLDER
 
 Pretrains on packed rows in run directory FOLDER/run, with dropout, averaged weights, evaluations,
-and a checkpoint every 4 updates. The process dies when half of the tensors of update 8 are written.
+and a checkpoint every 4 steps. The process dies when half of the tensors of step 8 are written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bert_tf.training.run import checkpoints
 
 
 def make_loop(folder: Path) -> TrainingLoop:
-    """The loop; updates 4 and 8 lie between two lines, and evaluations count themselves."""
+    """The loop; steps 4 and 8 lie between two lines, and evaluations count themselves."""
 
     def evaluate(step: int, notes: dict[str, Any]) -> dict[str, float]:
         notes["evaluations"] = notes.get("evaluations", 0) + 1

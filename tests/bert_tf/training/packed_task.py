@@ -133,11 +133,11 @@ def traces(loop: TrainingLoop) -> dict[str, int]:
     """How often the functions of a loop's step were traced; what XLA compiles, 0 without it."""
     step = loop._compiled
     gradients = getattr(step._gradients, "experimental_get_tracing_count", lambda: 0)
-    return {"updates": step._run.experimental_get_tracing_count(), "gradients": gradients()}
+    return {"steps": step._run.experimental_get_tracing_count(), "gradients": gradients()}
 
 
 def assert_same_losses(run_directory: Path, expected: Path) -> None:
-    """Every update's losses, accuracies and gradient norms agree within 1e-5."""
+    """Every step's losses, accuracies and gradient norms agree within 1e-5."""
     ours, theirs = (read_metrics(path / "metrics.jsonl") for path in (run_directory, expected))
     assert len(ours) == len(theirs) == STEPS
     names = (

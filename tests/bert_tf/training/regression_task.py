@@ -44,7 +44,7 @@ class SquaredError:
 
 
 class Numbers:
-    """Batches by the number of the update; from update `bad_from` on they hold NaN."""
+    """Batches by the step number; from step `bad_from` on they hold NaN."""
 
     def __init__(self, bad_from: int | None = None, rows: int = 10**6, batch_rows: int = ROWS):
         self.bad_from = bad_from
@@ -55,11 +55,11 @@ class Numbers:
         return {"row": first_step * self.batch_rows, "rows": self.rows}
 
     def batches(self, first_step):
-        def batch(update):
-            update = tf.cast(update, tf.int32)
-            numbers = tf.random.stateless_uniform([self.batch_rows, 4], [3, update])
+        def batch(step):
+            step = tf.cast(step, tf.int32)
+            numbers = tf.random.stateless_uniform([self.batch_rows, 4], [3, step])
             if self.bad_from is not None:
-                numbers = tf.where(update >= self.bad_from, math.nan, numbers)
+                numbers = tf.where(step >= self.bad_from, math.nan, numbers)
             return {
                 "numbers": numbers,
                 "sums": tf.reduce_sum(numbers, axis=1),

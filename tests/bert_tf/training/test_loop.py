@@ -155,7 +155,7 @@ def test_a_run_is_extended_with_the_schedule_of_the_new_total(tmp_path, console)
         make_loop(steps=30, **keys).run()
 
 
-def test_data_that_changed_are_refused(tmp_path):
+def test_data_that_changed_are_an_error(tmp_path):
     run_until(make_loop(run_directory=tmp_path, steps_per_call=1), 2)
     with pytest.raises(UsageError, match="the data have changed since; start again"):
         make_loop(run_directory=tmp_path, inputs=Numbers(rows=7)).run()
@@ -245,7 +245,7 @@ def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch)
 
 
 def test_clipping_limits_the_norm_of_the_sum():
-    """With a norm far below Adam's epsilon, almost nothing moves; the log tells the true norm."""
+    """With a norm far below Adam's epsilon, almost nothing moves; the true norm is logged."""
     loop = make_loop(gradient_clip_norm=1e-9, steps=2, warmup_steps=0)
     kernel = loop._variables["model/0000"]
     before = kernel.numpy()

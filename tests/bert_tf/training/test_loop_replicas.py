@@ -136,8 +136,8 @@ def test_packed_rows_on_two_replicas_have_the_losses_of_one(request, packed_alon
 def test_packed_batches_are_traced_and_compiled_once_a_device(two_processors):
     """Batches of other sequences, calls of other lengths, and epochs change no shape."""
     _, numbers, errors = two_processors
-    assert numbers["packed"]["traces"] == {"updates": 1, "gradients": 0}
-    assert numbers["packed-xla"]["traces"] == {"updates": 1, "gradients": 2}
+    assert numbers["packed"]["traces"] == {"steps": 1, "gradients": 0}
+    assert numbers["packed-xla"]["traces"] == {"steps": 1, "gradients": 2}
     compilations = {name: int(times) for name, times in COMPILATIONS.findall(errors)}
     assert set(compilations.values()) == {1}, compilations
     assert len(compilations) == 2

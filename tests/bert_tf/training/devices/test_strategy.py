@@ -61,8 +61,8 @@ def test_a_tpu_that_is_not_there_is_a_usage_error(asked, console):
 
 
 def assert_xla_compiles_the_whole_step(loops, batches):
-    """As TPUs compile it: gradients of two parts, clipping, update, averages, metrics."""
-    plain, compiled = (loop._compiled._replica_update for loop in loops)
+    """As TPUs compile it: two micro-batches, clipping, optimizer, averages, metrics."""
+    plain, compiled = (loop._compiled._replica_step for loop in loops)
     compiled = tf.function(compiled, jit_compile=True)
     plain = tf.function(plain)
     for number, batch in enumerate(batches):
@@ -78,13 +78,13 @@ def assert_xla_compiles_the_whole_step(loops, batches):
 
 @pytest.mark.slow  # XLA compiles a training step
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-def test_the_whole_update_compiles_under_xla_with_static_shapes(optimizer):
+def test_the_whole_step_compiles_under_xla_with_static_shapes(optimizer):
     loops = [make_loop(optimizer=optimizer, ema_decay=0.9, accumulation_steps=2) for _ in range(2)]
     assert_xla_compiles_the_whole_step(loops, Numbers().batches(0).take(3))
 
 
 @pytest.mark.slow  # XLA compiles a training step of BERT
-def test_berts_whole_update_compiles_under_xla_dropout_and_packing_included(tmp_path):
+def test_berts_whole_step_compiles_under_xla_dropout_and_packing_included(tmp_path):
     arguments = {"dropout": 0.1, "ema_decay": 0.9, "accumulation_steps": 2}
     loops = [make_packed_loop(tmp_path, **arguments) for _ in range(2)]
     batches = make_inputs(tmp_path, "on", row_multiple=2).batches(0).take(2)

@@ -13,10 +13,10 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
 
 @pytest.fixture
 def two_workers(monkeypatch):
-    """Gives what each of two workers is told, who were asked to stop by these signals."""
+    """Gives what each of two workers gets, who were asked to stop by these signals."""
     monkeypatch.setattr(agreement, "worker_count", lambda strategy: 2)
 
-    def told(*stops):
+    def agreed(*stops):
         sent = []
         for stop in stops:
             worker = WorkerSync(None)
@@ -30,7 +30,7 @@ def two_workers(monkeypatch):
             answers.append(worker.clock(StepTimer(0.0, 1), step=3, stop=stop)[1])
         return answers
 
-    return told
+    return agreed
 
 
 @pytest.mark.parametrize(

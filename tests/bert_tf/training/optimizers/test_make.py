@@ -38,7 +38,7 @@ def updated(optimizer, steps):
     weights = variables()
     optimizer.build(weights)
     for step in range(steps):
-        optimizer.admit(tf.constant(1.0), tf.constant(RATE))
+        optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
         optimizer.apply(gradients(step))
     return weights
 
@@ -128,7 +128,7 @@ def test_lamb_has_a_trust_ratio_for_each_of_queries_keys_and_values():
     optimizer = made(Lamb)
     optimizer.build([holder.kernel])
     for gradient in steps:
-        optimizer.admit(tf.constant(1.0), tf.constant(RATE))
+        optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
         optimizer.apply([tf.constant(gradient)])
     expected = algorithm_2(start, steps, decays=True, columns=3)
     np.testing.assert_allclose(holder.kernel.numpy(), expected, rtol=2e-5)
@@ -138,7 +138,7 @@ def test_lamb_moves_a_kernel_of_zeros():
     weight = keras.Variable(np.zeros((2, 3), np.float32), name="kernel")
     optimizer = made(Lamb)
     optimizer.build([weight])
-    optimizer.admit(tf.constant(1.0), tf.constant(RATE))
+    optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
     optimizer.apply([tf.ones([2, 3])])
     np.testing.assert_allclose(weight.numpy(), -RATE, rtol=1e-5)
 
@@ -151,7 +151,7 @@ def test_a_rate_factor_is_a_learning_rate_of_the_variables_own(kind):
     optimizer = made(kind)
     optimizer.build(weights)
     for step in range(3):
-        optimizer.admit(tf.constant(1.0), tf.constant(RATE / 2))
+        optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE / 2))
         optimizer.apply(gradients(step))
     for ours, expected in zip(halved, weights, strict=True):
         np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-6)
@@ -172,7 +172,7 @@ def test_layer_decay_falls_from_the_head_to_the_embeddings():
 
 
 @pytest.mark.parametrize("kind", [AdamW, Lamb])
-def test_a_refused_step_changes_neither_weights_nor_moments(kind):
+def test_a_skipped_step_changes_neither_weights_nor_moments(kind):
     optimizer = made(kind)
     weights = updated(optimizer, 3)
     variables_of_run = [
@@ -182,7 +182,7 @@ def test_a_refused_step_changes_neither_weights_nor_moments(kind):
         optimizer.iterations,
     ]
     before = [variable.numpy() for variable in variables_of_run]
-    optimizer.admit(tf.constant(0.0), tf.constant(RATE))
+    optimizer.prepare_step(tf.constant(0.0), tf.constant(RATE))
     optimizer.apply([tf.zeros([2, 3]), tf.zeros([3])])
     for variable, value in zip(variables_of_run, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
@@ -209,7 +209,7 @@ def test_biases_and_layer_norms_of_bert_do_not_decay(kind):
     optimizer.build(model.trainable_variables)
     for variable in model.trainable_variables:
         variable.assign(tf.ones_like(variable))
-    optimizer.admit(tf.constant(1.0), tf.constant(RATE))
+    optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE))
     optimizer.apply([tf.zeros_like(variable) for variable in model.trainable_variables])
     decayed = {v.path for v in model.trainable_variables if np.all(v.numpy() < 1.0)}
     vectors = {v.path for v in model.trainable_variables if len(v.shape) == 1}

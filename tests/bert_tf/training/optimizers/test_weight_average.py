@@ -29,7 +29,7 @@ def test_averages_are_those_of_tensorflow(decay):
     )
 
 
-def test_a_refused_update_leaves_the_averages():
+def test_a_skipped_step_leaves_the_averages():
     weight = keras.Variable([1.0])
     averages = WeightAverages([weight], decay=0.5, strategy=tf.distribute.get_strategy())
     weight.assign([3.0])
