@@ -1,1 +1,1 @@
-"""The command line: a file a command; options become a config, a config becomes a job."""
+"""The command line: options become a config, a config becomes a job."""

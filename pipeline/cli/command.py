@@ -1,11 +1,10 @@
-"""Makes a click command out of config sections, so that flags, YAML and `--set` never drift."""
+"""Makes a click command out of config sections and a job."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -13,55 +12,23 @@ import click
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.resolve import resolve
-from bert_tf.config.section import Section, argument_text, field_type, flag_text
+from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.variants import Variants
-from pipeline.cli.job_help import JobCommand, ListedArgument
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, ConfigChoice
+from pipeline.cli.config_options import AnySection, config_options, section_fields
+from pipeline.cli.general_options import general_options
+from pipeline.cli.job_help import JobCommand
+from pipeline.cli.startup.third_party_output import filtered_third_party_output
+from pipeline.cli.usage import HELP_FLAGS
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
-
-_COMMON = (
-    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with one section per command"),
-    click.Option(
-        ["--set", "assignments"],
-        multiple=True,
-        metavar="section.key=value",
-        help="set any key of the command's config; repeatable",
-    ),
-    click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
-    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
-    click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
-)
 
 _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
-class _LimitType(click.ParamType):
-    """The value of `--max-rejects`."""
-
-    name = "limit"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> RejectLimit:
-        try:
-            return value if isinstance(value, RejectLimit) else RejectLimit.parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-_RESUME = click.Option(
-    ["--resume"],
-    is_flag=True,
-    help="resume from the last checkpoint (the default; reports if there is none)",
-)
-
-
 def job_command(
     name: str,
-    *sections: type[Section] | Variants,
+    *sections: AnySection,
     job: str,
     summary: str,
     example: str,
@@ -82,8 +49,29 @@ def job_command(
         has_rows: whether the job has `--max-rejects`.
         max_rejects: its default; None allows any number.
     """
+    options = config_options(sections)
+    return JobCommand(
+        name,
+        callback=_JobCall(name=name, sections=sections, job=job),
+        common=options.common,
+        rest=options.rest,
+        general=general_options(resumes=resumes, has_rows=has_rows, max_rejects=max_rejects),
+        further_keys=options.further_keys,
+        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
+        context_settings={**HELP_FLAGS, "max_content_width": 100},
+    )
 
-    def invoke(
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _JobCall:
+    """Runs a job with what click has parsed."""
+
+    name: str
+    sections: tuple[AnySection, ...]
+    job: str
+
+    def __call__(
+        self,
         config: str | None,
         assignments: tuple[str, ...],
         overwrite: bool,
@@ -93,20 +81,8 @@ def job_command(
         resume: bool = False,
         **flags: Any,
     ) -> int:
-        _check_sections(name, sections, assignments)
-        resolved = [
-            _resolve(
-                section,
-                config_file=config,
-                assignments=assignments,
-                flags={
-                    field.name: flags[field.name]
-                    for _, field in _fields(section)
-                    if field.name in flags
-                },
-            )
-            for section in sections
-        ]
+        """Returns the exit code."""
+        resolved = self._resolve(config, assignments, flags)
         with filtered_third_party_output(verbose=verbose) as own_stderr:
             options = RunOptions(
                 overwrite=overwrite,
@@ -114,75 +90,39 @@ def job_command(
                 max_rejects=max_rejects,
                 console=Console(own_stderr),
             )
-            manifest = importlib.import_module(job).run(*resolved, options)
+            manifest = importlib.import_module(self.job).run(*resolved, options)
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             return _exit_code(manifest, resolved[0], options)
 
-    common: list[click.Parameter] = []
-    rest: list[click.Parameter] = []
-    for each in sections:
-        for section, field in _fields(each):
-            if field.metadata["positional"]:
-                common.append(_argument(field))
-            elif not field.metadata["advanced"]:
-                (common if _is_common(field) else rest).append(_flag(section, field))
-    return JobCommand(
-        name,
-        callback=invoke,
-        common=common,
-        rest=rest,
-        general=[
-            *_COMMON,
-            *([_max_rejects(max_rejects)] if has_rows else []),
-            *([_RESUME] if resumes else []),
-        ],
-        further_keys=_further_keys(sections),
-        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
-        context_settings={**HELP_FLAGS, "max_content_width": 100},
-    )
+    def _resolve(
+        self, config: str | None, assignments: tuple[str, ...], flags: dict[str, Any]
+    ) -> list[Section]:
+        """The sections, from the file, `--set` and flags."""
+        _check_sections(self.name, self.sections, assignments)
+        return [
+            _resolve(
+                section,
+                config_file=config,
+                assignments=assignments,
+                flags={
+                    field.name: flags[field.name]
+                    for _, field in section_fields(section)
+                    if field.name in flags
+                },
+            )
+            for section in self.sections
+        ]
 
 
-def _fields(
-    section: type[Section] | Variants,
-) -> Iterator[tuple[type[Section], dataclasses.Field]]:
-    """The fields of a section, or of all variants, each once, with the section they are from."""
-    seen = set()
-    variants = (
-        [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
-    )
-    for variant in variants:
-        for field in _in_help_order(variant):
-            if field.name not in seen:
-                seen.add(field.name)
-                yield variant, field
-
-
-def _resolve(section: type[Section] | Variants, **sources: Any) -> Section:
+def _resolve(section: AnySection, **sources: Any) -> Section:
     if isinstance(section, Variants):
         return section.resolve(**sources)
     return resolve(section, **sources)
 
 
-def _in_help_order(section: type[Section]) -> list[dataclasses.Field]:
-    """Fields as help lists them: those of input, output and model in this order; of the others a
-    section's own before what it inherits."""
-
-    def place(field: dataclasses.Field) -> tuple[int, int]:
-        if _is_common(field):
-            return 0, -1 if field.metadata["positional"] else int(field.name == "output")
-        classes = enumerate(section.__mro__)
-        return 1, next(depth for depth, each in classes if field.name in each.__annotations__)
-
-    return sorted(dataclasses.fields(section), key=place)
-
-
-def _is_common(field: dataclasses.Field) -> bool:
-    return field.metadata["required"] or field.metadata["common"]
-
-
 def _check_sections(
-    name: str, sections: tuple[type[Section] | Variants, ...], assignments: tuple[str, ...]
+    name: str, sections: tuple[AnySection, ...], assignments: tuple[str, ...]
 ) -> None:
     read = [section.section_name for section in sections]
     others = set(SECTIONS).difference(read)
@@ -203,68 +143,6 @@ def _exit_code(manifest: dict[str, Any], config: Section, options: RunOptions) -
         return 0
     options.console.info(f"error: {excess}")
     return 3
-
-
-def _max_rejects(default: str | None) -> click.Option:
-    return click.Option(
-        ["--max-rejects"],
-        type=_LimitType(),
-        default=default,
-        metavar="N|FRACTION",
-        help=(
-            "exit with code 3 if more rows are rejected: a number of rows (10) or a fraction of "
-            f"them (0.1 or 10%) (default: {default or 'any number'})"
-        ),
-    )
-
-
-def _argument(field: dataclasses.Field) -> click.Argument:
-    # Not required here: a YAML file may have it, and resolving says in which words it is missing.
-    return ListedArgument(
-        [field.name],
-        required=False,
-        metavar=argument_text(field),
-        doc=f"{field.metadata['doc']} (required)",
-    )
-
-
-def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
-    kind, many, _ = field_type(section, field.name)
-    metadata = field.metadata
-    spelling = flag_text(field)
-    note = "" if metadata["required"] or field.default is None else f" [{_shown(field.default)}]"
-    if metadata["required"]:
-        note = " (required)"
-    if kind is bool:
-        if "/" not in spelling:
-            spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"
-        return click.Option([spelling, field.name], default=None, help=metadata["doc"] + note)
-    return click.Option(
-        [spelling, field.name],
-        multiple=many,
-        type=ConfigChoice(metadata["choices"]) if metadata["choices"] else str,
-        metavar=None if metadata["choices"] else {int: "N", float: "X"}.get(kind, "TEXT"),
-        help=metadata["doc"] + note,
-    )
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
-
-
-def _further_keys(sections: tuple[type[Section] | Variants, ...]) -> list[tuple[str, str]]:
-    return [
-        (f"{section.section_name}.{field.name}{_default(field)}", field.metadata["doc"])
-        for each in sections
-        for section, field in _fields(each)
-        if field.metadata["advanced"]
-    ]
-
-
-def _default(field: dataclasses.Field) -> str:
-    return "" if field.default is None else f"={_shown(field.default)}"
 
 
 def _indent(example: str) -> str:

@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         """The command object, or None for an unknown name."""
         if name not in COMMANDS:
             return None
-        module = importlib.import_module("pipeline.cli." + name.replace("-", "_"))
+        module = importlib.import_module("pipeline.cli.commands." + name.replace("-", "_"))
         return module.command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,0 +1,117 @@
+"""Config sections as the options and arguments of a command, so that flags and YAML never drift."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from bert_tf.config.section import Section, argument_text, field_type, flag_text
+from bert_tf.config.variants import Variants
+from pipeline.cli.job_help import ListedArgument
+from pipeline.cli.usage import ConfigChoice
+
+AnySection = type[Section] | Variants
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConfigOptions:
+    """What a command line and its help have of config sections.
+
+    Attributes:
+        common: parameters of input, output and model.
+        rest: the other parameters.
+        further_keys: spelling with default and help of each key that has no flag.
+    """
+
+    common: list[click.Parameter]
+    rest: list[click.Parameter]
+    further_keys: list[tuple[str, str]]
+
+
+def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
+    """The options of sections, in the order in which help lists them."""
+    options = ConfigOptions(common=[], rest=[], further_keys=[])
+    for each in sections:
+        for section, field in section_fields(each):
+            if field.metadata["positional"]:
+                options.common.append(_argument(field))
+            elif field.metadata["advanced"]:
+                spelling = f"{section.section_name}.{field.name}{_default(field)}"
+                options.further_keys.append((spelling, field.metadata["doc"]))
+            else:
+                group = options.common if _is_common(field) else options.rest
+                group.append(_flag(section, field))
+    return options
+
+
+def section_fields(section: AnySection) -> Iterator[tuple[type[Section], dataclasses.Field]]:
+    """The fields of a section, or of all variants, each once, with the section they are from."""
+    seen = set()
+    variants = (
+        [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
+    )
+    for variant in variants:
+        for field in _in_help_order(variant):
+            if field.name not in seen:
+                seen.add(field.name)
+                yield variant, field
+
+
+def _in_help_order(section: type[Section]) -> list[dataclasses.Field]:
+    """Fields as help lists them: those of input, output and model in this order; of the others a
+    section's own before what it inherits."""
+
+    def place(field: dataclasses.Field) -> tuple[int, int]:
+        if _is_common(field):
+            return 0, -1 if field.metadata["positional"] else int(field.name == "output")
+        classes = enumerate(section.__mro__)
+        return 1, next(depth for depth, each in classes if field.name in each.__annotations__)
+
+    return sorted(dataclasses.fields(section), key=place)
+
+
+def _is_common(field: dataclasses.Field) -> bool:
+    return field.metadata["required"] or field.metadata["common"]
+
+
+def _argument(field: dataclasses.Field) -> click.Argument:
+    # Not required here: a YAML file may have it, and resolving says in which words it is missing.
+    return ListedArgument(
+        [field.name],
+        required=False,
+        metavar=argument_text(field),
+        doc=f"{field.metadata['doc']} (required)",
+    )
+
+
+def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
+    kind, many, _ = field_type(section, field.name)
+    metadata = field.metadata
+    spelling = flag_text(field)
+    note = "" if metadata["required"] or field.default is None else f" [{_shown(field.default)}]"
+    if metadata["required"]:
+        note = " (required)"
+    if kind is bool:
+        if "/" not in spelling:
+            spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"
+        return click.Option([spelling, field.name], default=None, help=metadata["doc"] + note)
+    return click.Option(
+        [spelling, field.name],
+        multiple=many,
+        type=ConfigChoice(metadata["choices"]) if metadata["choices"] else str,
+        metavar=None if metadata["choices"] else {int: "N", float: "X"}.get(kind, "TEXT"),
+        help=metadata["doc"] + note,
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
+def _default(field: dataclasses.Field) -> str:
+    return "" if field.default is None else f"={_shown(field.default)}"

@@ -1,0 +1,74 @@
+"""The options that are about running a job, not about what it makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP
+from pipeline.outputs.rejected_rows import RejectLimit
+
+_COMMON = (
+    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with one section per command"),
+    click.Option(
+        ["--set", "assignments"],
+        multiple=True,
+        metavar="section.key=value",
+        help="set any key of the command's config; repeatable",
+    ),
+    click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
+    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
+    click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
+)
+
+_RESUME = click.Option(
+    ["--resume"],
+    is_flag=True,
+    help="resume from the last checkpoint (the default; reports if there is none)",
+)
+
+
+def general_options(
+    *, resumes: bool, has_rows: bool, max_rejects: str | None
+) -> list[click.Parameter]:
+    """The general options of a command.
+
+    Args:
+        resumes: whether it has `--resume`.
+        has_rows: whether it has `--max-rejects`.
+        max_rejects: its default; None allows any number.
+    """
+    options: list[click.Parameter] = [*_COMMON]
+    if has_rows:
+        options.append(_max_rejects(max_rejects))
+    if resumes:
+        options.append(_RESUME)
+    return options
+
+
+class _LimitType(click.ParamType):
+    """The value of `--max-rejects`."""
+
+    name = "limit"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> RejectLimit:
+        try:
+            return value if isinstance(value, RejectLimit) else RejectLimit.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _max_rejects(default: str | None) -> click.Option:
+    return click.Option(
+        ["--max-rejects"],
+        type=_LimitType(),
+        default=default,
+        metavar="N|FRACTION",
+        help=(
+            "exit with code 3 if more rows are rejected: a number of rows (10) or a fraction of "
+            f"them (0.1 or 10%) (default: {default or 'any number'})"
+        ),
+    )
