@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf.config.section import Section, field_type
 from pipeline.outputs.manifest import fingerprint
 
 # The paths that a config key names, by that key. In brackets is what else decides their part:
@@ -39,6 +41,24 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
                 if isinstance(item, Mapping)  # a marker edited by hand may hold anything
             ]
     return kept
+
+
+def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
+    """A saved config with the keys that an earlier release did not have, as their defaults.
+
+    Args:
+        section: its section, whose new keys default to what was done before there were such keys.
+        config: plain values as that release saved them.
+    """
+    complete = {**section().as_dict(), **config}
+    for field in dataclasses.fields(section):
+        kind, is_list, _ = field_type(section, field.name)
+        items = complete[field.name]
+        if is_list and issubclass(kind, Section) and isinstance(items, list):
+            complete[field.name] = [
+                with_defaults(kind, item) if isinstance(item, Mapping) else item for item in items
+            ]
+    return complete
 
 
 def config_key(key: str) -> str:

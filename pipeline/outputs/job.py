@@ -24,6 +24,7 @@ from pipeline.outputs.identity import (
     input_fingerprints,
     is_extended,
     kept_keys,
+    with_defaults,
 )
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import (
@@ -168,9 +169,12 @@ def _run_alone(
     if Path(output).exists() and not options.overwrite:
         finished = read_manifest(output)
         if finished is not None:
-            _check_same_config(output, finished, identity, extendable_key)
+            before = kept_keys(
+                with_defaults(type(config), finished.get("config", {})), ignored_keys
+            )
+            _check_same_config(output, finished, before, identity, extendable_key)
             remove_marks(place, config.section_name)
-            if not is_extended(finished["config"], identity["config"], extendable_key):
+            if not is_extended(before, identity["config"], extendable_key):
                 console.info(
                     f"{output} is finished already and its config is the same; nothing to do"
                 )
@@ -232,6 +236,7 @@ def _manifest(record: JobRecord) -> dict[str, Any]:
 def _check_same_config(
     output: str,
     finished: dict[str, Any],
+    before: dict[str, Any],
     identity: dict[str, Any],
     extendable_key: str | None,
 ) -> None:
@@ -241,7 +246,7 @@ def _check_same_config(
             "choose another --output or replace it with --overwrite"
         )
     differences = []
-    before, now = finished.get("config", {}), identity["config"]
+    now = identity["config"]
     for key in different_keys(before, now, extendable_key):
         hint = ", and it cannot be shortened" if key == extendable_key else ""
         differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now{hint}")

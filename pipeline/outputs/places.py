@@ -19,7 +19,13 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, plain_values
-from pipeline.outputs.identity import are_same_contents, different_keys, is_extended, kept_keys
+from pipeline.outputs.identity import (
+    are_same_contents,
+    different_keys,
+    is_extended,
+    kept_keys,
+    with_defaults,
+)
 from pipeline.outputs.manifest import JOB_FILES, manifest_path, read_manifest, rejects_path
 from pipeline.outputs.place import (
     OutputPlace,
@@ -226,7 +232,7 @@ def _check_same_run(
     ignored_keys: tuple[str, ...],
     extendable_key: str | None = None,
 ) -> None:
-    before = kept_keys(_saved_values(marked, config), ignored_keys)
+    before = kept_keys(with_defaults(type(config), _saved_values(marked, config)), ignored_keys)
     now = kept_keys(config.as_dict(), ignored_keys)
     if different_keys(before, now, extendable_key):
         raise UsageError(

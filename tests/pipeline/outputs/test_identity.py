@@ -1,11 +1,14 @@
 """Two runs are the same if they read the same by the same keys."""
 
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import TrainConfig
 from pipeline.outputs.identity import (
     are_same_contents,
     config_key,
     different_keys,
     is_extended,
     kept_keys,
+    with_defaults,
 )
 
 TRAIN = {"key": "train", "path": "a.csv", "sha256": "1"}
@@ -38,3 +41,19 @@ def test_a_config_file_edited_by_hand_is_another_config():
     assert is_extended({"steps": 3}, {"steps": 4}, "steps")
     assert not is_extended({"steps": "many"}, {"steps": 4}, "steps")
     assert different_keys({"steps": "many"}, {"steps": 4}, "steps") == ["steps"]
+
+
+def test_keys_of_a_later_release_count_as_their_defaults_in_items_of_lists_too():
+    phases = [{"data": "a", "steps": 3, "batch_size": 8}, {"data": "b", "steps": 4}]
+    now = build_section(TrainConfig, {"phases": phases, "output": "run", "size": "tiny"}).as_dict()
+    older = {key: value for key, value in now.items() if key != "ema_decay"}
+    assert different_keys(with_defaults(TrainConfig, {**older, "phases": phases}), now, None) == []
+    changed = [{**phases[0], "learning_rate": 1e-3}, phases[1]]
+    other = with_defaults(TrainConfig, {**older, "phases": changed})
+    assert different_keys(other, now, None) == ["phases"]
+
+
+def test_a_key_without_a_default_is_never_taken_for_one():
+    now = build_section(TrainConfig, {"data": "d", "output": "run", "size": "tiny"}).as_dict()
+    older = {key: value for key, value in now.items() if key not in ("output", "size")}
+    assert different_keys(with_defaults(TrainConfig, older), now, None) == ["output", "size"]

@@ -43,6 +43,17 @@ def test_another_config_is_refused_and_named(job):
     assert job.run(times=2, overwrite=True)["counts"] == {"bytes": 10}
 
 
+def test_a_key_that_an_older_manifest_lacks_counts_as_its_default(job):
+    manifest = job.run()
+    config = {key: value for key, value in manifest["config"].items() if key != "times"}
+    assert config != manifest["config"]
+    write_manifest(job.output, {**read_manifest(job.output), "config": config})
+    assert job.run()["already_done"]
+    with pytest.raises(UsageError, match="times: 1 then, 2 now"):
+        job.run(times=2)
+    assert job.runs == 1
+
+
 def test_an_output_on_other_storage_is_refused(job, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="gs://bucket/out: outputs are written to this machine's"):
@@ -107,6 +118,22 @@ def test_a_config_file_with_a_wrong_value_is_of_another_config(make_job, times):
     marker.write_text(marker.read_text().replace("times: 3", f"times: {times}"))
     with pytest.raises(UsageError, match="unfinished run of another config"):
         job.run(times=3)
+
+
+def test_a_key_that_an_older_config_file_lacks_counts_as_its_default(make_job):
+    job = make_job(directory=True, can_resume=True)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    marker = job.output / "config.yaml"
+    older = marker.read_text().replace("  times: 1\n", "")
+    assert older != marker.read_text()
+    marker.write_text(older)
+    with pytest.raises(UsageError, match="unfinished run of another config"):
+        job.run(times=2)
+    job.dies = False
+    job.run()
+    assert job.found == ["copy.txt"]
 
 
 def test_a_folder_where_nothing_was_made_yet_takes_another_config(make_job):
