@@ -125,7 +125,7 @@ def main() -> None:
     for side in sides.values():
         side.close()
     print(
-        f"BERT-{options.size}, {options.tokens} pieces a batch, bfloat16, no dropout, median of "
+        f"BERT-{options.size}, {options.tokens} tokens a batch, bfloat16, no dropout, median of "
         f"{options.rounds} turns of {options.steps}"
     )
     report(sides, config, settings)

@@ -2,7 +2,7 @@
 
     python benchmarks/grouped_texts.py --huggingface-python PATH --text corpus.txt --vocab vocab.txt
 
-Theirs tokenizes and cuts into blocks of 128 pieces, the first part of the work; ours is all of
+Theirs tokenizes and cuts into blocks of 128 tokens, the first part of the work; ours is all of
 `preprocess`: sentences, pairs, masks, records, one pass (dupe factor 1). Both run as whole commands
 on two processes, in turns, over more and over fewer megabytes; the difference takes out what
 starting up costs.

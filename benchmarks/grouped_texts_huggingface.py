@@ -2,7 +2,7 @@
 
     python benchmarks/grouped_texts_huggingface.py TEXT VOCAB PROCESSES CACHE
 
-Tokenizes the lines of a text and cuts them into blocks of 128 pieces, as transformers'
+Tokenizes the lines of a text and cuts them into blocks of 128 tokens, as transformers'
 examples/pytorch/language-modeling/run_mlm.py does: no sentence pairs, no masks. Needs datasets and
 transformers.
 """

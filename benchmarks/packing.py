@@ -4,7 +4,7 @@
 
 DATA is the output of `bert-pipeline preprocess`. Both sides run `TrainingStep` as `train` does, on
 batches of the same data with as many sequences on average; reading records is part of both. Prints
-real pieces (padding is not counted) a second of both, and the ratio of the medians.
+real tokens (padding is not counted) a second of both, and the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
     packing = inputs["packed"].packing
     assert packing is not None
     padded, packed = (median(speeds[name]) for name in ("padded", "packed"))
-    padding = 1 - packing.pieces / (packing.sequences * data.max_seq_length)
+    padding = 1 - packing.tokens / (packing.sequences * data.max_seq_length)
     print(describe_processor())
     print(f"padding: {padding:.1%} of the padded rows, {1 - packing.packing_efficiency:.1%} packed")
     print(f"rows an update: {inputs['padded'].rows} and {inputs['packed'].rows}")

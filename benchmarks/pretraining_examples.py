@@ -98,16 +98,16 @@ def statistics(path: Path) -> dict[str, float]:
     kept = now == features["masked_lm_ids"][weights]
     return {
         "examples": len(lengths),
-        "pieces an example": lengths.mean(),
+        "tokens an example": lengths.mean(),
         "  standard deviation": lengths.std(),
         "  share of full examples": (lengths == LENGTH).mean(),
-        "pieces of the first segment": (lengths - second - 3).mean(),
-        "pieces of the second segment": second.mean(),
+        "tokens of the first segment": (lengths - second - 3).mean(),
+        "tokens of the second segment": second.mean(),
         "targets an example": weights.sum(axis=1).mean(),
-        "targets a piece": weights.sum() / lengths.sum(),
+        "targets a token": weights.sum() / lengths.sum(),
         "share of [MASK]": (now == mask_id).mean(),
-        "share of kept pieces": kept.mean(),
-        "share of random pieces": ((now != mask_id) & ~kept).mean(),
+        "share of kept tokens": kept.mean(),
+        "share of random tokens": ((now != mask_id) & ~kept).mean(),
         "share of random next": features["next_sentence_labels"].mean(),
     }
 

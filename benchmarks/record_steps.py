@@ -70,7 +70,7 @@ class RecordSteps:
         self._done = 0
 
     def run(self, updates: int) -> dict[str, float]:
-        """Makes some updates; returns their real pieces and sequences, and seconds."""
+        """Makes some updates; returns their real tokens and sequences, and seconds."""
         start = time.perf_counter()
         results = self._step.run(
             self._batches,

@@ -60,7 +60,7 @@ def model_card(
     sections = [
         f"# {card.title}",
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
-        f"{config.num_attention_heads} heads, {config.vocab_size} pieces "
+        f"{config.num_attention_heads} heads, {config.vocab_size} vocabulary entries "
         f"({'lower-cased' if lowercase else 'cased'}).",
         _list_section("Task", card.facts),
         _data_section(manifest),

@@ -15,13 +15,13 @@ class TextEmbedder(TextModule):
     """From `text` to vectors.
 
     Outputs, float32 [n, hidden]: `pooled_output`, the pooler's (Devlin et al. 2019, section 3), and
-    `mean_embedding`, the mean of the last layer over all pieces, [CLS] and [SEP] included (Reimers
+    `mean_embedding`, the mean of the last layer over all tokens, [CLS] and [SEP] included (Reimers
     and Gurevych 2019, section 3).
 
     Args:
         encoder: built `BertEncoder` with a pooler and its weights, float32.
         tokenizer: the model's.
-        max_seq_length: pieces kept of a text, [CLS] and [SEP] included.
+        max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
     """
 
     input_names: ClassVar[tuple[str, ...]] = ("text",)

@@ -58,7 +58,7 @@ class BertEmbeddings(keras.layers.Layer):
         position_ids: Any | None = None,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Looks the pieces up.
+        """Looks the tokens up.
 
         Args:
             input_word_ids: int [batch, length], below `vocab_size`.

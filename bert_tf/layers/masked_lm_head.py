@@ -1,4 +1,4 @@
-"""The head that predicts masked pieces, tied to the word embeddings."""
+"""The head that predicts masked tokens, tied to the word embeddings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gather_positions(hidden: Any, positions: Any) -> Any:
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class MaskedLMHead(keras.layers.Layer):
-    """Dense, activation, LayerNorm, product with the word embeddings, a bias a piece.
+    """Dense, activation, LayerNorm, product with the word embeddings, one bias per token.
 
     Only masked positions are transformed and multiplied with the vocabulary (get_masked_lm_output
     of google-research/bert's run_pretraining.py).
@@ -63,7 +63,7 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, hidden: Any, masked_lm_positions: Any, word_embeddings: Any) -> Any:
-        """Scores every piece of the vocabulary at the masked positions.
+        """Scores every token of the vocabulary at the masked positions.
 
         Args:
             hidden: [batch, length, hidden].

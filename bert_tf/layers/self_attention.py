@@ -31,10 +31,10 @@ def attention_bias(attention_mask: Any) -> Any:
 
 
 def same_sequence_mask(sequence_ids: Any) -> Any:
-    """Which pieces of a row see each other where it holds several sequences.
+    """Which tokens of a row see each other where it holds several sequences.
 
     Args:
-        sequence_ids: int [batch, length], equal for the pieces of a sequence.
+        sequence_ids: int [batch, length], equal for the tokens of a sequence.
 
     Returns:
         bool [batch, length, length], true where query and key belong together.

@@ -75,12 +75,12 @@ class BertEncoder(BertModel):
         dropout_key: Any | None = None,
         output_hidden_states: bool = False,
     ) -> dict[str, Any]:
-        """Encodes a batch of piece ids.
+        """Encodes a batch of token ids.
 
         Args:
             input_word_ids: int32 [batch, length].
-            input_type_ids: int32 [batch, length], the segment of every piece; None for all 0.
-            attention_mask: int or bool, true where a piece may be seen: [batch, length], or
+            input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
+            attention_mask: int or bool, true where a token may be seen: [batch, length], or
                 [batch, query, key] such as the block-diagonal mask of packed texts; None for all.
             position_ids: int32 [batch, length]; None for 0, 1, 2 … in every row.
             pooled_positions: int32 [batch, texts], where each of several texts in a row begins;
@@ -124,7 +124,7 @@ class BertEncoder(BertModel):
 
         Args:
             inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
-                for several texts a row `sequence_ids` [batch, length], equal where pieces see each
+                for several texts a row `sequence_ids` [batch, length], equal where tokens see each
                 other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
                 ignored.
         """

@@ -16,7 +16,7 @@ from bert_tf.models.encoder import BertEncoder
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertPretrainingModel(BertModel):
-    """Predicts masked pieces and whether the second segment follows the first.
+    """Predicts masked tokens and whether the second segment follows the first.
 
     The two tasks of Devlin et al. 2019, section 3.1.
     """
@@ -44,7 +44,7 @@ class BertPretrainingModel(BertModel):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> dict[str, Any]:
-        """Scores pieces at the masked positions, and the order of the segments.
+        """Scores tokens at the masked positions, and the order of the segments.
 
         Args:
             inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length];

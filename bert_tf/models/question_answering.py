@@ -15,7 +15,7 @@ from bert_tf.models.encoder import BertEncoder
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertQuestionAnswerer(BertModel):
-    """A start and an end score for every piece (Devlin et al. 2019, section 4.2)."""
+    """A start and an end score for every token (Devlin et al. 2019, section 4.2)."""
 
     huggingface_class = "BertForQuestionAnswering"
 
@@ -38,7 +38,7 @@ class BertQuestionAnswerer(BertModel):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> tuple[Any, Any]:
-        """Scores every piece as the answer's first and last.
+        """Scores every token as the answer's first and last.
 
         Args:
             inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length];

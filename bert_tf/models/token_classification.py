@@ -1,4 +1,4 @@
-"""Classification of every piece of a text, such as named entities or parts of speech."""
+"""Classification of every token of a text, such as named entities or parts of speech."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bert_tf.models.label_scorer import LabelScorer
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertTokenClassifier(LabelScorer):
-    """A linear layer on the last state of every piece (Devlin et al. 2019, section 5.3).
+    """A linear layer on the last state of every token (Devlin et al. 2019, section 5.3).
 
     As HuggingFace's `BertForTokenClassification`.
 
     Args:
         config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
-        num_labels: number of logits a piece.
+        num_labels: number of logits per token.
         dtype: Keras policy or its name; None for the global one.
     """
 
@@ -31,7 +31,7 @@ class BertTokenClassifier(LabelScorer):
         training: bool | None = False,
         dropout_key: Any | None = None,
     ) -> Any:
-        """Scores the labels of every piece.
+        """Scores the labels of every token.
 
         Args:
             inputs: `input_word_ids`, `input_mask`, `input_type_ids`: int [batch, length];
@@ -40,7 +40,7 @@ class BertTokenClassifier(LabelScorer):
             dropout_key: int32[2] that decides the dropout masks; None draws one.
 
         Returns:
-            float32 logits [batch, length, labels]. Specials, padding and pieces that continue a
+            float32 logits [batch, length, labels]. Specials, padding and tokens that continue a
             word are scored too: the caller leaves them out.
         """
         key = self.encoder.resolve_dropout_key(training, dropout_key)

@@ -8,7 +8,7 @@ from pathlib import Path
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.examples.masking import masking_rules
-from bert_tf.data.examples.token_counts import read_piece_counts
+from bert_tf.data.examples.token_counts import read_token_counts
 from bert_tf.data.input.dynamic_records import DynamicMasking
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
@@ -37,7 +37,7 @@ def dynamic_masking(config: TrainConfig, data: PretrainingData) -> DynamicMaskin
         whole_word_mask=config.whole_word_mask,
         masking=config.masking,
         max_ngram_size=config.max_ngram_size,
-        piece_counts=read_piece_counts(data.directory, data.vocab_size)
+        token_counts=read_token_counts(data.directory, data.vocab_size)
         if config.random_tokens == "unigram"
         else None,
     )

@@ -29,7 +29,7 @@ def map_row_batches(
     Args:
         forward: from `input_word_ids`, `input_mask`, `input_type_ids` (int32 [batch, length]) and
             the numbers of the batch's rows (int32 [batch]) to tensors [batch, …].
-        word_ids, type_ids: ragged int32 [rows, (pieces)].
+        word_ids, type_ids: ragged int32 [rows, (tokens)].
         batch_tokens: int32 scalar, rows x padded length of a batch.
         pad_id: id of [PAD].
         outputs: shape (without the row axis) and dtype of what `forward` returns.

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_file import read_json_object
-from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_PIECES, read_vocab
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab
 from bert_tf.vocabulary.tokenizer_json import check_added_token, read_tokenizer_file
 
 VOCAB = "vocab.txt"
@@ -93,7 +93,7 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool
         ("word_tokenizer_type", (None, "basic")),
         ("subword_tokenizer_type", (None, "wordpiece")),
         ("wordpieces_prefix", (None, CONTINUATION)),
-        *((f"{piece[1:-1].lower()}_token", (None, piece)) for piece in SPECIAL_PIECES),
+        *((f"{piece[1:-1].lower()}_token", (None, piece)) for piece in SPECIAL_TOKENS),
     )
     for option, expected in options:
         value = settings.get(option)
@@ -118,6 +118,6 @@ def write_vocabulary_files(
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": lowercase,
         "model_max_length": max_length,
-        **{f"{piece[1:-1].lower()}_token": piece for piece in SPECIAL_PIECES},
+        **{f"{piece[1:-1].lower()}_token": piece for piece in SPECIAL_TOKENS},
     }
     write_text_atomically(folder / TOKENIZER_CONFIG, json.dumps(settings, indent=2) + "\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
-from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 _UNK, _CLS, _SEP = "[UNK]", "[CLS]", "[SEP]"
 # BERT's values, which are also those of a file that leaves a key out.
@@ -60,7 +60,7 @@ def check_added_token(path: Path, token: str) -> None:
     Raises:
         UsageError: it is none of the specials.
     """
-    if token not in SPECIAL_PIECES:
+    if token not in SPECIAL_TOKENS:
         raise UsageError(
             f"{path}: adds the token {token!r}, which is looked for before words are split and "
             "gives other pieces than BERT's rules; take it out if no text of yours holds it"
@@ -112,10 +112,10 @@ def _read_model(path: Path, model: Any) -> list[str]:
     vocab = sorted(ids, key=lambda piece: ids[piece])
     if [ids[piece] for piece in vocab] != list(range(len(vocab))):
         raise UsageError(f"{path}: ids must run from 0 to {len(vocab) - 1}, each once")
-    missing = [piece for piece in SPECIAL_PIECES if piece not in ids]
+    missing = [piece for piece in SPECIAL_TOKENS if piece not in ids]
     if missing:
         raise UsageError(
-            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_PIECES)}"
+            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_TOKENS)}"
         )
     return vocab
 

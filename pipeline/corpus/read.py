@@ -105,11 +105,11 @@ class ReadDocuments(beam.PTransform):
             pipeline
             | "ListFiles" >> beam.Create(tasks)
             | "CutFiles" >> beam.FlatMap(plan_reading, block_bytes)
-            | "SpreadPieces" >> beam.Reshuffle()
+            | "SpreadSplits" >> beam.Reshuffle()
         )
         if self._store is None:
-            return tasks | "ReadPieces" >> beam.FlatMap(read_blocks, block_bytes)
-        return tasks | "ReadPieces" >> beam.FlatMap(read_new_blocks, block_bytes, self._store)
+            return tasks | "ReadSplits" >> beam.FlatMap(read_blocks, block_bytes)
+        return tasks | "ReadSplits" >> beam.FlatMap(read_new_blocks, block_bytes, self._store)
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:

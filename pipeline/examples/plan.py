@@ -1,4 +1,4 @@
-"""How the work is cut up: numbers that follow from the size of the input and the config alone."""
+"""How the work is partitioned, which follows from the size of the input and the config alone."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from bert_tf.config.sections.data import PreprocessConfig
 from pipeline.beam.files import FileInfo, compression_of
 
-# More buckets than this make the blobs of a block tiny, so documents are dealt out in two levels.
+# More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256
 _MAX_POOLS = MAX_BUCKETS**2
 
 _SHARD_BYTES = 64e6
-_BYTES_PER_PIECE = 4.4  # English text and an English vocabulary of 30,000 pieces
+_BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entries
 _TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExamplesPlan:
-    """The cut of a run.
+    """The partitions of a run.
 
     Attributes:
-        pools: groups of documents that examples are made from.
+        pools: partitions of the documents that examples are made from.
         train_shards, eval_shards: files of records.
     """
 
@@ -34,10 +34,10 @@ class ExamplesPlan:
 
     @property
     def buckets(self) -> int:
-        """Groups that documents are dealt to first; as many as pools unless those are too many.
+        """Number of first-level partitions; equals `pools` up to `MAX_BUCKETS`.
 
-        Then as many as a bucket has pools, or twice that: both levels are dealt to few groups and
-        worked on by many workers.
+        With more pools, about their square root, so that both levels have few partitions and keep
+        many workers busy.
         """
         if self.pools <= MAX_BUCKETS:
             return self.pools
@@ -82,8 +82,8 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
 
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:
     """About how many bytes of records a corpus becomes."""
-    pieces = text_bytes / _BYTES_PER_PIECE
-    examples = 1.2 * config.passes * pieces / (config.max_seq_length - 3)
+    tokens = text_bytes / _BYTES_PER_TOKEN
+    examples = 1.2 * config.passes * tokens / (config.max_seq_length - 3)
     record_bytes = 250 + 4 * config.max_seq_length + 8 * config.max_predictions_per_seq
     if config.masking == "dynamic":
         record_bytes = 100 + 3 * config.max_seq_length

@@ -27,7 +27,7 @@ from pipeline.examples.tokenized import TokenizedDocuments
 # A corpus of one pool with at least this many texts gives one to evaluation, if chance gives none.
 _TEXTS_THAT_SPARE_ONE = 10
 _BATCH_ROWS = 2048
-# A run is one element of a shuffle on a cluster: 30 MB at 128 pieces, 95 MB at 512.
+# A run is one element of a shuffle on a cluster: 30 MB at 128 tokens, 95 MB at 512.
 _MAX_RECORDS_PER_RUN = 16 * _BATCH_ROWS
 _SWAP_PROB = 0.5
 EVAL_MASKED_LM_PROB = 0.15
@@ -38,7 +38,7 @@ class Pool:
     """Documents in the order of (split, hash), training first, with all that choices depend on.
 
     Attributes:
-        documents: the documents; equal ones stand side by side.
+        documents: the documents; equal ones are adjacent.
         keys: uint64 [documents], from the seed, the text's hash and the number among equals.
         choices: where random second segments come from: documents of the same split, never an
             equal one. An evaluation document without company may take training documents.
@@ -78,7 +78,7 @@ def sort_pool(
     Args:
         tokenized: at least one document.
         seed: the run's.
-        eval_fraction: share of texts for evaluation.
+        eval_fraction: fraction of texts for evaluation.
         is_only_pool: whether the pool is the whole corpus.
     """
     is_eval = _choose_eval(tokenized.hashes, seed, eval_fraction, is_only_pool)
@@ -119,21 +119,21 @@ def _runs_of_equals(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class ExampleMaker:
     """Makes the examples of pools.
 
-    Evaluation examples have 15% of their pieces masked, each for itself, whatever training ones
+    Evaluation examples have 15% of their tokens masked, each for itself, whatever training ones
     have, so that losses of differently masked runs can be compared.
 
     Args:
         config: the job's section.
-        vocab: pieces in the order of their ids.
-        piece_counts: int64 [vocabulary], how often the corpus has each piece; needed where random
-            pieces are drawn by it.
+        vocab: tokens in the order of their ids.
+        token_counts: int64 [vocabulary], how often the corpus has each token; needed where random
+            tokens are drawn by it.
     """
 
     def __init__(
         self,
         config: PreprocessConfig,
         vocab: list[str],
-        piece_counts: np.ndarray | None = None,
+        token_counts: np.ndarray | None = None,
     ):
         self._config = config
         self._train_rules: MaskingRules | None = None
@@ -146,7 +146,7 @@ class ExampleMaker:
                 whole_word_mask=config.whole_word_mask,
                 masking=config.masking,
                 max_ngram_size=config.max_ngram_size,
-                piece_counts=piece_counts if config.random_tokens == "unigram" else None,
+                token_counts=token_counts if config.random_tokens == "unigram" else None,
             )
         self._eval_rules = masking_rules(
             vocab,
@@ -163,13 +163,13 @@ class ExampleMaker:
     def make_runs(
         self, pool: Pool, *, train_shards: int, eval_shards: int
     ) -> tuple[list[Run], PoolCounts]:
-        """Deals the pool's examples to shards.
+        """Partitions the pool's examples into shards.
 
         Returns:
             Runs for each shard that gets examples, whose records are encoded while they are read;
             and what was made.
         """
-        pieces, pairs, left_out = self._segments(pool)
+        tokens, pairs, left_out = self._segments(pool)
         is_eval = pairs["document"] >= pool.num_train
         shards = combine_keys(pairs["key"], seed_key(self._config.seed, "shards"))
         places = np.where(
@@ -186,7 +186,7 @@ class ExampleMaker:
             shard = place if place < train_shards else place - train_shards
             for start in range(begin, end, _MAX_RECORDS_PER_RUN):
                 members = order[start : min(start + _MAX_RECORDS_PER_RUN, end)]
-                records = self._encode(split, pieces, pairs[members])
+                records = self._encode(split, tokens, pairs[members])
                 runs.append(Run(split, shard, ranks[members], records))
         evals = int(is_eval.sum())
         return runs, PoolCounts(
@@ -198,7 +198,7 @@ class ExampleMaker:
         )
 
     def _segments(self, pool: Pool) -> tuple[np.ndarray, np.ndarray, int]:
-        """Pieces, the pairs that refer to them, and the number of chunks left out."""
+        """Tokens, the pairs that refer to them, and the number of chunks left out."""
         config = self._config
         passes = [combine_keys(pool.keys, np.uint64(number)) for number in range(config.passes)]
         if config.pair_task == "none":
@@ -213,8 +213,8 @@ class ExampleMaker:
                 )
                 for number, keys in enumerate(passes)
             ]
-            pieces = separate_documents(pool.documents, self._special_ids["sep_id"])
-            return pieces, np.concatenate(sequences), 0
+            tokens = separate_documents(pool.documents, self._special_ids["sep_id"])
+            return tokens, np.concatenate(sequences), 0
         is_order_task = config.pair_task == "sop"
         made = [
             segment_pairs(
@@ -229,10 +229,10 @@ class ExampleMaker:
             for keys in passes
         ]
         pairs = np.concatenate([pairs for pairs, _ in made])
-        return pool.documents.pieces, pairs, sum(left for _, left in made)
+        return pool.documents.tokens, pairs, sum(left for _, left in made)
 
     def _encode(
-        self, split: str, pieces: np.ndarray, pairs: np.ndarray
+        self, split: str, tokens: np.ndarray, pairs: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         rules = self._train_rules if split == "train" else self._eval_rules
 
@@ -240,7 +240,7 @@ class ExampleMaker:
             batch = pairs[start : start + _BATCH_ROWS]
             if rules is None:
                 features = unmasked_features(
-                    pieces,
+                    tokens,
                     batch,
                     self._eval_rules.begins_word,
                     max_seq_length=self._config.max_seq_length,
@@ -250,7 +250,7 @@ class ExampleMaker:
                     features, self._config.feature_names, lengths=pair_lengths(batch)
                 )
             features = pretraining_features(
-                pieces,
+                tokens,
                 batch,
                 rules,
                 max_seq_length=self._config.max_seq_length,

@@ -19,7 +19,7 @@ def describe_examples(*, found: int, shards: int) -> Describe:
 
     def describe(done: Counter[int]) -> str:
         megabytes = done[Progress.SPILLED_BYTES] / 1e6
-        spilled = f"{megabytes:,.0f} MB of pieces and records, " if megabytes >= 1 else ""
+        spilled = f"{megabytes:,.0f} MB of tokens and records, " if megabytes >= 1 else ""
         return f"{spilled}{found + done[Progress.SHARDS]} {of_all}"
 
     return describe

@@ -122,7 +122,7 @@ def _copy_stretches(data, starts, sizes):
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:
     """Writes framed records as a TFRecord file, which appears whole.
 
-    A gzip file tells neither its name nor the time, so that equal records make equal bytes.
+    The gzip header has neither name nor time, so that equal records make equal bytes.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""Tokenized documents with their hashes: made from blocks, dealt to groups, as bytes and back."""
+"""Tokenized documents with their hashes: made from blocks, partitioned, as bytes and back."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class TokenizedDocuments:
 def tokenize_block(
     block: DocumentBlock, tokenizer: WordPieceTokenizer
 ) -> tuple[TokenizedDocuments, int]:
-    """Turns a block's sentences into pieces.
+    """Turns a block's sentences into tokens.
 
     Returns:
-        The documents that have pieces, and the number of those that have none.
+        The documents that have tokens, and the number of those that have none.
     """
 
     def tokenize_from(start: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,19 +49,19 @@ def tokenize_block(
         ids = tokenizer.tokenize(tf.constant(batch.to_numpy(zero_copy_only=False), tf.string))
         return ids.flat_values.numpy(), ids.row_lengths().numpy()
 
-    pieces, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    tokens, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     starts = range(0, len(block.sentences), _BATCH_SENTENCES)
-    for batch_pieces, batch_lengths in map_ahead(tokenize_from, starts):
-        pieces.append(batch_pieces)
+    for batch_tokens, batch_lengths in map_ahead(tokenize_from, starts):
+        tokens.append(batch_tokens)
         lengths.append(batch_lengths)
     documents = FlatDocuments(
-        np.concatenate(pieces), offsets_of(np.concatenate(lengths)), block.document_offsets
+        np.concatenate(tokens), offsets_of(np.concatenate(lengths)), block.document_offsets
     ).without_empty_sentences()
     tokenized = TokenizedDocuments(documents, document_hashes(block))
-    has_pieces = np.diff(documents.document_offsets) > 0
-    if has_pieces.all():
+    has_tokens = np.diff(documents.document_offsets) > 0
+    if has_tokens.all():
         return tokenized, 0
-    return tokenized.select(np.flatnonzero(has_pieces)), int((~has_pieces).sum())
+    return tokenized.select(np.flatnonzero(has_tokens)), int((~has_tokens).sum())
 
 
 def partition_documents(
@@ -88,14 +88,14 @@ def concatenate(parts: list[TokenizedDocuments]) -> TokenizedDocuments:
 def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
     """The documents as parts of one blob; see `from_bytes`."""
     documents = tokenized.documents
-    widest = int(documents.pieces.max(initial=0))
-    piece_type = np.uint16 if widest < 2**16 else np.int32
+    widest = int(documents.tokens.max(initial=0))
+    token_type = np.uint16 if widest < 2**16 else np.int32
     header = np.array(
         [
-            np.dtype(piece_type).itemsize,
+            np.dtype(token_type).itemsize,
             len(documents),
             documents.num_sentences,
-            len(documents.pieces),
+            len(documents.tokens),
         ],
         np.int64,
     )
@@ -104,21 +104,21 @@ def to_bytes(tokenized: TokenizedDocuments) -> list[bytes]:
         tokenized.hashes.tobytes(),
         np.diff(documents.document_offsets).astype(np.uint32).tobytes(),
         np.diff(documents.sentence_offsets).astype(np.uint32).tobytes(),
-        documents.pieces.astype(piece_type).tobytes(),
+        documents.tokens.astype(token_type).tobytes(),
     ]
 
 
 def from_bytes(blob: bytes) -> TokenizedDocuments:
     """What `to_bytes` made bytes of."""
-    item_size, num_documents, num_sentences, num_pieces = np.frombuffer(blob, np.int64, 4)
+    item_size, num_documents, num_sentences, num_tokens = np.frombuffer(blob, np.int64, 4)
     sizes = np.array([32, 8 * num_documents, 4 * num_documents, 4 * num_sentences])
-    hashes_at, documents_at, sentences_at, pieces_at = np.cumsum(sizes)
-    pieces = np.frombuffer(
-        blob, np.uint16 if item_size == 2 else np.int32, num_pieces, int(pieces_at)
+    hashes_at, documents_at, sentences_at, tokens_at = np.cumsum(sizes)
+    tokens = np.frombuffer(
+        blob, np.uint16 if item_size == 2 else np.int32, num_tokens, int(tokens_at)
     )
     return TokenizedDocuments(
         FlatDocuments(
-            pieces.astype(np.int32),
+            tokens.astype(np.int32),
             offsets_of(np.frombuffer(blob, np.uint32, num_sentences, int(sentences_at))),
             offsets_of(np.frombuffer(blob, np.uint32, num_documents, int(documents_at))),
         ),

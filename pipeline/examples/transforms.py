@@ -17,7 +17,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import file_sha256
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
-from bert_tf.data.examples.token_counts import write_piece_counts
+from bert_tf.data.examples.token_counts import write_token_counts
 from bert_tf.data.records.schema import shard_name
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
@@ -38,10 +38,10 @@ from pipeline.examples.tokenized import (
     tokenize_block,
 )
 
-# The kinds of work, beside that on blocks, that an interrupted run may have finished.
+# The kinds of work, besides that on blocks, that an interrupted run may have finished.
 BUCKET, POOL = "bucket", "pool"
-PIECE_COUNTS, FACTS = "piece counts", "facts"
-NO_PIECES = "no pieces"
+TOKEN_COUNTS, FACTS = "token counts", "facts"
+NO_TOKENS = "no tokens"
 NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
 _PARTITION_CHUNK_BYTES = 64_000_000
 _COUNTS = "counts"
@@ -54,9 +54,9 @@ def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
 
 
 def _report_counts(store: BlobStore, reference: BlobReference) -> beam.pvalue.TaggedOutput:
-    """Shows counts on the runner's pages, and hands them on.
+    """Shows counts on the runner's pages, and returns them as data.
 
-    A runner's counters may hold work that was done twice; what is handed on does not.
+    A runner's counters may include work that was done twice; data do not.
     """
     counts = json.loads(store.read(reference))
     for name, amount in counts.items():
@@ -70,11 +70,11 @@ class ExamplesJob:
 
     Attributes:
         config: the job's section.
-        vocab: pieces in the order of their ids.
+        vocab: tokens in the order of their ids.
         plan: pools and shards.
         store: where bulky data lie on their way.
-        output: absolute path of the folder of the shards, which all workers share.
-        work: one for `read_example_counts`, which they share as well.
+        output: absolute path of the folder of the shards, shared by all workers.
+        work: shared folder for `read_example_counts`.
     """
 
     config: PreprocessConfig
@@ -85,8 +85,8 @@ class ExamplesJob:
     work: str
 
     @property
-    def counts_pieces(self) -> bool:
-        """Whether the corpus' pieces are counted: to draw random ones by, here or in training."""
+    def counts_tokens(self) -> bool:
+        """Whether tokens are counted, which weights random ones here or in training."""
         return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
 
     def shard_names(self, split: str) -> list[str]:
@@ -108,27 +108,27 @@ class WriteExamples(beam.PTransform):
     def expand(
         self, blocks: beam.PCollection[DocumentBlock | FinishedBlock]
     ) -> beam.PCollection[BlockFacts]:
-        """Tokenizes, deals to pools, makes examples, deals to shards, writes."""
+        """Tokenizes, partitions into pools, makes examples, partitions into shards, writes."""
         job = self._job
         tokenized = blocks | "TokenizeBlocks" >> beam.ParDo(TokenizeBlocks(job)).with_outputs(
-            PIECE_COUNTS, FACTS, _COUNTS, main="documents"
+            TOKEN_COUNTS, FACTS, _COUNTS, main="documents"
         )
         documents = tokenized.documents | "GatherBuckets" >> beam.GroupByKey()
         if job.plan.pools > MAX_BUCKETS:
             documents = (
                 documents
-                | "DealBuckets" >> beam.ParDo(DealBuckets(job))
+                | "PartitionBuckets" >> beam.ParDo(PartitionBuckets(job))
                 | "GatherPools" >> beam.GroupByKey()
             )
-        piece_counts = None
-        if job.counts_pieces:
-            total = tokenized[PIECE_COUNTS] | "SumPieceCounts" >> beam.CombineGlobally(
-                SumPieceCounts(len(job.vocab))
+        token_counts = None
+        if job.counts_tokens:
+            total = tokenized[TOKEN_COUNTS] | "SumTokenCounts" >> beam.CombineGlobally(
+                SumTokenCounts(len(job.vocab))
             )
-            _ = total | "WritePieceCounts" >> beam.Map(write_piece_counts, job.output)
-            piece_counts = beam.pvalue.AsSingleton(total)
+            _ = total | "WriteTokenCounts" >> beam.Map(write_token_counts, job.output)
+            token_counts = beam.pvalue.AsSingleton(total)
         made = documents | "MakeExamples" >> beam.ParDo(
-            MakeExamples(job), piece_counts
+            MakeExamples(job), token_counts
         ).with_outputs(_COUNTS, main="runs")
         (
             (tokenized[_COUNTS], made[_COUNTS])
@@ -192,13 +192,13 @@ def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
 
 
 class TokenizeBlocks(beam.DoFn):
-    """Turns blocks into (bucket, reference to documents), and counts their pieces."""
+    """Turns blocks into (bucket, reference to documents), and counts their tokens."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
 
     def setup(self) -> None:
-        """Builds the tokenizer once a worker: it takes half a second and cannot be pickled."""
+        """Builds the tokenizer once per worker: it takes half a second and cannot be pickled."""
         check_shared(self._job.work)
         self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
 
@@ -214,9 +214,9 @@ class TokenizeBlocks(beam.DoFn):
                 yield _report_counts(store, reference)
             elif label == FACTS:
                 yield beam.pvalue.TaggedOutput(FACTS, pickle.loads(store.read(reference)))
-            elif label == PIECE_COUNTS:
+            elif label == TOKEN_COUNTS:
                 counts = np.frombuffer(store.read(reference), np.int64)
-                yield beam.pvalue.TaggedOutput(PIECE_COUNTS, counts)
+                yield beam.pvalue.TaggedOutput(TOKEN_COUNTS, counts)
             else:
                 yield int(label), reference
 
@@ -225,30 +225,30 @@ class TokenizeBlocks(beam.DoFn):
     ) -> Iterator[LabeledBlob]:
         assert isinstance(block, DocumentBlock)
         plan = self._job.plan
-        tokenized, without_pieces = tokenize_block(block, self._tokenizer)
-        pieces = tokenized.documents.pieces
+        tokenized, without_tokens = tokenize_block(block, self._tokenizer)
+        tokens = tokenized.documents.tokens
         yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
-        yield _store_counts(writer, {"tokens": len(pieces), f"dropped/{NO_PIECES}": without_pieces})
+        yield _store_counts(writer, {"tokens": len(tokens), f"dropped/{NO_TOKENS}": without_tokens})
         pools = pools_of(tokenized.hashes, plan.pools)
         for bucket, documents in partition_documents(tokenized, plan.buckets_of_pools(pools)):
             yield bucket, writer.add(to_bytes(documents))
-        if self._job.counts_pieces:
-            counts = np.bincount(pieces, minlength=len(self._job.vocab)).astype(np.int64)
-            yield PIECE_COUNTS, writer.add([counts.tobytes()])
+        if self._job.counts_tokens:
+            counts = np.bincount(tokens, minlength=len(self._job.vocab)).astype(np.int64)
+            yield TOKEN_COUNTS, writer.add([counts.tobytes()])
 
 
-class SumPieceCounts(beam.CombineFn):
+class SumTokenCounts(beam.CombineFn):
     """Adds up int64 [vocabulary] arrays.
 
     Args:
-        size: pieces of the vocabulary.
+        size: of the vocabulary.
     """
 
     def __init__(self, size: int):
         self._size = size
 
     def create_accumulator(self) -> np.ndarray:
-        """No piece seen."""
+        """Zeros."""
         return np.zeros(self._size, np.int64)
 
     def add_input(self, total: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -264,7 +264,7 @@ class SumPieceCounts(beam.CombineFn):
         return total
 
 
-class DealBuckets(beam.DoFn):
+class PartitionBuckets(beam.DoFn):
     """Splits the documents of a bucket into its pools, a bounded number of bytes at a time."""
 
     def __init__(self, job: ExamplesJob):
@@ -311,17 +311,17 @@ class MakeExamples(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """The tables of the vocabulary are built once a worker, when the counts are there."""
+        """The tables of the vocabulary are built once per worker, when the counts are there."""
         self._maker: ExampleMaker | None = None
 
     def process(
-        self, pool: tuple[int, Iterable[BlobReference]], piece_counts: np.ndarray | None
+        self, pool: tuple[int, Iterable[BlobReference]], token_counts: np.ndarray | None
     ) -> Iterator[tuple[str, BlobReference] | beam.pvalue.TaggedOutput]:
         """Yields runs for each shard that gets examples of this pool."""
         number, references = pool
         store = self._job.store
         for label, reference in store.once(
-            f"{POOL}-{number:06d}", lambda writer: self._make(references, piece_counts, writer)
+            f"{POOL}-{number:06d}", lambda writer: self._make(references, token_counts, writer)
         ):
             if label == _COUNTS:
                 yield _report_counts(store, reference)
@@ -331,12 +331,12 @@ class MakeExamples(beam.DoFn):
     def _make(
         self,
         references: Iterable[BlobReference],
-        piece_counts: np.ndarray | None,
+        token_counts: np.ndarray | None,
         writer: BlobWriter,
     ) -> Iterator[LabeledBlob]:
         plan, store = self._job.plan, self._job.store
         if self._maker is None:
-            self._maker = ExampleMaker(self._job.config, self._job.vocab, piece_counts)
+            self._maker = ExampleMaker(self._job.config, self._job.vocab, token_counts)
         runs, counts = self._maker.make_runs(
             sort_pool(
                 concatenate([from_bytes(store.read(reference)) for reference in references]),
@@ -348,7 +348,7 @@ class MakeExamples(beam.DoFn):
             eval_shards=plan.eval_shards,
         )
         names = {split: self._job.shard_names(split) for split in ("train", "eval")}
-        told = {
+        counted = {
             "truncations": counts.truncated,
             "labeled": counts.labeled,
             f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
@@ -356,8 +356,8 @@ class MakeExamples(beam.DoFn):
         for split, documents, examples in zip(
             names, counts.documents, counts.examples, strict=True
         ):
-            told |= {f"documents/{split}": documents, f"examples/{split}": examples}
-        yield _store_counts(writer, told)
+            counted |= {f"documents/{split}": documents, f"examples/{split}": examples}
+        yield _store_counts(writer, counted)
         for run in runs:
             yield names[run.split][run.shard], writer.add(run.parts())
 

@@ -13,7 +13,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
+from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
@@ -110,7 +110,7 @@ def _read_data(folder: str) -> PretrainingData:
         what = "is a file" if Path(folder).exists() else "no such folder"
         raise UsageError(f"--data {folder}: {what}; give a folder made by bert-pipeline preprocess")
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
-    check_files(folder, {"vocab.txt", PIECE_COUNTS_FILE})  # records have checksums of their own
+    check_files(folder, {"vocab.txt", TOKEN_COUNTS_FILE})  # records have checksums of their own
     return data
 
 

@@ -16,7 +16,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
-from bert_tf.data.examples.token_counts import PIECE_COUNTS_FILE
+from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.beam.blobs import count_finished_work, store_for
 from pipeline.beam.files import FileInfo, match_files
@@ -260,8 +260,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         if names
     ]
     record.made.append((str(output / "vocab.txt"), "the vocabulary the records were made with"))
-    if (output / PIECE_COUNTS_FILE).exists():
-        record.made.append((str(output / PIECE_COUNTS_FILE), "how often the corpus has each piece"))
+    if (output / TOKEN_COUNTS_FILE).exists():
+        record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each piece"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
     if counts["rejected"]:

@@ -70,11 +70,11 @@ def _hint(path: str) -> str:
 
 
 def describe_artifact(path: str, *, samples: int) -> list[str]:
-    """Lines that say what an artifact is, its counts and metrics, and show some of it.
+    """Lines that describe an artifact: what it is, its counts and metrics, and samples of it.
 
     Args:
         path: file or folder with a manifest, or a model directory.
-        samples: examples, rows or pieces to show.
+        samples: examples, rows or entries to show.
 
     Raises:
         UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
@@ -154,10 +154,10 @@ def _first_lines(path: Path, number: int) -> list[str]:
 
 
 def _vocabulary_lines(path: Path, samples: int) -> list[str]:
-    pieces = read_vocab(path)
-    continued = sum(piece.startswith("##") for piece in pieces)
-    longest = sorted(pieces, key=len, reverse=True)[:samples]
-    lines = [f"{quantity(len(pieces), 'piece')}, {continued:,} of them continue a word"]
+    entries = read_vocab(path)
+    continued = sum(entry.startswith("##") for entry in entries)
+    longest = sorted(entries, key=len, reverse=True)[:samples]
+    lines = [f"{quantity(len(entries), 'entry')}, {continued:,} of them continue a word"]
     return [*lines, f"the longest: {' '.join(longest)}"] if longest else lines
 
 

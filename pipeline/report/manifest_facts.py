@@ -12,7 +12,7 @@ _INPUTS_SHOWN = 3
 
 
 def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of nested mappings that say something, with the keys that lead to each."""
+    """The values of nested mappings that are not empty, with the keys that lead to each."""
     for key, value in mapping.items():
         if isinstance(value, dict):
             yield from leaves(value, *path, key)
@@ -26,7 +26,7 @@ def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Counts and measures to read; `split: train` of what is in `train` says nothing new."""
+    """Counts and measures to read; `split: train` of what is in `train` is redundant."""
     return [
         (path, shown_number(value))
         for path, value in leaves(mapping)

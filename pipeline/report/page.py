@@ -20,7 +20,7 @@ from pipeline.report.manifest_facts import input_facts, measured_facts, setting_
 from pipeline.report.records import (
     Histogram,
     ShownExample,
-    ShownPiece,
+    ShownToken,
     SplitSummary,
     summarize_records,
 )
@@ -48,11 +48,11 @@ _LEGEND = (
 
 
 def artifact_page(path: str, *, samples: int) -> str:
-    """HTML of what `inspect` says about an artifact, with plots.
+    """The description that `inspect` gives of an artifact, as HTML with plots.
 
     Args:
         path: file or folder with a manifest.
-        samples: examples, rows or pieces to show.
+        samples: examples, rows or entries to show.
 
     Raises:
         UsageError, InputError: as `inspect`.
@@ -105,7 +105,7 @@ def _split_html(summary: SplitSummary) -> str:
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in summary.facts)
     plots = "".join(map(_histogram_html, summary.histograms))
     if summary.frequent:
-        plots += _histogram_html(Histogram("most frequent pieces", summary.frequent))
+        plots += _histogram_html(Histogram("most frequent tokens", summary.frequent))
     examples = "".join(map(_example_html, summary.examples))
     if examples:
         examples = f'<div class="examples"><h3>examples</h3>{_LEGEND}{examples}</div>'
@@ -113,32 +113,32 @@ def _split_html(summary: SplitSummary) -> str:
 
 
 def _histogram_html(histogram: Histogram) -> str:
-    highest = max(share for _, share in histogram.bars) or 1.0
+    highest = max(fraction for _, fraction in histogram.bars) or 1.0
     rows = "".join(
-        f"<tr><td>{escape(label)}<td>{share:.1%}"
-        f'<td class="bar"><span style="width:{100 * share / highest:.1f}%"></span>'
-        for label, share in histogram.bars
+        f"<tr><td>{escape(label)}<td>{fraction:.1%}"
+        f'<td class="bar"><span style="width:{100 * fraction / highest:.1f}%"></span>'
+        for label, fraction in histogram.bars
     )
     return f'<h3>{escape(histogram.title)}</h3><table class="bars">{rows}</table>'
 
 
 def _example_html(example: ShownExample) -> str:
     segments = "".join(
-        f"<p><b>{escape(name)}</b> {_segment_html(pieces)}</p>" for name, pieces in example.segments
+        f"<p><b>{escape(name)}</b> {_segment_html(tokens)}</p>" for name, tokens in example.segments
     )
     return f"<h4>{escape(example.title)}</h4>{segments}"
 
 
-def _segment_html(pieces: list[ShownPiece]) -> str:
-    return " ".join(map(_piece_html, pieces)).replace(" ##", "")
+def _segment_html(tokens: list[ShownToken]) -> str:
+    return " ".join(map(_token_html, tokens)).replace(" ##", "")
 
 
-def _piece_html(piece: ShownPiece) -> str:
-    text = escape(piece.text)
-    if piece.target is None:
+def _token_html(token: ShownToken) -> str:
+    text = escape(token.text)
+    if token.target is None:
         return text
-    if piece.target == piece.text:
+    if token.target == token.text:
         return f'<span class="target kept">{text}</span>'
-    kind = "mask" if piece.text == "[MASK]" else "random"
-    target = escape(piece.target)
+    kind = "mask" if token.text == "[MASK]" else "random"
+    target = escape(token.target)
     return f'<span class="target {kind}">{text}<small> → {target}</small></span>'

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pipeline.report.records import Histogram, ShownExample, ShownPiece, SplitSummary
+from pipeline.report.records import Histogram, ShownExample, ShownToken, SplitSummary
 
 _BAR_WIDTH = 40
 
 
 def record_lines(summaries: list[SplitSummary]) -> list[str]:
-    """Facts, histograms, frequent pieces and examples of each split.
+    """Facts, histograms, frequent tokens and examples of each split.
 
-    A masked piece stands as `[MASK→cat]`, one replaced at random as `[dog→cat]` and one to be
-    predicted but left as it is as `[cat]`; `##` pieces are joined to their words.
+    A masked token is shown as `[MASK→cat]`, one replaced at random as `[dog→cat]` and one to be
+    predicted but left as it is as `[cat]`; `##` tokens are joined to their words.
     """
     lines = []
     for summary in summaries:
@@ -19,8 +19,8 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
         for histogram in summary.histograms:
             lines += histogram_lines(histogram, summary.name)
         if summary.frequent:
-            pieces = (f"{piece} {share:.1%}" for piece, share in summary.frequent)
-            lines.append(f"{summary.name}: most frequent: {', '.join(pieces)}")
+            tokens = (f"{token} {fraction:.1%}" for token, fraction in summary.frequent)
+            lines.append(f"{summary.name}: most frequent: {', '.join(tokens)}")
         for example in summary.examples:
             lines += _example_lines(example)
     return lines
@@ -29,23 +29,25 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
 def histogram_lines(histogram: Histogram, split: str) -> list[str]:
     """A title, and a line with a bar for each range."""
     lines = [f"{split}: {histogram.title}"]
-    for label, share in histogram.bars:
-        lines.append(f"  {label:>10}: {share:6.1%} {'#' * round(share * _BAR_WIDTH)}".rstrip())
+    for label, fraction in histogram.bars:
+        lines.append(
+            f"  {label:>10}: {fraction:6.1%} {'#' * round(fraction * _BAR_WIDTH)}".rstrip()
+        )
     return lines
 
 
 def _example_lines(example: ShownExample) -> list[str]:
     lines = [example.title]
-    for name, pieces in example.segments:
-        text = " ".join(map(_piece_text, pieces)).replace(" ##", "")
+    for name, tokens in example.segments:
+        text = " ".join(map(_token_text, tokens)).replace(" ##", "")
         lines.append(f"  {name + ':':8}{text}")
     return lines
 
 
-def _piece_text(piece: ShownPiece) -> str:
-    if piece.target is None:
-        return piece.text
-    if piece.target == piece.text:
-        return f"[{piece.text}]"
-    shown = "MASK" if piece.text == "[MASK]" else piece.text
-    return f"[{shown}→{piece.target}]"
+def _token_text(token: ShownToken) -> str:
+    if token.target is None:
+        return token.text
+    if token.target == token.text:
+        return f"[{token.text}]"
+    shown = "MASK" if token.text == "[MASK]" else token.text
+    return f"[{shown}→{token.target}]"

@@ -22,7 +22,8 @@ class RecordSample:
 
     Attributes:
         shards: paths of all shards of the split.
-        features: by TF Model Garden's names, a row a record; unmasked records have no predictions.
+        features: by TF Model Garden's names, one row per record; unmasked ones have no
+            predictions.
     """
 
     shards: list[str]

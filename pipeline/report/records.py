@@ -14,7 +14,7 @@ from pipeline.outputs.manifest import read_manifest
 from pipeline.report.record_sample import RecordSample, read_record_sample
 
 _BARS = 8
-_FREQUENT_PIECES = 20
+_FREQUENT_TOKENS = 20
 _LABEL_WORDS = {"nsp": "a random second segment", "sop": "swapped segments"}
 _SAID_OF_LABELS = {
     "nsp": ("the second segment is the next one", "the second segment is random"),
@@ -24,11 +24,11 @@ _SAID_OF_LABELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """Shares of equal ranges.
+    """Fractions of equal ranges.
 
     Attributes:
         title: what was counted.
-        bars: label and share, as a fraction of 1, of each range.
+        bars: label and fraction, 0 to 1, of each range.
     """
 
     title: str
@@ -36,11 +36,11 @@ class Histogram:
 
 
 @dataclasses.dataclass(frozen=True)
-class ShownPiece:
-    """A piece of an example.
+class ShownToken:
+    """A token of an example.
 
     Attributes:
-        text: the piece as the record has it.
+        text: the token as the record has it.
         target: what is to be predicted there, None where nothing is.
     """
 
@@ -54,11 +54,11 @@ class ShownExample:
 
     Attributes:
         title: its number, size and label.
-        segments: name and pieces of each, without [CLS] and [SEP].
+        segments: name and tokens of each, without [CLS] and [SEP].
     """
 
     title: str
-    segments: list[tuple[str, list[ShownPiece]]]
+    segments: list[tuple[str, list[ShownToken]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SplitSummary:
         name: "train" or "eval".
         facts: lines of text.
         histograms: of lengths and targets.
-        frequent: the most frequent pieces that are not special, with their share of all pieces.
+        frequent: the most frequent tokens that are not special, with their fraction of all tokens.
         examples: the first ones.
     """
 
@@ -118,23 +118,23 @@ def _summarize(
         features[name].shape[1] for name in ("input_mask", "masked_lm_weights")
     )
     shape = (
-        f"{lengths.mean():.1f} pieces and {targets.mean():.1f} targets a record"
+        f"{lengths.mean():.1f} tokens and {targets.mean():.1f} targets per record"
         if most_targets
-        else f"{lengths.mean():.1f} pieces a record, unmasked"
+        else f"{lengths.mean():.1f} tokens per record, unmasked"
     )
     found = [shape, f"{1 - lengths.mean() / longest:.1%} padding"]
     if data.pair_task in _LABEL_WORDS:
-        share = features["next_sentence_labels"].mean()
-        found.append(f"{share:.1%} with {_LABEL_WORDS[data.pair_task]}")
+        fraction = features["next_sentence_labels"].mean()
+        found.append(f"{fraction:.1%} with {_LABEL_WORDS[data.pair_task]}")
     facts.append(f"of the first {quantity(count, 'record')}: {', '.join(found)}")
-    histograms = [make_histogram("pieces a record", lengths, longest)]
+    histograms = [make_histogram("tokens per record", lengths, longest)]
     if most_targets:
-        histograms.append(make_histogram("targets a record", targets, most_targets))
+        histograms.append(make_histogram("targets per record", targets, most_targets))
     return SplitSummary(
         split,
         facts,
         histograms,
-        _frequent_pieces(features, vocab),
+        _frequent_tokens(features, vocab),
         [_show_example(row, features, vocab, data) for row in range(min(samples, count))],
     )
 
@@ -146,7 +146,7 @@ def _shown_shards(sample: RecordSample) -> str:
 
 
 def make_histogram(title: str, values: np.ndarray, highest: int) -> Histogram:
-    """Shares of some equal ranges from 1 to the highest possible value.
+    """Fractions of some equal ranges from 1 to the highest possible value.
 
     | values  | highest | bars                 |
     |---------|---------|----------------------|
@@ -156,19 +156,19 @@ def make_histogram(title: str, values: np.ndarray, highest: int) -> Histogram:
     starts = np.arange(1, highest + 1, width)
     counts = np.bincount(np.maximum(values - 1, 0) // width, minlength=len(starts))
     bars = []
-    for start, share in zip(starts.tolist(), (counts / len(values)).tolist(), strict=True):
+    for start, fraction in zip(starts.tolist(), (counts / len(values)).tolist(), strict=True):
         end = min(start + width - 1, highest)
-        bars.append((f"{start}" if start == end else f"{start} to {end}", share))
+        bars.append((f"{start}" if start == end else f"{start} to {end}", fraction))
     return Histogram(title, bars)
 
 
-def _frequent_pieces(features: dict[str, np.ndarray], vocab: list[str]) -> list[tuple[str, float]]:
+def _frequent_tokens(features: dict[str, np.ndarray], vocab: list[str]) -> list[tuple[str, float]]:
     ids = features["input_word_ids"][features["input_mask"] > 0]
     counts = np.bincount(ids, minlength=len(vocab))
-    for index, piece in enumerate(vocab):
-        if piece.startswith("[") and piece.endswith("]") and len(piece) > 2:
+    for index, token in enumerate(vocab):
+        if token.startswith("[") and token.endswith("]") and len(token) > 2:
             counts[index] = 0
-    order = np.argsort(-counts, kind="stable")[:_FREQUENT_PIECES]
+    order = np.argsort(-counts, kind="stable")[:_FREQUENT_TOKENS]
     return [(vocab[index], float(counts[index] / len(ids))) for index in order if counts[index]]
 
 
@@ -176,17 +176,17 @@ def _show_example(
     row: int, features: dict[str, np.ndarray], vocab: list[str], data: PretrainingData
 ) -> ShownExample:
     length = int(features["input_mask"][row].sum())
-    pieces = [ShownPiece(vocab[piece]) for piece in features["input_word_ids"][row, :length]]
+    tokens = [ShownToken(vocab[token]) for token in features["input_word_ids"][row, :length]]
     weights = features["masked_lm_weights"][row] > 0
     positions = features["masked_lm_positions"][row][weights]
     for position, target in zip(positions, features["masked_lm_ids"][row][weights], strict=True):
-        pieces[position] = ShownPiece(pieces[position].text, vocab[target])
-    title = f"example {row + 1}: {quantity(length, 'piece')}, {quantity(len(positions), 'target')}"
+        tokens[position] = ShownToken(tokens[position].text, vocab[target])
+    title = f"example {row + 1}: {quantity(length, 'token')}, {quantity(len(positions), 'target')}"
     if data.pair_task == "none":
-        return ShownExample(title, [("text", pieces[1 : length - 1])])
+        return ShownExample(title, [("text", tokens[1 : length - 1])])
     label = int(features["next_sentence_labels"][row])
     border = length - int(features["input_type_ids"][row].sum())
     return ShownExample(
         f"{title}, {_SAID_OF_LABELS[data.pair_task][label]}",
-        [("first", pieces[1 : border - 1]), ("second", pieces[border : length - 1])],
+        [("first", tokens[1 : border - 1]), ("second", tokens[border : length - 1])],
     )

@@ -164,7 +164,7 @@ def run_classifier(model: torch.nn.Module, inputs: dict, generator: np.random.Ge
 def run_token_classifier(
     model: torch.nn.Module, inputs: dict, generator: np.random.Generator
 ) -> dict:
-    """Logits of every piece; the loss is HuggingFace's own, the mean over all but padding."""
+    """Logits of every token; the loss is HuggingFace's own, the mean over all but padding."""
     mask = inputs["input_mask"]
     labels = np.where(mask == 1, generator.integers(0, model.config.num_labels, mask.shape), -100)
     outputs = model(**as_torch(inputs), labels=torch.tensor(labels))

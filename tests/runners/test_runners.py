@@ -20,11 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 ROOT = Path(__file__).parents[2]
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
-VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
+VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]
 RUNNERS = {
     "BERT_PIPELINE_PRISM": ("prism", ["--prism_location={}"]),
     "BERT_PIPELINE_FLINK_JAR": (

@@ -9,7 +9,7 @@ from bert_tf.data.examples.masking import MaskingRules, mask_rows
 
 
 def pack_segments(
-    pieces: np.ndarray,
+    tokens: np.ndarray,
     pairs: np.ndarray,
     *,
     max_seq_length: int,
@@ -22,7 +22,7 @@ def pack_segments(
     Where the second segment is empty, as `[CLS] first [SEP]`.
 
     Args:
-        pieces: int32 [pieces] ids that the pairs refer to.
+        tokens: int32 [tokens] ids that the pairs refer to.
         pairs: array of `segments.PAIR` [rows].
         max_seq_length: row length.
         cls_id, sep_id, pad_id: ids of the specials.
@@ -33,37 +33,37 @@ def pack_segments(
     """
     ids = np.full((len(pairs), max_seq_length), pad_id, np.int32)
     types = np.zeros_like(ids)
-    _pack_segments(pieces, pairs, np.int32(cls_id), np.int32(sep_id), ids, types)
+    _pack_segments(tokens, pairs, np.int32(cls_id), np.int32(sep_id), ids, types)
     return ids, types
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack_segments(pieces, pairs, cls_id, sep_id, ids, types):
+def _pack_segments(tokens, pairs, cls_id, sep_id, ids, types):
     for row in range(len(pairs)):
         pair = pairs[row]
         ids[row, 0] = cls_id
         border = 1 + pair.first_length
         for i in range(pair.first_length):
-            ids[row, 1 + i] = pieces[pair.first_start + i]
+            ids[row, 1 + i] = tokens[pair.first_start + i]
         ids[row, border] = sep_id
         if pair.second_length == 0:
             continue
         end = border + 1 + pair.second_length
         for i in range(pair.second_length):
-            ids[row, border + 1 + i] = pieces[pair.second_start + i]
+            ids[row, border + 1 + i] = tokens[pair.second_start + i]
         ids[row, end] = sep_id
         for position in range(border + 1, end + 1):
             types[row, position] = 1
 
 
 def pair_lengths(pairs: np.ndarray) -> np.ndarray:
-    """Pieces of the rows of pairs, specials counted: int32 [rows]."""
+    """Tokens of the rows of pairs, specials counted: int32 [rows]."""
     specials = np.where(pairs["second_length"] > 0, np.int32(3), np.int32(2))
     return pairs["first_length"] + pairs["second_length"] + specials
 
 
 def unmasked_features(
-    pieces: np.ndarray,
+    tokens: np.ndarray,
     pairs: np.ndarray,
     begins_word: np.ndarray,
     *,
@@ -75,17 +75,17 @@ def unmasked_features(
     """The features of the pairs' records that are masked when they are read.
 
     Args:
-        pieces, pairs: see `pack_segments`.
-        begins_word: bool [vocabulary], false for pieces that belong to the word before them.
+        tokens, pairs: see `pack_segments`.
+        begins_word: bool [vocabulary], false for tokens that belong to the word before them.
         max_seq_length: width.
         cls_id, sep_id, pad_id: ids of the specials.
 
     Returns:
         int32 [rows, max_seq_length] input_word_ids and word_starts, 1 where a word begins, of which
-        `pair_lengths` are pieces; int32 [rows, 1] next_sentence_labels.
+        `pair_lengths` are tokens; int32 [rows, 1] next_sentence_labels.
     """
     ids, _ = pack_segments(
-        pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+        tokens, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
     )
     return {
         "input_word_ids": ids,
@@ -95,7 +95,7 @@ def unmasked_features(
 
 
 def pretraining_features(
-    pieces: np.ndarray,
+    tokens: np.ndarray,
     pairs: np.ndarray,
     rules: MaskingRules,
     *,
@@ -108,7 +108,7 @@ def pretraining_features(
     """The features of the pairs' records, under TF Model Garden's names.
 
     Args:
-        pieces, pairs: see `pack_segments`.
+        tokens, pairs: see `pack_segments`.
         rules: see `masking.masking_rules`.
         max_seq_length, max_predictions_per_seq: widths.
         cls_id, sep_id, pad_id: ids of the specials.
@@ -119,7 +119,7 @@ def pretraining_features(
         masked_lm_weights; int32 [rows, 1] next_sentence_labels, the pairs' labels.
     """
     ids, types = pack_segments(
-        pieces, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+        tokens, pairs, max_seq_length=max_seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
     )
     lengths = pair_lengths(pairs)
     masked = mask_rows(

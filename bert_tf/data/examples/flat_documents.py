@@ -1,4 +1,4 @@
-"""Tokenized documents as flat arrays: no list per document, sentence or piece."""
+"""Tokenized documents as flat arrays: no list per document, sentence or token."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class FlatDocuments:
     """Documents one after the other.
 
     Attributes:
-        pieces: int32 [pieces] ids of all sentences.
-        sentence_offsets: int64 [sentences + 1] into `pieces`.
+        tokens: int32 [tokens] ids of all sentences.
+        sentence_offsets: int64 [sentences + 1] into `tokens`.
         document_offsets: int64 [documents + 1] into the sentences.
     """
 
-    pieces: np.ndarray
+    tokens: np.ndarray
     sentence_offsets: np.ndarray
     document_offsets: np.ndarray
 
@@ -33,11 +33,11 @@ class FlatDocuments:
         return len(self.sentence_offsets) - 1
 
     def without_empty_sentences(self) -> FlatDocuments:
-        """The same documents, but sentences that have no pieces are gone."""
+        """The same documents without the sentences that have no tokens."""
         lengths = np.diff(self.sentence_offsets)
         kept_before = offsets_of((lengths > 0).astype(np.int64))
         return FlatDocuments(
-            self.pieces,
+            self.tokens,
             offsets_of(lengths[lengths > 0]),
             kept_before[self.document_offsets],
         )
@@ -47,9 +47,9 @@ class FlatDocuments:
         begins = self.document_offsets[documents]
         counts = np.diff(self.document_offsets)[documents]
         lengths = np.diff(self.sentence_offsets)
-        num_pieces = np.diff(self.sentence_offsets[self.document_offsets])[documents]
+        num_tokens = np.diff(self.sentence_offsets[self.document_offsets])[documents]
         return FlatDocuments(
-            take_ranges(self.pieces, self.sentence_offsets[begins], num_pieces),
+            take_ranges(self.tokens, self.sentence_offsets[begins], num_tokens),
             offsets_of(take_ranges(lengths, begins, counts)),
             offsets_of(counts),
         )
@@ -58,7 +58,7 @@ class FlatDocuments:
 def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
     """The documents of all parts, in order; at least one part."""
     return FlatDocuments(
-        np.concatenate([part.pieces for part in parts]),
+        np.concatenate([part.tokens for part in parts]),
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
         offsets_of(np.concatenate([np.diff(part.document_offsets) for part in parts])),
     )

@@ -11,9 +11,9 @@ from bert_tf.data.examples.segments import PAIR
 
 
 def separate_documents(documents: FlatDocuments, sep_id: int) -> np.ndarray:
-    """The pieces of all documents with a [SEP] behind each: int32 [pieces + documents]."""
+    """The tokens of all documents with a [SEP] after each: int32 [tokens + documents]."""
     ends = documents.sentence_offsets[documents.document_offsets[1:]]
-    return np.insert(documents.pieces, ends, np.int32(sep_id))
+    return np.insert(documents.tokens, ends, np.int32(sep_id))
 
 
 def full_sentences(
@@ -30,20 +30,20 @@ def full_sentences(
     A sequence takes sentences while they fit, and one [SEP] where a document ends inside it. A
     sentence that is longer than a row is cut into parts that fill rows.
 
-    Sentences of 3, 2 | 2, 4 pieces in two documents, rows with room for 5:
+    Sentences of 3, 2 | 2, 4 tokens in two documents, rows with capacity for 5:
 
-    | sequence             | pieces | why                                             |
+    | sequence             | tokens | why                                             |
     |----------------------|--------|-------------------------------------------------|
     | sentences 0, 1       | 5      | full                                            |
     | sentence 2           | 2      | with sentence 3 there would be 6                |
     | sentence 3           | 4      | the end                                         |
 
     Args:
-        documents: at least one sentence a document, at least one piece a sentence.
-        keys: uint64 [documents], one a document and pass; all choices follow from them.
+        documents: at least one sentence per document and one token per sentence.
+        keys: uint64 [documents], one per document and pass; all choices follow from them.
         first_of_split: no sequence goes beyond the beginning of this document.
-        max_seq_length: pieces in a row, with [CLS] and the last [SEP].
-        short_seq_prob: probability that a sequence is shorter, of a random number of pieces.
+        max_seq_length: tokens in a row, with [CLS] and the last [SEP].
+        short_seq_prob: probability that a sequence is shorter, of a random number of tokens.
         shifted: whether the first sequence of both splits has a random length, so that other
             sentences meet than in the pass that is not shifted.
 
@@ -53,14 +53,14 @@ def full_sentences(
 
     Reference: FULL-SENTENCES of Liu et al. 2019 (RoBERTa), section 4.2.
     """
-    room = max_seq_length - 2
-    most = 2 * documents.num_sentences + len(documents.pieces) // room + 2
+    capacity = max_seq_length - 2
+    most = 2 * documents.num_sentences + len(documents.tokens) // capacity + 2
     return _full_sentences(
         documents.sentence_offsets,
         documents.document_offsets,
         keys,
         first_of_split,
-        room,
+        capacity,
         short_seq_prob,
         shifted,
         np.zeros(most, PAIR),
@@ -73,7 +73,7 @@ def _full_sentences(
     document_offsets,
     keys,
     first_of_split,
-    room,
+    capacity,
     short_seq_prob,
     shifted,
     sequences,
@@ -81,7 +81,7 @@ def _full_sentences(
     state = np.empty(1, np.uint64)
     made = 0
     length = np.int64(0)  # of the sequence that is being filled
-    target = np.int64(room)
+    target = np.int64(capacity)
     for document in range(len(document_offsets) - 1):
         begins_split = document == 0 or document == first_of_split
         if begins_split and length > 0:
@@ -101,12 +101,12 @@ def _full_sentences(
                     place = start - sentence_offsets[document_offsets[document]]
                     sequence.key = combine(keys[document], np.uint64(place))
                     state[0] = sequence.key
-                    target = np.int64(room)
+                    target = np.int64(capacity)
                     is_short = next_unit(state) < short_seq_prob
                     if is_short or (shifted and begins_split):
-                        target = np.int64(1 + next_below(state, room))
+                        target = np.int64(1 + next_below(state, capacity))
                     begins_split = False
-                length = min(end - sequences[made].first_start, room)
+                length = min(end - sequences[made].first_start, capacity)
                 sequences[made].first_length = length
                 start = sequences[made].first_start + length
     if length > 0:

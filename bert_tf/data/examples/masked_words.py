@@ -1,7 +1,7 @@
 """Which words of a row are to be predicted: single ones, n-grams or spans; numba code.
 
 All choosers mark the positions of the words they take in `group`, int32 [row length], which is 0
-everywhere before: with numbers above 0, equal where pieces share a fate.
+everywhere before: with numbers above 0, equal where tokens share a replacement.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def find_words(ids, begins, length, never_masked, starts, ends):
 
 
 @numba.njit(cache=True, nogil=True)
-def choose_words(starts, ends, num_words, wanted, group, state):
-    """Takes random words until `wanted` pieces are marked; shuffles both arrays."""
+def choose_words(starts, ends, num_words, num_targets, group, state):
+    """Takes random words until `num_targets` tokens are marked; shuffles both arrays."""
     marked = 0
     for i in range(num_words):
-        if marked >= wanted:
+        if marked >= num_targets:
             return
         j = i + next_below(state, num_words - i)
         starts[i], starts[j] = starts[j], starts[i]
         ends[i], ends[j] = ends[j], ends[i]
-        if marked + ends[i] - starts[i] <= wanted:
+        if marked + ends[i] - starts[i] <= num_targets:
             marked += ends[i] - starts[i]
             for position in range(starts[i], ends[i]):
                 group[position] = position + 1
 
 
 @numba.njit(cache=True, nogil=True)
-def choose_ngrams(starts, ends, num_words, wanted, max_size, group, state):
+def choose_ngrams(starts, ends, num_words, num_targets, max_size, group, state):
     """Takes random runs of words, length n with weight 1 / n, that do not overlap."""
     candidates = np.empty((max_size, num_words), np.int32)
     left = np.zeros(max_size, np.int64)
@@ -65,13 +65,13 @@ def choose_ngrams(starts, ends, num_words, wanted, max_size, group, state):
         weights += 1.0 / size
     marked = 0
     number = 0
-    while marked < wanted and left.any():
+    while marked < num_targets and left.any():
         size = 1
         draw = next_unit(state) * weights - 1.0
         while draw >= 0.0 and size < max_size:
             size += 1
             draw -= 1.0 / size
-        if marked + size > wanted:
+        if marked + size > num_targets:
             left[size - 1] = 0
         if left[size - 1] == 0:
             continue
@@ -80,7 +80,7 @@ def choose_ngrams(starts, ends, num_words, wanted, max_size, group, state):
         first = candidates[size - 1, i]
         candidates[size - 1, i] = candidates[size - 1, left[size - 1]]
         begin, end = starts[first], ends[first + size - 1]
-        if marked + end - begin > wanted or group[begin:end].any():
+        if marked + end - begin > num_targets or group[begin:end].any():
             continue
         number += 1
         group[begin:end] = number
@@ -88,20 +88,20 @@ def choose_ngrams(starts, ends, num_words, wanted, max_size, group, state):
 
 
 @numba.njit(cache=True, nogil=True)
-def choose_spans(starts, ends, num_words, wanted, group, state):
+def choose_spans(starts, ends, num_words, num_targets, group, state):
     """Takes random words, each with the words after it, up to a geometric number in all."""
     anchors = np.empty(len(group), np.int32)
-    pieces = 0
+    tokens = 0
     for word in range(num_words):
         for _ in range(starts[word], ends[word]):
-            anchors[pieces] = word
-            pieces += 1
+            anchors[tokens] = word
+            tokens += 1
     longest = 1.0 - (1.0 - _SPAN_P) ** _MAX_SPAN_WORDS
     marked = 0
-    for i in range(pieces):
-        if marked >= wanted:
+    for i in range(tokens):
+        if marked >= num_targets:
             return
-        j = i + next_below(state, pieces - i)
+        j = i + next_below(state, tokens - i)
         anchors[i], anchors[j] = anchors[j], anchors[i]
         first = anchors[i]
         if group[starts[first]] != 0:
@@ -113,7 +113,7 @@ def choose_spans(starts, ends, num_words, wanted, group, state):
                 break
             if group[starts[word]] != 0:
                 continue
-            if marked + ends[word] - starts[word] > wanted:
+            if marked + ends[word] - starts[word] > num_targets:
                 break
             group[starts[word] : ends[word]] = 1
             marked += ends[word] - starts[word]

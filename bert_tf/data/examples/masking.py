@@ -1,4 +1,4 @@
-"""Masked-LM targets: which pieces of a row are to be predicted, and what stands there instead."""
+"""Masked-LM targets: which tokens of a row are to be predicted, and what replaces them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from bert_tf.data.examples.random_numbers import combine_keys, next_below, next_
 
 _MASKINGS = ("token", "ngram", "span")
 _TOKEN, _NGRAM = 0, 1
-_MASK_SHARE = 0.8
-_MASK_OR_RANDOM_SHARE = 0.9
+_MASK_FRACTION = 0.8
+_MASK_OR_RANDOM_FRACTION = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    """What masking knows of the vocabulary and the run.
+    """The rules of masking, from the vocabulary and the config.
 
     Attributes:
         masking: "token", "ngram" or "span", see `mask_rows`.
         max_ngram_size: words of the longest n-gram.
-        by_words: whether the pieces of a word are masked together.
+        by_words: whether the tokens of a word are masked together.
         mask_id: id of [MASK].
-        never_masked: bool [vocabulary], true for pieces that are no target ([CLS], [SEP], [PAD]).
-        begins_word: bool [vocabulary], false for pieces that belong to the word before them.
+        never_masked: bool [vocabulary], true for tokens that are no target ([CLS], [SEP], [PAD]).
+        begins_word: bool [vocabulary], false for tokens that belong to the word before them.
         replacements: int32 ids that a target may be replaced with: all but the specials.
         replacement_totals: int64 [replacements], running sums of their weights; empty where all
             weigh the same.
@@ -47,7 +47,7 @@ class MaskingRules:
 def predictions_by_length(
     *, max_seq_length: int, max_predictions_per_seq: int, masked_lm_prob: float
 ) -> np.ndarray:
-    """Targets of a row with 0, 1, … max_seq_length pieces, specials counted: int32.
+    """Targets of a row with 0, 1, … max_seq_length tokens, specials counted: int32.
 
     min(max_predictions_per_seq, max(1, round(length x masked_lm_prob))), halves to the even number:
 
@@ -71,37 +71,37 @@ def masking_rules(
     whole_word_mask: bool = False,
     masking: str = "token",
     max_ngram_size: int = 3,
-    piece_counts: np.ndarray | None = None,
+    token_counts: np.ndarray | None = None,
 ) -> MaskingRules:
     """The rules for a vocabulary with the five specials.
 
     Args:
-        vocab: pieces in the order of their ids.
-        max_seq_length: pieces of a row.
+        vocab: tokens in the order of their ids.
+        max_seq_length: tokens of a row.
         max_predictions_per_seq: most targets of a row.
-        masked_lm_prob: share of pieces that are targets.
-        whole_word_mask: mask words instead of pieces; n-grams and spans always consist of words.
+        masked_lm_prob: fraction of tokens that are targets.
+        whole_word_mask: mask words instead of tokens; n-grams and spans always consist of words.
         masking: "token", "ngram" or "span", see `mask_rows`.
         max_ngram_size: words of the longest n-gram.
-        piece_counts: int64 [vocabulary], how often the corpus has each piece: random replacements
+        token_counts: int64 [vocabulary], how often the corpus has each token: random replacements
             are drawn in proportion. None draws all alike.
     """
     specials = np.array(
-        [vocab.index(piece) for piece in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+        [vocab.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
     )
     never_masked = np.zeros(len(vocab), np.bool_)
-    never_masked[[vocab.index(piece) for piece in ("[PAD]", "[CLS]", "[SEP]")]] = True
+    never_masked[[vocab.index(token) for token in ("[PAD]", "[CLS]", "[SEP]")]] = True
     replacements = np.setdiff1d(np.arange(len(vocab), dtype=np.int32), specials)
     totals = np.zeros(0, np.int64)
-    if piece_counts is not None and piece_counts[replacements].any():
-        totals = np.cumsum(piece_counts[replacements], dtype=np.int64)
+    if token_counts is not None and token_counts[replacements].any():
+        totals = np.cumsum(token_counts[replacements], dtype=np.int64)
     return MaskingRules(
         masking=masking,
         max_ngram_size=max_ngram_size,
         by_words=whole_word_mask or masking != "token",
         mask_id=vocab.index("[MASK]"),
         never_masked=never_masked,
-        begins_word=np.array([not piece.startswith("##") for piece in vocab]),
+        begins_word=np.array([not token.startswith("##") for token in vocab]),
         replacements=replacements,
         replacement_totals=totals,
         predictions=predictions_by_length(
@@ -117,9 +117,9 @@ class MaskedRows:
     """Rows with targets.
 
     Attributes:
-        ids: int32 [rows, length], with 80% of the targets as [MASK], 10% as random pieces.
+        ids: int32 [rows, length], with 80% of the targets as [MASK], 10% as random tokens.
         positions: int32 [rows, targets] of the targets, rising, then zeros.
-        target_ids: int32 [rows, targets], what stood there, then zeros.
+        target_ids: int32 [rows, targets], the tokens that were there, then zeros.
         counts: int32 [rows], targets that are no padding.
     """
 
@@ -140,23 +140,23 @@ def mask_rows(
 ) -> MaskedRows:
     """Chooses and hides targets in rows.
 
-    Targets are chosen at random until the row has as many as `rules.predictions` says:
-    - "token": pieces, or words; a word that would be too many is passed over.
+    Targets are chosen at random until the row has as many as `rules.predictions` asks for:
+    - "token": single tokens, or words; a word that would be too many is passed over.
     - "ngram": runs of 1 to `max_ngram_size` words; length n is drawn with weight 1 / n.
-    - "span": a word that a random piece belongs to and the words after it, 1 to 10 in all; the
+    - "span": a word that a random token belongs to and the words after it, 1 to 10 in all; the
       number is geometric with p = 0.2. A word that would be too many ends the span.
 
-    A piece that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
-    stays with 0.1 and becomes one of `rules.replacements` with 0.1: each piece for itself with
-    "token", all pieces of an n-gram alike, and all pieces of spans that touch alike.
+    A token that follows [CLS] or [SEP] begins a word. A target becomes [MASK] with probability 0.8,
+    stays with 0.1 and becomes one of `rules.replacements` with 0.1: each token independently with
+    "token", all tokens of an n-gram alike, and all tokens of spans that touch alike.
 
     Args:
         ids: int32 [rows, length], as they are before masking.
-        lengths: int32 [rows], pieces of each row before its padding.
+        lengths: int32 [rows], tokens of each row before its padding.
         keys: uint64 [rows]; all choices in a row follow from its key.
         rules: see `masking_rules`.
         max_predictions_per_seq: width of the target arrays.
-        word_starts: bool [rows, length], where words begin; None to tell by the vocabulary.
+        word_starts: bool [rows, length], where words begin; None to infer it from the vocabulary.
 
     References: create_masked_lm_predictions in google-research/bert create_pretraining_data.py,
     whose replacements may be specials, while these may not; for n-grams that of TF Model Garden;
@@ -196,40 +196,40 @@ def _mask_rows(ids, begins, lengths, keys, tables, settings, positions, target_i
     width = ids.shape[1]
     starts = np.empty(width, np.int32)
     ends = np.empty(width, np.int32)
-    group = np.zeros(width, np.int32)  # targets side by side with equal groups share a fate
+    group = np.zeros(width, np.int32)  # targets side by side with equal groups share a replacement
     for row in range(ids.shape[0]):
         state[0] = keys[row]
         length = lengths[row]
         words = find_words(ids[row], begins[row], length, never_masked, starts, ends)
-        wanted = predictions[length]
+        num_targets = predictions[length]
         if masking == _TOKEN:
-            choose_words(starts, ends, words, wanted, group, state)
+            choose_words(starts, ends, words, num_targets, group, state)
         elif masking == _NGRAM:
-            choose_ngrams(starts, ends, words, wanted, max_ngram_size, group, state)
+            choose_ngrams(starts, ends, words, num_targets, max_ngram_size, group, state)
         else:
-            choose_spans(starts, ends, words, wanted, group, state)
+            choose_spans(starts, ends, words, num_targets, group, state)
         made = 0
         last = np.int32(0)
-        fate = 0.0
+        draw = 0.0
         for position in range(length):
             if group[position] != last or last == 0:
                 last = group[position]
                 if last == 0:
                     continue
-                fate = next_unit(state)
+                draw = next_unit(state)
             group[position] = 0
             positions[row, made] = position
             target_ids[row, made] = ids[row, position]
             made += 1
-            if fate < _MASK_SHARE:
+            if draw < _MASK_FRACTION:
                 ids[row, position] = mask_id
-            elif fate < _MASK_OR_RANDOM_SHARE:
-                ids[row, position] = _random_piece(replacements, replacement_totals, state)
+            elif draw < _MASK_OR_RANDOM_FRACTION:
+                ids[row, position] = _random_token(replacements, replacement_totals, state)
         counts[row] = made
 
 
 @numba.njit(cache=True, nogil=True)
-def _random_piece(replacements, totals, state):
+def _random_token(replacements, totals, state):
     if len(totals) == 0:
         return replacements[next_below(state, len(replacements))]
     return replacements[np.searchsorted(totals, next_below(state, totals[-1]), side="right")]

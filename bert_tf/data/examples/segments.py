@@ -1,4 +1,4 @@
-"""Next-sentence pairs: which pieces of which document form the two segments of an example."""
+"""Next-sentence pairs: which tokens of which document form the two segments of an example."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def segment_pairs(
 ) -> tuple[np.ndarray, int]:
     """Cuts documents into pairs of segments, one pass over all of them.
 
-    Sentences gather in a chunk until it has `max_seq_length - 3` pieces (fewer for a document that
+    Sentences gather in a chunk until it has `max_seq_length - 3` tokens (fewer for a document that
     falls under `short_seq_prob`); a random number of its sentences is the first segment. The rest
     is the second one, unless, with `random_next_prob` or always when there is no rest, sentences of
-    another document take its place and the rest goes back. A pair that is too long loses pieces of
+    another document take its place and the rest goes back. A pair that is too long loses tokens of
     its longer segment, each from the front or the back.
 
-    Sentences of 3, 2 and 4 pieces, the only document, room for 5 pieces, none short:
+    Sentences of 3, 2 and 4 tokens, the only document, capacity for 5 tokens, none short:
 
     | chunk          | first | second | why                                         |
     |----------------|-------|--------|---------------------------------------------|
@@ -84,17 +84,17 @@ def segment_pairs(
     | sentence 2     |       |        | no rest and no other document: left out     |
 
     Args:
-        documents: at least one sentence a document, at least one piece a sentence.
-        keys: uint64 [documents], one a document and pass; all choices follow from them.
+        documents: at least one sentence per document and one token per sentence.
+        keys: uint64 [documents], one per document and pass; all choices follow from them.
         choices: where random second segments may come from.
-        max_seq_length: pieces in a row, with [CLS] and two [SEP].
-        short_seq_prob: probability that a document's chunks are shorter, of 2 or more pieces.
+        max_seq_length: tokens in a row, with [CLS] and two [SEP].
+        short_seq_prob: probability that a document's chunks are shorter, of 2 or more tokens.
         random_next_prob: probability that a second segment is random where a choice exists.
-        swap_prob: probability that the segments of a pair change places, which then is what the
-            label says; with `no_other_document` as choices that is sentence-order prediction.
+        swap_prob: probability that the segments of a pair change places, which then is the
+            label; with `no_other_document` as choices that is sentence-order prediction.
 
     Returns:
-        An array of `PAIR` [pairs] (starts and lengths refer to `documents.pieces`; `key` is the
+        An array of `PAIR` [pairs] (starts and lengths refer to `documents.tokens`; `key` is the
         pair's own; `document` that of the first segment; `label` is true for a random second
         segment, or for swapped ones), and the number of chunks left out because they are one
         sentence and there is no other document.
@@ -120,7 +120,7 @@ def _segment_pairs(
     document_offsets,
     keys,
     choices,
-    room,
+    capacity,
     probabilities,
     pairs,
 ):
@@ -131,9 +131,9 @@ def _segment_pairs(
     left_out = 0
     for document in range(len(document_offsets) - 1):
         state[0] = keys[document]
-        target = room
+        target = capacity
         if next_unit(state) < short_seq_prob:
-            target = 2 + next_below(state, room - 1)
+            target = 2 + next_below(state, capacity - 1)
         end = document_offsets[document + 1]
         first = document_offsets[document]
         last = first
@@ -161,16 +161,16 @@ def _segment_pairs(
             pair.first_start = sentence_offsets[first]
             pair.first_length = sentence_offsets[border] - sentence_offsets[first]
             if is_random:
-                wanted = target - pair.first_length
+                needed = target - pair.first_length
                 start, stop = _random_sentences(
-                    sentence_offsets, document_offsets, choices, document, wanted, state
+                    sentence_offsets, document_offsets, choices, document, needed, state
                 )
                 last = border - 1
             else:
                 start, stop = border, last + 1
             pair.second_start = sentence_offsets[start]
             pair.second_length = sentence_offsets[stop] - sentence_offsets[start]
-            _truncate(pair, room, state)
+            _truncate(pair, capacity, state)
             if swap_prob > 0 and next_unit(state) < swap_prob:
                 _swap(pair)
             made += 1
@@ -180,8 +180,8 @@ def _segment_pairs(
 
 
 @numba.njit(cache=True, nogil=True)
-def _random_sentences(sentence_offsets, document_offsets, choices, document, wanted, state):
-    """Sentences from a random one of a random other document on, up to `wanted` pieces."""
+def _random_sentences(sentence_offsets, document_offsets, choices, document, needed, state):
+    """Sentences from a random one of a random other document onwards, up to `needed` tokens."""
     low, own_low, own_high, count = choices
     other = low[document] + next_below(state, count[document])
     if other >= own_low[document] >= low[document]:
@@ -189,7 +189,7 @@ def _random_sentences(sentence_offsets, document_offsets, choices, document, wan
     end = document_offsets[other + 1]
     start = document_offsets[other] + next_below(state, end - document_offsets[other])
     stop = start + 1
-    while stop < end and sentence_offsets[stop] - sentence_offsets[start] < wanted:
+    while stop < end and sentence_offsets[stop] - sentence_offsets[start] < needed:
         stop += 1
     return start, stop
 
@@ -203,10 +203,10 @@ def _swap(pair):
 
 
 @numba.njit(cache=True, nogil=True)
-def _truncate(pair, room, state):
-    """Drops pieces of the longer segment, the second if equal, until both fit."""
-    pair.is_truncated = pair.first_length + pair.second_length > room
-    while pair.first_length + pair.second_length > room:
+def _truncate(pair, capacity, state):
+    """Drops tokens of the longer segment, the second if equal, until both fit."""
+    pair.is_truncated = pair.first_length + pair.second_length > capacity
+    while pair.first_length + pair.second_length > capacity:
         from_front = next_bits(state) & np.uint64(1)
         if pair.first_length > pair.second_length:
             pair.first_length -= 1

@@ -1,4 +1,4 @@
-"""`piece_counts.txt`: how often a corpus has each piece of a vocabulary, a number a line."""
+"""`piece_counts.txt`: how often each vocabulary entry occurs in a corpus, one number per line."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
 
-PIECE_COUNTS_FILE = "piece_counts.txt"
+TOKEN_COUNTS_FILE = "piece_counts.txt"
 
 
-def write_piece_counts(counts: np.ndarray, directory: str | Path) -> None:
+def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
     """Writes int64 [vocabulary] in the order of the vocabulary."""
     text = "".join(f"{count}\n" for count in counts.tolist())
-    write_text_atomically(Path(directory) / PIECE_COUNTS_FILE, text)
+    write_text_atomically(Path(directory) / TOKEN_COUNTS_FILE, text)
 
 
-def read_piece_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
-    """What `write_piece_counts` wrote, int64 [vocab_size].
+def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
+    """What `write_token_counts` wrote, int64 [vocab_size].
 
     Raises:
         InputError: the file is missing or damaged.
     """
-    path = Path(directory) / PIECE_COUNTS_FILE
+    path = Path(directory) / TOKEN_COUNTS_FILE
     try:
         counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)
     except (OSError, ValueError):
         counts = np.zeros(0, np.int64)
     if len(counts) != vocab_size or (counts < 0).any():
         raise InputError(
-            f"{path}: expected a whole number a line for each of the {vocab_size} entries of the "
-            "vocabulary; make the data again"
+            f"{path}: expected one whole number per line for each of the {vocab_size} entries of "
+            "the vocabulary; make the data again"
         )
     return counts

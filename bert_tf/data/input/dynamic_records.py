@@ -23,7 +23,7 @@ class DynamicMasking:
 
     Attributes:
         rules: see `bert_tf.data.examples.masking.masking_rules`.
-        sep_id: id of [SEP], behind which the second segment begins.
+        sep_id: id of [SEP], after which the second segment begins.
     """
 
     rules: MaskingRules
@@ -104,7 +104,7 @@ class DynamicRecords:
         return rows
 
     def check_first(self) -> None:
-        """Refuses data that are not what their manifest says.
+        """Checks that the data are what their manifest describes.
 
         Raises:
             InputError: the first block cannot be parsed.

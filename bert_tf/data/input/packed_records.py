@@ -1,4 +1,4 @@
-"""Blocks of records in the order of an epoch, several records a row."""
+"""Blocks of records in the order of an epoch, several records per row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bert_tf.data.records.index import RecordBlock
 from bert_tf.data.records.schema import FEATURE_NAMES
 from bert_tf.data.records.value_counts import count_values
 
-WORTHWHILE_SEQUENCES_A_ROW = 1.2
+WORTHWHILE_SEQUENCES_PER_ROW = 1.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,16 +31,16 @@ class PackingPlan:
     """Rows of all blocks; the same in every epoch.
 
     Attributes:
-        shape: what a row has room for.
+        shape: capacity of a row.
         block_rows: int64 [blocks], rows that the sequences of each block take.
         sequences: sequences of all blocks.
-        pieces: their pieces.
+        tokens: their tokens.
     """
 
     shape: PackedShape
     block_rows: np.ndarray
     sequences: int
-    pieces: int
+    tokens: int
 
     @property
     def sequences_per_row(self) -> float:
@@ -49,19 +49,19 @@ class PackingPlan:
 
     @property
     def packing_efficiency(self) -> float:
-        """Share of all places that hold a piece."""
-        return self.pieces / (int(self.block_rows.sum()) * self.shape.pieces)
+        """Fraction of all positions that hold a token."""
+        return self.tokens / (int(self.block_rows.sum()) * self.shape.tokens)
 
     @property
     def is_worthwhile(self) -> bool:
-        """Whether rows are saved that are worth the wider attention mask."""
-        return self.sequences_per_row >= WORTHWHILE_SEQUENCES_A_ROW
+        """Whether enough rows are saved to be worth the wider attention mask."""
+        return self.sequences_per_row >= WORTHWHILE_SEQUENCES_PER_ROW
 
 
 def measure_sequences(
     records: PretrainingData, predictions: np.ndarray | None = None
 ) -> Callable[[np.ndarray, int], np.ndarray]:
-    """What `index_shards` measures for `plan_packing`: int16 [records, 2], pieces and targets.
+    """What `index_shards` measures for `plan_packing`: int16 [records, 2], tokens and targets.
 
     Args:
         records: what the shards hold.
@@ -72,12 +72,12 @@ def measure_sequences(
 
     def measure(content: np.ndarray, count: int) -> np.ndarray:
         if predictions is None:
-            pieces = count_values(content, count, names["input_mask"])[:, 1]
+            tokens = count_values(content, count, names["input_mask"])[:, 1]
             targets = count_values(content, count, names["masked_lm_weights"])[:, 1]
         else:
-            pieces = count_values(content, count, names["input_word_ids"])[:, 0]
-            targets = predictions[np.clip(pieces, 0, len(predictions) - 1)]
-        return np.stack([pieces, targets], axis=1).astype(np.int16)
+            tokens = count_values(content, count, names["input_word_ids"])[:, 0]
+            targets = predictions[np.clip(tokens, 0, len(predictions) - 1)]
+        return np.stack([tokens, targets], axis=1).astype(np.int16)
 
     return measure
 
@@ -85,11 +85,11 @@ def measure_sequences(
 def plan_packing(
     blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
 ) -> PackingPlan:
-    """Deals the sequences of each block to rows.
+    """Assigns the sequences of each block to rows.
 
     Args:
         blocks: indexed with `measure_sequences`; at least one.
-        max_seq_length: pieces of the longest sequence there can be, and of a row.
+        max_seq_length: tokens of the longest sequence there can be, and of a row.
         max_predictions: targets of a sequence at most.
 
     Raises:
@@ -107,7 +107,7 @@ def plan_packing(
         shape=shape,
         block_rows=np.array(block_rows, np.int64),
         sequences=len(lengths),
-        pieces=int(lengths.sum(dtype=np.int64)),
+        tokens=int(lengths.sum(dtype=np.int64)),
     )
 
 
@@ -123,20 +123,20 @@ def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions
     if wrong.any():
         raise InputError(
             f"{block.shard}: record {block.first_record + int(np.argmax(wrong))} is damaged, or "
-            f"not of 1 to {max_seq_length} pieces with at most {max_predictions} targets; make "
+            f"not of 1 to {max_seq_length} tokens with at most {max_predictions} targets; make "
             "the data again"
         )
 
 
 class FeatureSource(Protocol):
-    """Unpacked features of blocks, a row a record, in the order of an epoch."""
+    """Unpacked features of blocks, one row per record, in the order of an epoch."""
 
     def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
         """What `parse_records` gives, for the whole block."""
         ...
 
     def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Int [records], targets that room must be left for; the same in every epoch."""
+        """Int [records], targets to reserve capacity for; the same in every epoch."""
         ...
 
 
@@ -148,7 +148,7 @@ class PackedRecords:
 
     Args:
         source: the blocks, unpacked.
-        shape: what a row has room for.
+        shape: capacity of a row.
         seed: seed of the order of the rows.
     """
 

@@ -18,15 +18,15 @@ _SPARE_SEQUENCES = 4.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedShape:
-    """What a packed row has room for.
+    """The capacity of a packed row.
 
     Attributes:
-        pieces: pieces, the row's length.
-        predictions: masked pieces.
+        tokens: tokens, the row's length.
+        predictions: masked tokens.
         sequences: sequences.
     """
 
-    pieces: int
+    tokens: int
     predictions: int
     sequences: int
 
@@ -34,26 +34,26 @@ class PackedShape:
 def choose_packed_shape(
     lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
 ) -> PackedShape:
-    """Room for masks and sequences that seldom keeps a row from being filled.
+    """Capacities for masks and sequences that seldom keep a row from being filled.
 
     A tenth more predictions than a full row of average sequences has, and four times the sequences,
     which cost next to nothing; but no more sequences than the shortest would allow.
 
-    | lengths    | predictions | max_seq_length | predictions a row | sequences a row |
+    | lengths    | predictions | max_seq_length | predictions per row | sequences per row |
     |------------|-------------|----------------|-------------------|-----------------|
     | 64, 64     | 10, 10      | 128            | 22                | 2               |
     | 96, 16, 32 | 14, 2, 5    | 128            | 21                | 8               |
 
     Args:
-        lengths: int [sequences], pieces, each from 1 to `max_seq_length`; at least one sequence.
-        predictions: int [sequences], masked pieces.
-        max_seq_length: pieces of a row.
+        lengths: int [sequences], tokens, each from 1 to `max_seq_length`; at least one sequence.
+        predictions: int [sequences], masked tokens.
+        max_seq_length: tokens of a row.
     """
-    pieces = int(lengths.sum(dtype=np.int64))
-    mean_sequences = max_seq_length * len(lengths) / pieces
-    rate = int(predictions.sum(dtype=np.int64)) / pieces
+    tokens = int(lengths.sum(dtype=np.int64))
+    mean_sequences = max_seq_length * len(lengths) / tokens
+    rate = int(predictions.sum(dtype=np.int64)) / tokens
     return PackedShape(
-        pieces=max_seq_length,
+        tokens=max_seq_length,
         predictions=max(
             int(predictions.max()), int(np.ceil(_SPARE_PREDICTIONS * rate * max_seq_length)), 1
         ),
@@ -66,30 +66,30 @@ def choose_packed_shape(
 def assign_rows(
     lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
 ) -> tuple[np.ndarray, int]:
-    """Deals sequences to rows, the longest first, each to an open row that it fills best.
+    """Assigns sequences to rows, the longest first, each to an open row that it fills best.
 
     Among equally long sequences with as many predictions the given order decides which row they
     come to, but not how many rows there are: any order of the same sequences takes as many.
 
     Args:
-        lengths: int [sequences], pieces, each from 1 to `shape.pieces`.
-        predictions: int [sequences], masked pieces, each at most `shape.predictions`.
-        shape: what a row has room for.
+        lengths: int [sequences], tokens, each from 1 to `shape.tokens`.
+        predictions: int [sequences], masked tokens, each at most `shape.predictions`.
+        shape: capacity of a row.
 
     Returns:
         The row of each sequence, int64 [sequences], and the number of rows.
     """
     order = np.lexsort((-predictions.astype(np.int64), -lengths.astype(np.int64)))
     rows = np.empty(len(lengths), np.int64)
-    limits = (shape.pieces, shape.predictions, shape.sequences)
+    limits = (shape.tokens, shape.predictions, shape.sequences)
     return rows, _assign_rows(order, lengths, predictions, limits, rows)
 
 
 @numba.njit(cache=True, nogil=True)
 def _assign_rows(order, lengths, predictions, limits, rows):
-    """Rows with equal room are a stack; only the one on top is tried."""
-    max_pieces, max_predictions, max_sequences = limits
-    top = np.full(max_pieces + 1, -1, np.int64)
+    """Rows with equal space left are a stack; only the one on top is tried."""
+    max_tokens, max_predictions, max_sequences = limits
+    top = np.full(max_tokens + 1, -1, np.int64)
     below = np.empty(len(order), np.int64)
     used_predictions = np.zeros(len(order), np.int64)
     used_sequences = np.zeros(len(order), np.int64)
@@ -97,39 +97,39 @@ def _assign_rows(order, lengths, predictions, limits, rows):
     for sequence in order:
         length = lengths[sequence]
         row = -1
-        room = length
-        while room <= max_pieces:
-            row = top[room]
+        space = length
+        while space <= max_tokens:
+            row = top[space]
             if row >= 0 and used_predictions[row] + predictions[sequence] <= max_predictions:
-                top[room] = below[row]
+                top[space] = below[row]
                 break
             row = -1
-            room += 1
+            space += 1
         if row < 0:
             row = count
             count += 1
-            room = max_pieces
+            space = max_tokens
         rows[sequence] = row
         used_predictions[row] += predictions[sequence]
         used_sequences[row] += 1
-        room -= length
+        space -= length
         if used_sequences[row] < max_sequences:
-            below[row] = top[room]
-            top[room] = row
+            below[row] = top[space]
+            top[space] = row
     return count
 
 
 def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
     """What `pack_features` gives, without any sequence."""
-    by_piece = (count, shape.pieces)
+    by_token = (count, shape.tokens)
     by_prediction = (count, shape.predictions)
     by_sequence = (count, shape.sequences)
     return {
-        "input_word_ids": np.zeros(by_piece, np.int32),
-        "input_mask": np.zeros(by_piece, np.int32),
-        "input_type_ids": np.zeros(by_piece, np.int32),
-        "position_ids": np.zeros(by_piece, np.int32),
-        "sequence_ids": np.zeros(by_piece, np.int32),
+        "input_word_ids": np.zeros(by_token, np.int32),
+        "input_mask": np.zeros(by_token, np.int32),
+        "input_type_ids": np.zeros(by_token, np.int32),
+        "position_ids": np.zeros(by_token, np.int32),
+        "sequence_ids": np.zeros(by_token, np.int32),
         "masked_lm_positions": np.zeros(by_prediction, np.int32),
         "masked_lm_ids": np.zeros(by_prediction, np.int32),
         "masked_lm_weights": np.zeros(by_prediction, np.float32),
@@ -144,7 +144,7 @@ def pack_features(
 ) -> dict[str, np.ndarray]:
     """Lays sequences one after the other into their rows.
 
-    Sequences of 3 and 2 pieces with ids 7 8 9 and 5 6, rows of 6 pieces:
+    Sequences of 3 and 2 tokens with ids 7 8 9 and 5 6, rows of 6 tokens:
 
     | feature          | row             |
     |------------------|-----------------|
@@ -162,7 +162,7 @@ def pack_features(
         shape: widths of the rows; nothing may go beyond them.
 
     Returns:
-        int32 [count, shape.pieces] input_word_ids, input_mask, input_type_ids, position_ids and
+        int32 [count, shape.tokens] input_word_ids, input_mask, input_type_ids, position_ids and
         sequence_ids (1, 2, … for the sequences of a row, 0 for padding); [count,
         shape.predictions] masked_lm_positions, masked_lm_ids, masked_lm_weights; [count,
         shape.sequences] int32 cls_positions, next_sentence_labels and float32
@@ -171,7 +171,7 @@ def pack_features(
     packed = empty_rows(count, shape)
     lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
     starts, slots = _places(rows, lengths, count)
-    _pack_pieces(
+    _pack_tokens(
         (rows, starts, slots, lengths),
         (features["input_word_ids"], features["input_type_ids"]),
         tuple(
@@ -210,7 +210,7 @@ def _places(rows, lengths, count):
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack_pieces(places, features, packed):
+def _pack_tokens(places, features, packed):
     rows, starts, slots, lengths = places
     ids, types = features
     packed_ids, packed_types, mask, positions, sequences = packed

@@ -52,7 +52,7 @@ class PretrainingInputs:
 
     Raises:
         InputError: there is not a single record, a shard is damaged, or records are not what
-            `records` says.
+            `records` describes.
         UsageError: a shard is missing.
     """
 
@@ -111,10 +111,10 @@ class PretrainingInputs:
         return int(self._block_records.sum())
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Epoch, block of that epoch's order and row of that block where an update starts.
+        """Epoch, block of that epoch's order and row of that block where a step starts.
 
         `records` is the number of records of an epoch, and with packing `rows` that of the rows
-        they take, which tell other data apart.
+        they take, by which other data are recognized.
         """
         rows = int(self._block_rows.sum())
         epoch, rest = divmod(first_step * self.rows, rows)
@@ -124,20 +124,20 @@ class PretrainingInputs:
         position = {"epoch": epoch, "block": block, "row": row, "records": self.record_count}
         return position if self.packing is None else position | {"rows": rows}
 
-    def sequences_before(self, update: int) -> int:
-        """Sequences of all batches before an update.
+    def sequences_before(self, step: int) -> int:
+        """Sequences of all batches before a step.
 
         Raises:
             InputError: the block where it starts cannot be read.
         """
-        position = self.position(update)
+        position = self.position(step)
         epoch, order = position["epoch"], self._blocks_of(position["epoch"])
         whole = int(self._block_records[order[: position["block"]]].sum())
         partial = self._source.sequences(epoch, int(order[position["block"]]), position["row"])
         return epoch * self.record_count + whole + partial
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Batches from an update on, endlessly.
+        """Endless batches from a step on.
 
         They hold what `parse_records` gives; with packing what `pack_features` gives.
         """

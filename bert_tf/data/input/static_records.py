@@ -1,4 +1,4 @@
-"""Blocks of records in the order of an epoch, a row a record."""
+"""Blocks of records in the order of an epoch, one row per record."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ShuffledRecords:
         return rows
 
     def check_first(self) -> None:
-        """Refuses data that are not what their manifest says.
+        """Checks that the data are what their manifest describes.
 
         Raises:
             InputError: a record of the first block cannot be parsed.

@@ -1,4 +1,4 @@
-"""Which record it was, where TensorFlow says only that one could not be read."""
+"""Finds the damaged record after TensorFlow failed to parse a batch."""
 
 from __future__ import annotations
 

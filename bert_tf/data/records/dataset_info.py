@@ -1,4 +1,4 @@
-"""What a directory of pretraining records holds, as its manifest tells."""
+"""What a directory of pretraining records holds, read from its manifest."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class PretrainingData:
 
     Attributes:
         directory: where the shards and `vocab.txt` are.
-        max_seq_length: pieces in a row.
-        max_predictions_per_seq: masked pieces in a row.
+        max_seq_length: tokens in a row.
+        max_predictions_per_seq: masked tokens in a row.
         feature_names: record schema, a key of `FEATURE_NAMES`.
         compression: "none" or "gzip".
         vocab_size: entries of the vocabulary.

@@ -32,7 +32,7 @@ def frame_examples(
 
     Args:
         features: by name, int32 (at least 0) or float32 [rows, values of a row], at least one
-            value a row; they become Int64List and FloatList.
+            value per row; they become Int64List and FloatList.
         lengths: by name, int [rows], how many values of each row, from the first on, are written;
             all of features that are not named.
 
@@ -123,18 +123,18 @@ _CRC_TABLES = _crc_tables()
 
 @numba.njit(cache=True, nogil=True)
 def _write_field_heads(out, at, lengths):
-    """Writes a tag 1 and a length at each place; returns the places behind them."""
-    behind = np.empty_like(at)
+    """Writes a tag 1 and a length at each place; returns the places after them."""
+    after = np.empty_like(at)
     for row in range(len(at)):
         out[at[row]] = _TAG_1
-        behind[row] = _write_varint(out, at[row] + 1, lengths[row])
-    return behind
+        after[row] = _write_varint(out, at[row] + 1, lengths[row])
+    return after
 
 
 @numba.njit(cache=True, nogil=True)
 def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
-    """Writes one feature of every row at its place; returns the places behind them."""
-    behind = np.empty_like(at)
+    """Writes one feature of every row at its place; returns the places after them."""
+    after = np.empty_like(at)
     for row in range(len(at)):
         place = at[row]
         for level in range(4):
@@ -152,8 +152,8 @@ def _write_feature(out, at, key, tags, lengths, values, counts, is_float):
                 place += 4
             else:
                 place = _write_varint(out, place, value)
-        behind[row] = place
-    return behind
+        after[row] = place
+    return after
 
 
 @numba.njit(cache=True, nogil=True)

@@ -46,7 +46,7 @@ class UnmaskedRows(NamedTuple):
     Attributes:
         ids: int32 [n, max_seq_length].
         word_starts: int32, likewise.
-        lengths: int32 [n], pieces.
+        lengths: int32 [n], tokens.
         input_mask: int32 [n, max_seq_length].
         input_type_ids: int32, likewise.
         labels: int32 [n], of the pair.
@@ -68,11 +68,11 @@ def parse_unmasked_records(
     Args:
         serialized: `tf.train.Example` bytes.
         records: what they hold.
-        sep_id: id of [SEP], behind which the second segment begins.
+        sep_id: id of [SEP], after which the second segment begins.
 
     Raises:
         ValueError: a record is not as `records` says.
-        tf.errors.InvalidArgumentError: likewise, as TensorFlow says it.
+        tf.errors.InvalidArgumentError: the same, found by TensorFlow.
     """
     names = file_names(records.feature_names)
     width = records.max_seq_length
@@ -84,9 +84,9 @@ def parse_unmasked_records(
         ragged = [parsed[names[name]] for name in ("input_word_ids", "word_starts")]
         lengths = ragged[0].row_lengths().numpy()
         if (lengths != ragged[1].row_lengths().numpy()).any():
-            raise ValueError(f"{names['word_starts']} is not one number a piece")
+            raise ValueError(f"{names['word_starts']} is not one number per token")
         if ((lengths < 1) | (lengths > width)).any():
-            raise ValueError(f"a record has not from 1 to {width} pieces")
+            raise ValueError(f"a record has not from 1 to {width} tokens")
         ids, starts = (
             tf.cast(rows.to_tensor(shape=[None, width]), tf.int32).numpy() for rows in ragged
         )

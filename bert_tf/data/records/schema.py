@@ -47,7 +47,7 @@ def unmasked_feature_spec(
 
     Returns:
         By the name in the file: ids and word_starts (1 where a word begins) int64, one for each
-        piece of the sequence without padding; next_sentence_labels int64 [1].
+        token of the sequence without padding; next_sentence_labels int64 [1].
     """
     stored = file_names(names)
     return {
@@ -63,8 +63,8 @@ def feature_spec(
     """The features of a pretraining record, for `tf.io.parse_example`.
 
     Args:
-        max_seq_length: pieces in a row.
-        max_predictions_per_seq: masked pieces in a row.
+        max_seq_length: tokens in a row.
+        max_predictions_per_seq: masked tokens in a row.
         names: "reference" for those of google-research/bert create_pretraining_data.py,
             "model-garden" for those of TF Model Garden v2.
 
@@ -105,7 +105,7 @@ def encode_records(
     Args:
         features: what `pretraining_rows.pretraining_features` or `unmasked_features` returns.
         names: schema, as in `feature_spec`.
-        lengths: int [rows], pieces of each sequence of unmasked features, which are written
+        lengths: int [rows], tokens of each sequence of unmasked features, which are written
             without padding.
 
     Returns:

@@ -46,11 +46,11 @@ def _count_values(content, name, counts):
 @numba.njit(cache=True, nogil=True)
 def _count_in_example(data, at, end, name, counts):
     """Example.features, its map entries, the entry of that name."""
-    tag, features, behind = _next_field(data, at, end)
+    tag, features, after = _next_field(data, at, end)
     if tag != _TAG_1:
         return
-    while features < behind:
-        tag, entry, entry_end = _next_field(data, features, behind)
+    while features < after:
+        tag, entry, entry_end = _next_field(data, features, after)
         if tag != _TAG_1:
             return
         key_tag, key, key_end = _next_field(data, entry, entry_end)
@@ -70,11 +70,11 @@ def _count_in_feature(data, at, end, counts):
     values = 0
     others = 0
     while at < end:
-        tag, first, behind = _next_field(data, at, end)
+        tag, first, after = _next_field(data, at, end)
         if tag != _TAG_1 and tag != _ONE_VARINT and tag != _ONE_FLOAT:
             return
         bits = np.uint8(0)
-        for position in range(first, behind):
+        for position in range(first, after):
             byte = data[position]
             if kind == _TAG_3:
                 bits |= byte & np.uint8(0x7F)
@@ -86,7 +86,7 @@ def _count_in_feature(data, at, end, counts):
                 values += 1
                 others += bits != 0
                 bits = np.uint8(0)
-        at = behind
+        at = after
     counts[0] = values
     counts[1] = others
 
@@ -105,21 +105,21 @@ def _next_field(data, at, end):
     kind = tag & 7
     if kind == 2:
         length, at = _read_varint(data, at, end)
-        behind = at + length if 0 <= length <= end - at else end + 1
+        after = at + length if 0 <= length <= end - at else end + 1
     elif kind == 0:
-        _, behind = _read_varint(data, at, end)
+        _, after = _read_varint(data, at, end)
     elif kind == 1 or kind == 5:
-        behind = at + (8 if kind == 1 else 4)
+        after = at + (8 if kind == 1 else 4)
     else:
-        behind = end + 1
-    if behind > end:
+        after = end + 1
+    if after > end:
         return -1, end, end
-    return tag, at, behind
+    return tag, at, after
 
 
 @numba.njit(cache=True, nogil=True)
 def _read_varint(data, at, end):
-    """A number and the place behind it; -1 and a place beyond the end where it is cut off."""
+    """A number and the place after it; -1 and a place beyond the end where it is cut off."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:

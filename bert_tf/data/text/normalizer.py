@@ -17,7 +17,7 @@ import flatbuffers
 import numpy as np
 
 _CODE_POINTS = 0x110000
-# Between these stand ideographs, which never change, and planes without any character.
+# Between these are ideographs, which never change, and planes without any character.
 _RANGES_THAT_CHANGE = (
     range(1, 0x20000),
     range(0x2F800, 0x2FA20),

@@ -1,4 +1,4 @@
-"""`vocab.txt`: the pieces of a WordPiece vocabulary in the order of their ids."""
+"""`vocab.txt`: the entries of a WordPiece vocabulary in the order of their ids."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from bert_tf.base.errors import UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 
-SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 
 
 def read_vocab(path: str | Path) -> list[str]:
-    """Reads a `vocab.txt`, one piece a line; a piece's id is its line counted from 0.
+    """Reads a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
 
     Raises:
-        UsageError: no such file, not UTF-8, an empty line, a piece given twice, a special missing.
+        UsageError: no such file, not UTF-8, an empty line, an entry given twice, a special missing.
     """
     path = Path(path)
     check_lfs_pointer(path)
@@ -26,49 +26,49 @@ def read_vocab(path: str | Path) -> list[str]:
         raise UsageError(f"{path}: no such vocabulary; make one with bert-pipeline vocab") from None
     except IsADirectoryError:
         raise UsageError(
-            f"{path}: is a folder; expected a vocabulary file, a piece a line"
+            f"{path}: is a folder; expected a vocabulary file, one entry per line"
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{path}: byte {error.start} is not UTF-8; expected a vocabulary, a piece a line"
+            f"{path}: byte {error.start} is not UTF-8; expected a vocabulary, one entry per line"
         ) from None
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     vocab = [line.removesuffix("\r") for line in lines]
     first_line: dict[str, int] = {}
-    for number, piece in enumerate(vocab, start=1):
-        if not piece:
-            raise UsageError(f"{path}:{number}: empty line; expected a piece on every line")
-        if piece in first_line:
+    for number, entry in enumerate(vocab, start=1):
+        if not entry:
+            raise UsageError(f"{path}:{number}: empty line; expected an entry on every line")
+        if entry in first_line:
             raise UsageError(
-                f"{path}:{number}: {piece!r} stands in line {first_line[piece]} already; "
-                "every piece may appear once"
+                f"{path}:{number}: {entry!r} is in line {first_line[entry]} already; "
+                "every entry may appear once"
             )
-        first_line[piece] = number
-    missing = [piece for piece in SPECIAL_PIECES if piece not in first_line]
+        first_line[entry] = number
+    missing = [entry for entry in SPECIAL_TOKENS if entry not in first_line]
     if missing:
         raise UsageError(
-            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_PIECES)}"
+            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_TOKENS)}"
         )
     return vocab
 
 
 def read_vocab_for_masking(path: str | Path) -> list[str]:
-    """Reads a `vocab.txt` that masks are drawn with: some targets are replaced by random pieces.
+    """Reads a `vocab.txt` that masks are drawn with: some targets are replaced by random tokens.
 
     Raises:
-        UsageError: as `read_vocab`; also where there is no piece but the specials.
+        UsageError: as `read_vocab`; also where there is no entry but the specials.
     """
     vocab = read_vocab(path)
-    if len(vocab) == len(SPECIAL_PIECES):
+    if len(vocab) == len(SPECIAL_TOKENS):
         raise UsageError(
-            f"{path}: has no piece but {' '.join(SPECIAL_PIECES)}; make a vocabulary with "
+            f"{path}: has no entry but {' '.join(SPECIAL_TOKENS)}; make a vocabulary with "
             "bert-pipeline vocab"
         )
     return vocab
 
 
 def vocab_fingerprint(vocab: list[str]) -> str:
-    """SHA-256 (hex) of the pieces joined by newlines: equal for equal ids, whatever the file."""
+    """SHA-256 (hex) of the entries joined by newlines: equal for equal ids, whatever the file."""
     return hashlib.sha256("\n".join(vocab).encode("utf-8")).hexdigest()

@@ -13,43 +13,43 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.data.text.normalizer import normalizer_model
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 # HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
 _MAX_BYTES_PER_WORD = 400
 
 
 @dataclasses.dataclass(frozen=True)
-class _Pieces:
-    """Holds the pieces out of sight of tf.Module, which would track and wrap a plain list."""
+class _Vocabulary:
+    """Holds the entries out of sight of tf.Module, which would track and wrap a plain list."""
 
-    pieces: list[str]
+    entries: list[str]
 
 
 class WordPieceTokenizer(tf.Module):
     """BERT's WordPiece tokenizer, eager and inside graphs and SavedModels.
 
     Args:
-        vocab: pieces in the order of their ids, with the five specials (see `vocab_file`).
-        lowercase: lower-case and strip accents before looking pieces up.
+        vocab: entries in the order of their ids, with the five specials (see `vocab_file`).
+        lowercase: lower-case and strip accents before looking tokens up.
 
     Attributes:
         vocab, lowercase: as given.
-        vocab_size: number of pieces.
+        vocab_size: number of entries.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
     def __init__(self, vocab: list[str], *, lowercase: bool):
         super().__init__(name="word_piece_tokenizer")
-        self._pieces = _Pieces(list(vocab))
+        self._vocab = _Vocabulary(list(vocab))
         self.lowercase = lowercase
         self.vocab_size = len(vocab)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            vocab.index(piece) for piece in SPECIAL_PIECES
+            vocab.index(token) for token in SPECIAL_TOKENS
         )
         normalizer = normalizer_model(lowercase=lowercase)
         self._tokenizer = tf_text.FastBertTokenizer(
-            vocab=self._pieces.pieces,
+            vocab=self._vocab.entries,
             token_out_type=tf.int32,
             unknown_token="[UNK]",
             max_bytes_per_word=_MAX_BYTES_PER_WORD,
@@ -58,23 +58,23 @@ class WordPieceTokenizer(tf.Module):
 
     @property
     def vocab(self) -> list[str]:
-        """Pieces in the order of their ids."""
-        return self._pieces.pieces
+        """Entries in the order of their ids."""
+        return self._vocab.entries
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Pieces of each text: string [n] to ragged int32 [n, (pieces)]."""
+        """Tokens of each text: string [n] to ragged int32 [n, (tokens)]."""
         return self._tokenizer.tokenize(texts)
 
     def tokenize_with_offsets(
         self, texts: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Pieces and where they stand.
+        """Tokens and where they are in the text.
 
         Args:
             texts: UTF-8 string [n].
 
         Returns:
-            ids int32, starts int64, ends int64, all ragged [n, (pieces)]; starts and ends are byte
+            ids int32, starts int64, ends int64, all ragged [n, (tokens)]; starts and ends are byte
             offsets into the texts as given, ends exclusive.
         """
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
@@ -90,14 +90,14 @@ def pack_pairs(
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Joins texts to rows `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, cut to `max_seq_length`.
 
-    Pairs that are too long lose pieces of the longer text first, then of both, as HuggingFace's
-    `longest_first` does: with room for 5 pieces, lengths (2, 9) become (2, 3), (9, 9) become
+    Pairs that are too long lose tokens of the longer text first, then of both, as HuggingFace's
+    `longest_first` does: with capacity for 5 tokens, lengths (2, 9) become (2, 3), (9, 9) become
     (2, 3) and (10, 9) become (3, 2).
 
     Args:
-        first: ids int32 [n, (pieces)].
-        second: ids int32 [n, (pieces)], or None for single texts.
-        max_seq_length: pieces in a row, specials included.
+        first: ids int32 [n, (tokens)].
+        second: ids int32 [n, (tokens)], or None for single texts.
+        max_seq_length: tokens per row, specials included.
         tokenizer: knows the ids of [CLS] and [SEP].
 
     Returns:
@@ -108,12 +108,12 @@ def pack_pairs(
     cls = _column(tokenizer.cls_id, rows)
     sep = _column(tokenizer.sep_id, rows)
     if second is None:
-        room = max_seq_length - 2
-        kept = _row_heads(first, tf.minimum(_lengths(first), room))
+        capacity = max_seq_length - 2
+        kept = _row_heads(first, tf.minimum(_lengths(first), capacity))
         input_word_ids = tf.concat([cls, kept, sep], axis=1)
         return input_word_ids, tf.zeros_like(input_word_ids)
     first_lengths, second_lengths = longest_first_lengths(
-        _lengths(first), _lengths(second), room=max_seq_length - 3
+        _lengths(first), _lengths(second), capacity=max_seq_length - 3
     )
     left = tf.concat([cls, _row_heads(first, first_lengths), sep], axis=1)
     right = tf.concat([_row_heads(second, second_lengths), sep], axis=1)
@@ -124,20 +124,20 @@ def pack_pairs(
 
 
 def longest_first_lengths(
-    first: tf.Tensor, second: tf.Tensor, *, room: int
+    first: tf.Tensor, second: tf.Tensor, *, capacity: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Lengths after HuggingFace's `longest_first` truncation (tokenizers, truncate_encodings).
 
     Args:
         first, second: int32 [n] lengths.
-        room: pieces that both may have together.
+        capacity: tokens that both may have together.
     """
     shorter, longer = tf.minimum(first, second), tf.maximum(first, second)
-    half = room // 2
+    half = capacity // 2
     both_cut = shorter > half
     cut_shorter = tf.where(both_cut, half, shorter)
-    cut_longer = tf.where(both_cut, room - half, room - shorter)
-    fits = first + second <= room
+    cut_longer = tf.where(both_cut, capacity - half, capacity - shorter)
+    fits = first + second <= capacity
     shorter = tf.where(fits, shorter, cut_shorter)
     longer = tf.where(fits, longer, cut_longer)
     first_is_longer = first > second

@@ -125,7 +125,7 @@ def test_classifier_dropout_uses_its_own_stream(name, inputs):
 
 @pytest.mark.slow  # trains
 def test_keras_fit_learns_a_rule():
-    # The label is whether the text starts with piece 7 or 6; a Keras script needs no dropout key.
+    # The label is whether the text starts with token 7 or 6; a Keras script needs no dropout key.
     keras.utils.set_random_seed(0)
     generator = np.random.default_rng(0)
     ids = generator.integers(8, CONFIG.vocab_size, (128, 4)).astype(np.int32)

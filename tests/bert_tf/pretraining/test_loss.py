@@ -34,7 +34,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def features():
-    """Rows of 3 to 24 pieces with 1 to 4 targets."""
+    """Rows of 3 to 24 tokens with 1 to 4 targets."""
     random = np.random.default_rng(0)
     lengths = random.integers(3, LENGTH + 1, ROWS)
     mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)

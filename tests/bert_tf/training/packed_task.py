@@ -28,7 +28,7 @@ RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10
 
 
 def make_records() -> bytes:
-    """Records of 3 to 24 pieces, most of them short, with 1 to 4 targets."""
+    """Records of 3 to 24 tokens, most of them short, with 1 to 4 targets."""
     random = np.random.default_rng(0)
     lengths = np.minimum(random.integers(3, LENGTH, (RECORDS, 2)).min(axis=1), LENGTH)
     mask = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)

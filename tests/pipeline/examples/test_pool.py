@@ -13,14 +13,14 @@ from pipeline.examples.tokenized import TokenizedDocuments
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(200))]
 
 
-def documents_of(hashes: list[int], sentences: int = 6, pieces: int = 9) -> TokenizedDocuments:
-    """A document a hash; its pieces follow from its hash."""
+def documents_of(hashes: list[int], sentences: int = 6, tokens: int = 9) -> TokenizedDocuments:
+    """A document a hash; its tokens follow from its hash."""
     count = len(hashes) * sentences
-    ids = np.repeat(np.array(hashes, np.int64) % 200 + 5, sentences * pieces).astype(np.int32)
+    ids = np.repeat(np.array(hashes, np.int64) % 200 + 5, sentences * tokens).astype(np.int32)
     return TokenizedDocuments(
         FlatDocuments(
             ids,
-            offsets_of(np.full(count, pieces)),
+            offsets_of(np.full(count, tokens)),
             offsets_of(np.full(len(hashes), sentences)),
         ),
         np.array(hashes, np.uint64),

@@ -42,9 +42,9 @@ def stored(store, runs: list[Run]) -> list:
         return [writer.add(run.parts()) for run in runs]
 
 
-@pytest.mark.parametrize("bytes_at_once", [1, 500, 10**9])
-def test_merging_sorts_the_records_of_all_runs(store, tmp_path, monkeypatch, bytes_at_once):
-    monkeypatch.setattr(runs_module, "_CHUNK_BYTES", bytes_at_once)
+@pytest.mark.parametrize("chunk_bytes", [1, 500, 10**9])
+def test_merging_sorts_the_records_of_all_runs(store, tmp_path, monkeypatch, chunk_bytes):
+    monkeypatch.setattr(runs_module, "_CHUNK_BYTES", chunk_bytes)
     ranks = np.random.default_rng(0).permutation(100).tolist()
     runs = [run_of(sorted(part)) for part in (ranks[:50], ranks[50:51], ranks[51:])]
     write_shard(tmp_path / "shard", merge_runs(store, stored(store, runs)), compression="none")

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.examples import tokenized as tokenized_module
@@ -16,7 +16,7 @@ from pipeline.examples.tokenized import (
     tokenize_block,
 )
 
-VOCAB = [*SPECIAL_PIECES, "a", "b", "c", "d", "e"]
+VOCAB = [*SPECIAL_TOKENS, "a", "b", "c", "d", "e"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def block_of(documents: list[list[str]]) -> DocumentBlock:
 
 def as_lists(tokenized) -> list[list[list[int]]]:
     documents = tokenized.documents
-    sentences = np.split(documents.pieces, documents.sentence_offsets[1:-1])
+    sentences = np.split(documents.tokens, documents.sentence_offsets[1:-1])
     borders = documents.document_offsets
     return [
         [sentence.tolist() for sentence in sentences[borders[d] : borders[d + 1]]]
@@ -47,18 +47,18 @@ def as_lists(tokenized) -> list[list[list[int]]]:
     ]
 
 
-@pytest.mark.parametrize("sentences_at_once", [1, 2, 100])
-def test_sentences_and_documents_without_pieces_go(tokenizer, monkeypatch, sentences_at_once):
-    monkeypatch.setattr(tokenized_module, "_BATCH_SENTENCES", sentences_at_once)
+@pytest.mark.parametrize("batch_sentences", [1, 2, 100])
+def test_sentences_and_documents_without_tokens_go(tokenizer, monkeypatch, batch_sentences):
+    monkeypatch.setattr(tokenized_module, "_BATCH_SENTENCES", batch_sentences)
     block = block_of([["A b", "\u200b", "c"], ["\u00ad"], ["d d", "e"]])
-    tokenized, without_pieces = tokenize_block(block, tokenizer)
+    tokenized, without_tokens = tokenize_block(block, tokenizer)
     assert as_lists(tokenized) == [[[5, 6], [7]], [[8, 8], [9]]]
-    assert without_pieces == 1 and len(tokenized.hashes) == 2
+    assert without_tokens == 1 and len(tokenized.hashes) == 2
 
 
 def test_an_empty_block_is_no_trouble(tokenizer):
-    tokenized, without_pieces = tokenize_block(block_of([]), tokenizer)
-    assert len(tokenized) == without_pieces == 0
+    tokenized, without_tokens = tokenize_block(block_of([]), tokenizer)
+    assert len(tokenized) == without_tokens == 0
     assert partition_documents(tokenized, np.empty(0, np.int64)) == []
 
 
@@ -66,7 +66,7 @@ def test_an_empty_block_is_no_trouble(tokenizer):
 def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
     texts = [["a b"], ["c", "d"], ["e e e"], ["a"]]
     tokenized, _ = tokenize_block(block_of(texts), tokenizer)
-    tokenized.documents.pieces[:] += shift
+    tokenized.documents.tokens[:] += shift
     dealt = partition_documents(tokenized, np.array([4, 1, 4, 0]))
     assert [group for group, _ in dealt] == [0, 1, 4]
     parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in dealt]
@@ -74,4 +74,4 @@ def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
     whole = tokenized.select(np.array([3, 1, 0, 2]))
     assert as_lists(together) == as_lists(whole)
     assert together.hashes.tolist() == whole.hashes.tolist()
-    assert together.documents.pieces.dtype == np.int32
+    assert together.documents.tokens.dtype == np.int32

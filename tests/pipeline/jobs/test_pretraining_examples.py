@@ -15,7 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.schema import feature_spec
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
@@ -31,7 +31,7 @@ from pipeline.report.records import summarize_records
 pytestmark = pytest.mark.slow  # starts worker processes and a job server
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
-VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
+VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +267,7 @@ def test_chunks_that_are_left_out_are_no_documents(folder):
     counts = run(config)[0]["counts"]
     assert counts["chunks_left_out"] == {NO_OTHER_DOCUMENT: config.dupe_factor}
     assert counts["examples"]["train"] == config.dupe_factor
-    assert (counts["documents"], counts["dropped"]) == (1, {"no pieces": 1})
+    assert (counts["documents"], counts["dropped"]) == (1, {"no tokens": 1})
 
 
 def test_a_missing_vocabulary_or_corpus_is_named(folder):
@@ -275,8 +275,8 @@ def test_a_missing_vocabulary_or_corpus_is_named(folder):
         run(config_of(folder, vocab=str(folder / "nowhere.txt")))
     with pytest.raises(UsageError, match="no file matches"):
         run(config_of(folder, input=[str(folder / "*.nothing")]))
-    (folder / "vocab.txt").write_text("\n".join(SPECIAL_PIECES))
-    with pytest.raises(UsageError, match=r"vocab.txt: has no piece but \[PAD\]"):
+    (folder / "vocab.txt").write_text("\n".join(SPECIAL_TOKENS))
+    with pytest.raises(UsageError, match=r"vocab.txt: has no entry but \[PAD\]"):
         run(config_of(folder))
     assert not (folder / "data").exists()
 
@@ -291,7 +291,7 @@ def test_inspect_shows_examples_and_statistics(folder):
     page = artifact_page(str(folder / "data"), samples=2)
     assert page.count("<h4>example ") == 2
     assert '<span class="target mask">[MASK]<small> → ' in page
-    assert "most frequent pieces" in page and "<h2>eval</h2>" in page
+    assert "most frequent tokens" in page and "<h2>eval</h2>" in page
     shard = folder / "data" / "train-00000-of-00002.tfrecord"
     shard.write_bytes(shard.read_bytes().replace(b"input_ids", b"input_idz", 1))
     with pytest.raises(InputError, match="damaged records"):

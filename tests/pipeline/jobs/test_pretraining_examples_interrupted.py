@@ -15,7 +15,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.corpus import read
 from pipeline.examples import transforms
 from pipeline.examples.pool import ExampleMaker
@@ -26,7 +26,7 @@ from pipeline.outputs.job import RunOptions
 pytestmark = pytest.mark.slow  # starts processes and kills them
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
-VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
+VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]
 SHARDS = 4  # 3 for training, 1 for evaluation
 
 

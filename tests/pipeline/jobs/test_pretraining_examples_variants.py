@@ -12,7 +12,7 @@ from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
 from bert_tf.data.records.schema import feature_spec
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.training.run.metrics_log import read_metrics
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
@@ -22,7 +22,7 @@ from pipeline.report.records import summarize_records
 pytestmark = pytest.mark.slow  # trains on every kind of records
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
-VOCAB = [*SPECIAL_PIECES, *WORDS, "##s", "."]
+VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]
 LENGTH, PREDICTIONS = 32, 5
 MODEL = {
     "vocab_size": len(VOCAB),
@@ -104,7 +104,7 @@ def eval_bytes(folder):
             {"masking": "dynamic", "pair_task": "none", "compression": "gzip"},
             {"masking": "ngram", "masked_lm_prob": 0.3, "random_tokens": "unigram"},
             {"mlm_loss"},
-            "pieces a record, unmasked",
+            "tokens per record, unmasked",
         ),
         (
             {"masking": "dynamic", "feature_names": "model-garden"},

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.report.page import _segment_html
 from pipeline.report.record_lines import histogram_lines, record_lines
-from pipeline.report.records import ShownExample, ShownPiece, SplitSummary, make_histogram
+from pipeline.report.records import ShownExample, ShownToken, SplitSummary, make_histogram
 
 
 @pytest.mark.parametrize(
@@ -18,25 +18,25 @@ from pipeline.report.records import ShownExample, ShownPiece, SplitSummary, make
     ],
 )
 def test_a_histogram_has_a_bar_for_each_range_with_its_share(values, highest, lines):
-    histogram = make_histogram("pieces", np.array(values), highest)
+    histogram = make_histogram("tokens", np.array(values), highest)
     title, *bars = histogram_lines(histogram, "train")
-    assert title == "train: pieces"
+    assert title == "train: tokens"
     assert [bar.strip() for bar in bars if "#" in bar] == lines
     assert len(bars) == min(highest, 8)
     assert sum(share for _, share in histogram.bars) == pytest.approx(1)
 
 
-PIECES = [
-    ShownPiece("the"),
-    ShownPiece("[MASK]", "cat"),
-    ShownPiece("##s"),
-    ShownPiece("<b>", "sat"),
-    ShownPiece("down", "down"),
+TOKENS = [
+    ShownToken("the"),
+    ShownToken("[MASK]", "cat"),
+    ShownToken("##s"),
+    ShownToken("<b>", "sat"),
+    ShownToken("down", "down"),
 ]
 
 
 def test_targets_are_shown_in_the_text():
-    summary = SplitSummary("train", [], examples=[ShownExample("one", [("first", PIECES)])])
+    summary = SplitSummary("train", [], examples=[ShownExample("one", [("first", TOKENS)])])
     assert record_lines([summary]) == ["one", "  first:  the [MASK→cat]s [<b>→sat] [down]"]
 
 
@@ -51,5 +51,5 @@ def test_the_page_marks_targets_by_what_became_of_them():
             self.found += data
 
     reader = Reader()
-    reader.feed(_segment_html(PIECES))
+    reader.feed(_segment_html(TOKENS))
     assert reader.found == "the {mask}[MASK]{small} → cats {random}<b>{small} → sat {kept}down"

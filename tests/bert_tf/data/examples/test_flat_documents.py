@@ -15,21 +15,21 @@ nested_lists = st.lists(
 def flat(documents: list[list[list[int]]]) -> FlatDocuments:
     sentences = [sentence for document in documents for sentence in document]
     return FlatDocuments(
-        np.array([piece for sentence in sentences for piece in sentence], np.int32),
+        np.array([token for sentence in sentences for token in sentence], np.int32),
         offsets_of(np.array([len(sentence) for sentence in sentences], np.int64)),
         offsets_of(np.array([len(document) for document in documents])),
     )
 
 
 def nested(documents: FlatDocuments) -> list[list[list[int]]]:
-    pieces, sentences, borders = (
-        documents.pieces,
+    tokens, sentences, borders = (
+        documents.tokens,
         documents.sentence_offsets,
         documents.document_offsets,
     )
     return [
         [
-            pieces[sentences[s] : sentences[s + 1]].tolist()
+            tokens[sentences[s] : sentences[s + 1]].tolist()
             for s in range(borders[d], borders[d + 1])
         ]
         for d in range(len(documents))

@@ -14,7 +14,7 @@ SEP = 3
 
 
 def documents_of(lengths: list[list[int]]) -> FlatDocuments:
-    """Documents of sentences of these lengths; pieces count up from 10."""
+    """Documents of sentences of these lengths; tokens count up from 10."""
     flat = [length for document in lengths for length in document]
     return FlatDocuments(
         np.arange(10, 10 + sum(flat), dtype=np.int32),
@@ -36,9 +36,9 @@ def cut(documents, *, first_of_split=None, max_seq_length=7, short=0.0, shifted=
 
 
 def texts(documents, sequences):
-    pieces = separate_documents(documents, SEP)
+    tokens = separate_documents(documents, SEP)
     return [
-        pieces[one["first_start"] : one["first_start"] + one["first_length"]].tolist()
+        tokens[one["first_start"] : one["first_start"] + one["first_length"]].tolist()
         for one in sequences
     ]
 
@@ -74,13 +74,13 @@ def test_no_sequence_goes_beyond_the_split():
     shifted=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_every_piece_is_used_once_in_whole_sentences(lengths, max_seq_length, short, shifted, seed):
+def test_every_token_is_used_once_in_whole_sentences(lengths, max_seq_length, short, shifted, seed):
     documents = documents_of(lengths)
     sequences = cut(
         documents, max_seq_length=max_seq_length, short=short, shifted=shifted, seed=seed
     )
     made = texts(documents, sequences)
-    assert [piece for text in made for piece in text if piece != SEP] == documents.pieces.tolist()
+    assert [token for text in made for token in text if token != SEP] == documents.tokens.tolist()
     assert all(0 < len(text) <= max_seq_length - 2 for text in made)
     assert all(text[0] != SEP != text[-1] for text in made)
     assert (sequences["second_length"] == 0).all() and not sequences["label"].any()

@@ -12,8 +12,8 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = ["[PAD]", "the", "[UNK]", "[CLS]", "##a", "[SEP]", "[MASK]"] + [
     f"##{i}" if i % 3 == 0 else str(i) for i in range(500)
 ]
-PAD, CLS, SEP, MASK = (VOCAB.index(piece) for piece in ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
-SPECIAL_IDS = {VOCAB.index(piece) for piece in SPECIALS}
+PAD, CLS, SEP, MASK = (VOCAB.index(token) for token in ("[PAD]", "[CLS]", "[SEP]", "[MASK]"))
+SPECIAL_IDS = {VOCAB.index(token) for token in SPECIALS}
 
 
 def rules_for(*, max_seq_length=128, max_predictions=20, prob=0.15, whole_words=False):
@@ -27,7 +27,7 @@ def rules_for(*, max_seq_length=128, max_predictions=20, prob=0.15, whole_words=
 
 
 def rows_of(lengths: list[tuple[int, int]], width: int, seed: int = 0):
-    """Rows `[CLS] a [SEP] b [SEP]` of ordinary pieces with a and b of these lengths."""
+    """Rows `[CLS] a [SEP] b [SEP]` of ordinary tokens with a and b of these lengths."""
     random = np.random.default_rng(seed)
     ordinary = np.setdiff1d(np.arange(len(VOCAB)), list(SPECIAL_IDS))
     ids = np.full((len(lengths), width), PAD, np.int32)
@@ -105,13 +105,13 @@ def assert_whole_words(ids, positions):
             assert (position in positions) == (position - 1 in positions)
 
 
-def test_whole_words_are_chosen_as_often_as_single_pieces():
+def test_whole_words_are_chosen_as_often_as_single_tokens():
     ids, totals = rows_of([(62, 63)] * 500, 128)
     result = masked(ids, totals, rules_for(whole_words=True))
     assert result.counts.mean() > 18.5
 
 
-def test_the_shares_of_masks_random_pieces_and_kept_ones():
+def test_the_fractions_of_masks_random_tokens_and_kept_ones():
     ids, totals = rows_of([(62, 63)] * 4000, 128)
     result = masked(ids, totals, rules_for())
     assert (result.counts == 19).all()
@@ -145,10 +145,10 @@ def test_a_rows_choices_follow_from_its_key_alone():
 def words_of(ids):
     """(begin, end) of the words of one row, as `assert_whole_words` sees them."""
     words = []
-    for position, piece in enumerate(ids):
-        if piece in (CLS, SEP, PAD):
+    for position, token in enumerate(ids):
+        if token in (CLS, SEP, PAD):
             continue
-        if VOCAB[piece].startswith("##") and words and words[-1][1] == position:
+        if VOCAB[token].startswith("##") and words and words[-1][1] == position:
             words[-1][1] = position + 1
         else:
             words.append([position, position + 1])
@@ -185,9 +185,9 @@ def test_ngrams_and_spans_are_whole_words_within_the_number_of_targets(
         assert not left or len(positions) + min(left) > wanted, "no word is left that would fit"
 
 
-def single_pieces(rows, length=128):
-    """Rows without [SEP] of words of one piece."""
-    ordinary = [i for i, piece in enumerate(VOCAB) if piece.isdigit()]
+def single_tokens(rows, length=128):
+    """Rows without [SEP] of words of one token."""
+    ordinary = [i for i, token in enumerate(VOCAB) if token.isdigit()]
     random = np.random.default_rng(1)
     return random.choice(ordinary, (rows, length)).astype(np.int32), np.full(rows, length, np.int32)
 
@@ -201,7 +201,7 @@ def lone_groups(positions, counts):
 
 def test_ngrams_have_the_weights_of_model_garden():
     """Few targets in long rows, so that n-grams seldom touch and all sizes fit."""
-    ids, totals = single_pieces(4000, 512)
+    ids, totals = single_tokens(4000, 512)
     rules = masking_rules(
         VOCAB, max_seq_length=512, max_predictions_per_seq=6, masked_lm_prob=0.15, masking="ngram"
     )
@@ -230,7 +230,7 @@ def simulated_ngram_sizes(wanted, max_size, trials):
 
 def test_spans_have_the_mean_length_of_spanbert():
     """Published: 3.8 words on average. One span a row, so none touch; the row's end cuts some."""
-    ids, totals = single_pieces(6000, 512)
+    ids, totals = single_tokens(6000, 512)
     rules = masking_rules(
         VOCAB, max_seq_length=512, max_predictions_per_seq=10, masked_lm_prob=0.15, masking="span"
     )
@@ -257,8 +257,8 @@ def simulated_span_lengths(wanted, weights, trials):
 
 
 @pytest.mark.parametrize("masking", ["ngram", "span"])
-def test_pieces_that_are_masked_together_share_a_fate(masking):
-    ids, totals = single_pieces(3000)
+def test_tokens_that_are_masked_together_share_a_replacement(masking):
+    ids, totals = single_tokens(3000)
     rules = masking_rules(
         VOCAB, max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=0.15,
         masking=masking, max_ngram_size=8,
@@ -274,14 +274,14 @@ def test_pieces_that_are_masked_together_share_a_fate(masking):
     assert equal > (0.995 if masking == "span" else 0.85)
 
 
-def test_random_pieces_follow_the_counts_of_the_corpus():
+def test_random_tokens_follow_the_counts_of_the_corpus():
     ids, totals = rows_of([(62, 63)] * 4000, 128)
     counts = np.zeros(len(VOCAB), np.int64)
     counts[[10, 20, 30]] = 1, 2, 7
     counts[[MASK, VOCAB.index("[UNK]")]] = 1000
     rules = masking_rules(
         VOCAB, max_seq_length=128, max_predictions_per_seq=20, masked_lm_prob=0.15,
-        piece_counts=counts,
+        token_counts=counts,
     )  # fmt: skip
     result = masked(ids, totals, rules)
     now = np.take_along_axis(result.ids, result.positions, 1)[:, :19]
@@ -292,7 +292,7 @@ def test_random_pieces_follow_the_counts_of_the_corpus():
 
 
 def test_given_word_starts_take_the_place_of_the_vocabularys():
-    ids, totals = single_pieces(200, 40)
+    ids, totals = single_tokens(200, 40)
     starts = np.tile(np.arange(40) % 4 == 0, (200, 1))
     rules = rules_for(max_seq_length=40, prob=0.3, whole_words=True)
     keys = np.arange(200, dtype=np.uint64)

@@ -16,7 +16,7 @@ from bert_tf.data.examples.segments import (
 
 
 def documents_of(sentence_lengths: list[list[int]]) -> FlatDocuments:
-    """Documents whose pieces are numbered from 0, so that a piece tells where it stood."""
+    """Documents whose tokens are numbered from 0, so that a token tells where it stood."""
     lengths = np.array([length for document in sentence_lengths for length in document], np.int64)
     return FlatDocuments(
         np.arange(lengths.sum(), dtype=np.int32),
@@ -64,15 +64,15 @@ def test_an_empty_pool_makes_nothing():
 )
 def test_pairs_fit_and_come_from_where_they_say(documents, **settings):
     pairs, _ = make_pairs(documents, **settings)
-    piece_borders = documents.sentence_offsets[documents.document_offsets]
+    token_borders = documents.sentence_offsets[documents.document_offsets]
     first_ends = pairs["first_start"] + pairs["first_length"]
     second_ends = pairs["second_start"] + pairs["second_length"]
     assert (pairs["first_length"] >= 1).all() and (pairs["second_length"] >= 1).all()
     assert (pairs["first_length"] + pairs["second_length"] <= settings["max_seq_length"] - 3).all()
-    assert (pairs["first_start"] >= piece_borders[pairs["document"]]).all()
-    assert (first_ends <= piece_borders[pairs["document"] + 1]).all()
-    second_documents = np.searchsorted(piece_borders, pairs["second_start"], side="right") - 1
-    assert (second_ends <= piece_borders[second_documents + 1]).all()
+    assert (pairs["first_start"] >= token_borders[pairs["document"]]).all()
+    assert (first_ends <= token_borders[pairs["document"] + 1]).all()
+    second_documents = np.searchsorted(token_borders, pairs["second_start"], side="right") - 1
+    assert (second_ends <= token_borders[second_documents + 1]).all()
     assert ((second_documents == pairs["document"]) == ~pairs["label"]).all()
     follows = ~pairs["label"]
     assert (pairs["second_start"] >= first_ends)[follows].all()
@@ -98,7 +98,7 @@ def test_every_sentence_is_used_once_since_unused_ones_go_back(documents, number
     used = np.concatenate(used) if used else np.empty(0)
     assert (np.diff(used) == 1).all() or left_out
     if len(documents) > 1:
-        assert len(used) == len(documents.pieces)
+        assert len(used) == len(documents.tokens)
 
 
 def test_a_chunk_of_one_sentence_is_always_followed_at_random():
@@ -161,7 +161,7 @@ def test_cutting_takes_from_the_longer_segment_and_from_both_ends():
     documents = documents_of([[101, 201]] * 40)
     pairs, _ = make_pairs(documents, max_seq_length=103, short_seq_prob=0.0, random_next_prob=0.0)
     followed = pairs[~pairs["label"]]
-    assert len(followed) == 0  # 101 pieces fill a chunk alone
+    assert len(followed) == 0  # 101 tokens fill a chunk alone
     documents = documents_of([[60, 240]] * 40)
     pairs, _ = make_pairs(documents, max_seq_length=103, short_seq_prob=0.0, random_next_prob=0.0)
     assert pairs["is_truncated"].all() and not pairs["label"].any()

@@ -81,7 +81,7 @@ def test_a_row_is_laid_out_as_documented():
     lengths, none = np.array([3, 2]), np.array([0, 0])
     features = make_features(lengths, none)
     features["input_word_ids"][0, :3], features["input_word_ids"][1, :2] = [7, 8, 9], [5, 6]
-    shape = PackedShape(pieces=6, predictions=1, sequences=2)
+    shape = PackedShape(tokens=6, predictions=1, sequences=2)
     packed = pack_features(features, np.array([0, 0]), 1, shape)
     assert packed["input_word_ids"].tolist() == [[7, 8, 9, 5, 6, 0]]
     assert packed["input_mask"].tolist() == [[1, 1, 1, 1, 1, 0]]

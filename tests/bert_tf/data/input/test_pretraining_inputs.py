@@ -188,7 +188,7 @@ def test_a_model_that_does_not_fit_is_refused(changes, message):
 
 
 def uneven_features(first, count):
-    """Like `features`, but record i has 2 + i % 7 pieces."""
+    """Like `features`, but record i has 2 + i % 7 tokens."""
     made = features(first, count)
     lengths = 2 + np.arange(first, first + count) % 7
     made["input_mask"] = (np.arange(LENGTH) < lengths[:, None]).astype(np.int32)
@@ -274,20 +274,20 @@ def test_rows_that_are_full_are_not_packed_unless_told_to(tmp_path):
     assert made["on"].packing.sequences_per_row == 1.0 and made["on"].rows == 4
 
 
-def test_a_record_without_pieces_cannot_be_packed(tmp_path):
+def test_a_record_without_tokens_cannot_be_packed(tmp_path):
     made = uneven_features(0, 5)
     made["input_mask"][3] = 0
     path = tmp_path / "empty"
     path.write_bytes(encode_records(made)[0].tobytes())
-    with pytest.raises(InputError, match="empty: record 3 is damaged, or not of 1 to 8 pieces"):
+    with pytest.raises(InputError, match="empty: record 3 is damaged, or not of 1 to 8 tokens"):
         PretrainingInputs([str(path)], description(), batch_size=1, seed=1, packing="auto")
 
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(45))]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(45))]
 
 
 def write_unmasked(directory, count, *, compression="none", names="reference"):
-    """Records `[CLS] a b.. [SEP] n n [SEP]` of 6 to 8 pieces, n telling the record's number."""
+    """Records `[CLS] a b.. [SEP] n n [SEP]` of 6 to 8 tokens, n telling the record's number."""
     numbers = np.arange(count, dtype=np.int32)
     lengths = 6 + numbers % 3
     ids = np.full((count, LENGTH), 0, np.int32)
@@ -309,7 +309,7 @@ def write_unmasked(directory, count, *, compression="none", names="reference"):
 
 def masking_of(prob=0.4, **settings):
     rules = masking_rules(
-        PIECES,
+        TOKENS,
         max_seq_length=LENGTH,
         max_predictions_per_seq=LENGTH,
         masked_lm_prob=prob,

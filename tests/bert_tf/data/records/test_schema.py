@@ -98,9 +98,9 @@ def test_pretraining_records_parse_as_their_spec(names):
         masked_lm_prob=0.15,
         whole_word_mask=False,
     )
-    pieces = np.arange(200, 220, dtype=np.int32)
+    tokens = np.arange(200, 220, dtype=np.int32)
     features = pretraining_features(
-        pieces,
+        tokens,
         three_pairs(),
         rules,
         max_seq_length=16,
@@ -176,7 +176,7 @@ def test_unmasked_records_have_no_padding(names):
         example = tf.train.Example()
         values = {
             file_names(names)["input_word_ids"]: ids,
-            "word_starts": [int(begins_word[piece]) for piece in ids],
+            "word_starts": [int(begins_word[token]) for token in ids],
             "next_sentence_labels": [label],
         }
         for name, numbers in values.items():

@@ -4,13 +4,13 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.text.vocab_file import (
-    SPECIAL_PIECES,
+    SPECIAL_TOKENS,
     read_vocab,
     read_vocab_for_masking,
     vocab_fingerprint,
 )
 
-VOCAB = [*SPECIAL_PIECES, "the", "##s", "中"]
+VOCAB = [*SPECIAL_TOKENS, "the", "##s", "中"]
 
 
 def test_a_vocabulary_is_read_as_written(tmp_path):
@@ -24,7 +24,7 @@ def test_a_vocabulary_is_read_as_written(tmp_path):
     ("content", "message"),
     [
         (b"[PAD]\n[UNK]\nthe\n", r"vocab.txt: lacks \[CLS\] \[SEP\] \[MASK\]"),
-        (b"[PAD]\nthe\nthe\n", "vocab.txt:3: 'the' stands in line 2 already"),
+        (b"[PAD]\nthe\nthe\n", "vocab.txt:3: 'the' is in line 2 already"),
         (b"[PAD]\n\nthe\n", "vocab.txt:2: empty line"),
         (b"[PAD]\n\xff\n", "vocab.txt: byte 6 is not UTF-8"),
         (None, "vocab.txt: no such vocabulary"),
@@ -38,11 +38,11 @@ def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content, message):
         read_vocab(path)
 
 
-def test_masks_need_a_piece_beside_the_specials(tmp_path):
+def test_masks_need_an_entry_besides_the_specials(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(SPECIAL_PIECES))
-    assert read_vocab(path) == list(SPECIAL_PIECES)
-    with pytest.raises(UsageError, match=r"vocab.txt: has no piece but \[PAD\] \[UNK\]"):
+    path.write_text("\n".join(SPECIAL_TOKENS))
+    assert read_vocab(path) == list(SPECIAL_TOKENS)
+    with pytest.raises(UsageError, match=r"vocab.txt: has no entry but \[PAD\] \[UNK\]"):
         read_vocab_for_masking(path)
-    path.write_text("\n".join([*SPECIAL_PIECES, "a"]))
-    assert read_vocab_for_masking(path) == [*SPECIAL_PIECES, "a"]
+    path.write_text("\n".join([*SPECIAL_TOKENS, "a"]))
+    assert read_vocab_for_masking(path) == [*SPECIAL_TOKENS, "a"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
 from bert_tf.data.text.normalizer import normalize_code_point, normalizer_model
-from bert_tf.data.text.vocab_file import SPECIAL_PIECES
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, longest_first_lengths, pack_pairs
 
 LETTERS = string.ascii_letters + string.digits + "éßøαβγωбвгдийאבחكلمกขคのカ中文字한국"
@@ -20,7 +20,7 @@ CHARACTERS = LETTERS + "½™"
 PUNCTUATION = string.punctuation + "。\uff0c—…€"
 VOCAB = list(
     dict.fromkeys(
-        [*SPECIAL_PIECES, *WORDS, *CHARACTERS, *PUNCTUATION, *(f"##{c}" for c in CHARACTERS)]
+        [*SPECIAL_TOKENS, *WORDS, *CHARACTERS, *PUNCTUATION, *(f"##{c}" for c in CHARACTERS)]
     )
 )
 
@@ -47,7 +47,7 @@ texts = st.lists(
 def pair(request):
     ours = WordPieceTokenizer(VOCAB, lowercase=request.param)
     theirs = BertWordPieceTokenizer(
-        {piece: i for i, piece in enumerate(VOCAB)}, lowercase=request.param
+        {token: i for i, token in enumerate(VOCAB)}, lowercase=request.param
     )
     return ours, theirs
 
@@ -100,18 +100,18 @@ def test_the_listed_differences_from_huggingface_still_stand(pair):
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "tokens"),
     [
         ("Hello wörld", [(0, 5), (6, 12)]),
         ("e\u0301e", [(0, 3), (3, 4)]),
         ("中文", [(0, 3), (3, 6)]),
     ],
 )
-def test_offsets_are_bytes_of_the_text_as_given(text, pieces):
+def test_offsets_are_bytes_of_the_text_as_given(text, tokens):
     tokenizer = WordPieceTokenizer(VOCAB, lowercase=True)
     _, starts, ends = tokenizer.tokenize_with_offsets(tf.constant([text]))
     assert starts.dtype == ends.dtype == tf.int64
-    assert list(zip(starts.to_list()[0], ends.to_list()[0], strict=True)) == pieces
+    assert list(zip(starts.to_list()[0], ends.to_list()[0], strict=True)) == tokens
 
 
 @settings(max_examples=50)
@@ -166,7 +166,7 @@ def test_normalize_code_point_rows(character, lowercase, result):
 
 @pytest.mark.parametrize("max_seq_length", [4, 8, 9])
 def test_packing_equals_huggingface_longest_first(max_seq_length):
-    theirs = BertWordPieceTokenizer({piece: i for i, piece in enumerate(VOCAB)})
+    theirs = BertWordPieceTokenizer({token: i for i, token in enumerate(VOCAB)})
     theirs.enable_truncation(max_seq_length)
     tokenizer = _lowercase_tokenizer()
     pairs = [(" ".join("a" * i), " ".join("b" * j)) for i in range(9) for j in range(9)]
@@ -184,12 +184,12 @@ def test_packing_equals_huggingface_longest_first(max_seq_length):
 
 
 @pytest.mark.parametrize(
-    ("lengths", "room", "kept"),
+    ("lengths", "capacity", "kept"),
     [((2, 9), 5, (2, 3)), ((9, 9), 5, (2, 3)), ((10, 9), 5, (3, 2)), ((2, 3), 5, (2, 3))],
 )
-def test_longest_first_rows(lengths, room, kept):
+def test_longest_first_rows(lengths, capacity, kept):
     first, second = longest_first_lengths(
-        tf.constant([lengths[0]]), tf.constant([lengths[1]]), room=room
+        tf.constant([lengths[0]]), tf.constant([lengths[1]]), capacity=capacity
     )
     assert (int(first[0]), int(second[0])) == kept
 

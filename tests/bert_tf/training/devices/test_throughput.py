@@ -31,7 +31,7 @@ MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
                 "masked_lm_weights": [[1.0, *[0.0] * 4], [1.0, *[0.0] * 4],
                                       [1.0, 1.0, 0.0, 0.0, 0.0], [0.0] * 5],
             },
-            id="unmasked records, with room for a target a piece",
+            id="unmasked records, with room for a target a token",
         ),
         pytest.param(
             {
@@ -45,7 +45,7 @@ MASKS = [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [0, 0, 0, 0, 0]]
     ],
 )  # fmt: skip
 def test_a_batch_is_reckoned_with_by_its_sequences_however_they_lie(batch):
-    """Sequences of 2, 3 and 4 pieces with 1, 1 and 2 targets."""
+    """Sequences of 2, 3 and 4 tokens with 1, 1 and 2 targets."""
     counts = count_work({name: tf.constant(rows) for name, rows in batch.items()})
     assert tuple(counts) == WORK_COUNTS
     numbers = {name: float(count) for name, count in counts.items()}
