@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
+from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.blocks.byte_ranges import gather, split_lines
 from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
 from pipeline.corpus.blocks.raw_block import (
-    INVALID_UTF8,
     ONE_DOCUMENT,
     SENTENCE_LINES,
     RawBlock,
@@ -76,7 +76,7 @@ class _Lines:
     clean: CleanLines
     line_documents: np.ndarray
     document_lines: np.ndarray
-    rejects: list[dict[str, Any]]
+    rejects: list[Reject]
     dropped: dict[str, int]
     dropped_lines: dict[str, int]
 
@@ -166,7 +166,7 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
             _utf8_reject(raw.source, line, position)
             for line, position in zip(texts.lines[faulty].tolist(), positions.tolist(), strict=True)
         ]
-        rejects = sorted(rejects + found, key=lambda reject: reject["line"])
+        rejects = sorted(rejects + found, key=lambda reject: reject.line)
         is_sound = np.ones(len(texts.starts), np.bool_)
         is_sound[faulty] = False
         kept = np.flatnonzero(is_sound[text_of_line])
@@ -230,17 +230,12 @@ def _counts_by_document(documents: np.ndarray, counts: np.ndarray) -> tuple[np.n
     return numbers, np.add.reduceat(counts, first_paragraphs)
 
 
-def _utf8_rejects(path: str, lines: Texts, clean: CleanLines) -> list[dict[str, Any]]:
+def _utf8_rejects(path: str, lines: Texts, clean: CleanLines) -> list[Reject]:
     return [
         _utf8_reject(path, int(lines.lines[line]), int(clean.fault_positions[line]))
         for line in np.flatnonzero(clean.fault_positions >= 0)
     ]
 
 
-def _utf8_reject(path: str, line: int, position: int) -> dict[str, Any]:
-    return {
-        "source": path,
-        "line": line,
-        "reason": INVALID_UTF8,
-        "detail": f"at byte {position + 1}",
-    }
+def _utf8_reject(path: str, line: int, position: int) -> Reject:
+    return Reject(path, line, INVALID_UTF8, f"at byte {position + 1}")

@@ -85,15 +85,15 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
     """What `ReportCorpus` needs to know."""
     rejects = None
     if block.rejects:
-        lines = (json.dumps(reject, ensure_ascii=False) + "\n" for reject in block.rejects)
-        rejects = block.rejects[0]["line"], "".join(lines).encode("utf-8")
+        lines = (reject.json_line() for reject in block.rejects)
+        rejects = block.rejects[0].line, b"".join(lines)
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
         bytes=block.num_bytes,
         dropped=Counter(block.dropped),
         dropped_lines=Counter(block.dropped_lines),
-        rejected=Counter(reject["reason"] for reject in block.rejects),
+        rejected=Counter(reject.reason for reject in block.rejects),
     )
     return BlockFacts(block.source, report, rejects, document_hashes(block))
 

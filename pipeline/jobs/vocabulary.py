@@ -14,6 +14,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.reasons import CORPUS_REMEDIES
 from bert_tf.data.text.vocab_file import read_vocab
 from pipeline.beam.blobs import store_for
 from pipeline.beam.files import FileInfo, match_files
@@ -203,7 +204,8 @@ def _report_counts(
     )
     for line in report_corpus_lines(report, config.duplicates):
         record.console.info(line)
-    report_rejects(record.console, rejects_file, corpus_rows(record.counts), config.input)
+    rows = corpus_rows(record.counts)
+    report_rejects(record.console, rejects_file, rows, config.input, CORPUS_REMEDIES)
 
 
 def _report_shortcomings(

@@ -12,6 +12,7 @@ from typing import Any, Self
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.section import Section
+from bert_tf.data.tables.reasons import REMEDIES
 from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects
 from pipeline.outputs.manifest import rejects_path
 
@@ -75,21 +76,34 @@ class RejectLimit:
         )
 
 
-def report_rejects(console: Console, rejects_file: Path, rows: int, inputs: Sequence[str]) -> None:
-    """Tells the commonest reasons for which rows were rejected, from the file of rejects.
+def report_rejects(
+    console: Console,
+    rejects_file: Path,
+    rows: int,
+    inputs: Sequence[str],
+    remedies: Mapping[str, str] = REMEDIES,
+) -> None:
+    """Reports the most frequent reasons for which rows were rejected, from the file of rejects.
 
     Args:
         console: where lines for the user go.
         rejects_file: of the job; there may be none.
         rows: usable, dropped and rejected ones together.
         inputs: files or patterns.
+        remedies: as in `summarize_rejects`.
     """
-    warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
+    warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs), remedies)
 
 
-def warn_of_rejects(console: Console, rejects: Iterable[Reject], rows: int, what: str) -> None:
+def warn_of_rejects(
+    console: Console,
+    rejects: Iterable[Reject],
+    rows: int,
+    what: str,
+    remedies: Mapping[str, str] = REMEDIES,
+) -> None:
     """As `report_rejects`, from the rejects themselves."""
-    for number, line in enumerate(describe_rejects(rejects, rows, what)):
+    for number, line in enumerate(describe_rejects(rejects, rows, what, remedies)):
         console.info(line) if number else console.warn(line)
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.delimited import TableHeader
-from bert_tf.data.tables.tables import cell_text
 
 NOT_A_TSV_CELL = "a tab or line end cannot stand in a TSV cell"
 TSV_BREAKS = re.compile(r"[\t\n\r]")

@@ -14,10 +14,11 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
+from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json, read_squad_entries
-from bert_tf.data.tables.tables import cell_text, check_columns, read_table_blocks
+from bert_tf.data.tables.tables import check_columns, read_table_blocks
 from bert_tf.data.tables.text_files import has_surrogates
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
@@ -179,7 +180,7 @@ class _Builder:
 
     def _fault(self, found: _Question) -> tuple[str, str] | None:
         if found.id in self._ids:
-            return "question id stands there twice", ""
+            return "duplicate question id", ""
         for name, text in (("question", found.question), ("context", found.context)):
             if not text.strip():
                 return f"{name} is empty", ""

@@ -22,7 +22,13 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.data.tables.dialect import TableDialect, numbered_columns
-from bert_tf.data.tables.rejects import TOO_LONG, Reject
+from bert_tf.data.tables.reasons import (
+    QUOTE_NOT_CLOSED,
+    TEXT_AFTER_QUOTE,
+    TOO_LONG,
+    wrong_cells,
+)
+from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import (
     CutLine,
     Opener,
@@ -151,8 +157,8 @@ def _csv_rows_below(
 def _fault(error: Exception, rest: list[str]) -> str:
     """Why a record cannot be completed, of which `rest` are the lines behind the first."""
     if rest or "end of data" in str(error):
-        return "quote is not closed"
-    return "text after a closing quote"
+        return QUOTE_NOT_CLOSED
+    return TEXT_AFTER_QUOTE
 
 
 def read_tsv_rows(
@@ -205,7 +211,7 @@ def check_header(
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(
-            f"{path}:{line}: the header is {dialect.not_text}; give the file's encoding, "
+            f"{path}:{line}: the header is {dialect.invalid_text}; give the file's encoding, "
             "for example --encoding latin-1"
         )
     twice = [name for name, count in collections.Counter(columns).items() if count > 1]
@@ -331,10 +337,8 @@ def _row_or_reject(
     dialect: TableDialect,
 ) -> dict[str, Any] | Reject:
     if len(cells) != len(columns):
-        few_or_many = "few" if len(cells) < len(columns) else "many"
-        first = "header" if dialect.has_header else "first row"
-        detail = f"{len(cells)} where the {first} has {len(columns)}"
-        return Reject(str(path), line, f"too {few_or_many} cells", detail)
+        fault = wrong_cells(len(cells), len(columns), has_header=dialect.has_header)
+        return Reject(str(path), line, *fault)
     if has_surrogates(raw):
-        return Reject(str(path), line, dialect.not_text)
+        return Reject(str(path), line, dialect.invalid_text)
     return dict(zip(columns, cells, strict=True))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 
 from bert_tf.config.sections.tables import TableSection
-from bert_tf.data.tables.rejects import NOT_UTF8
+from bert_tf.data.tables import reasons
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,10 +36,9 @@ class TableDialect:
         )
 
     @property
-    def not_text(self) -> str:
+    def invalid_text(self) -> str:
         """The reason for which rows with bytes of another encoding are rejected."""
-        is_utf8 = codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
-        return NOT_UTF8 if is_utf8 else f"not {self.encoding} text"
+        return reasons.invalid_text(self.encoding)
 
 
 PLAIN = TableDialect()

@@ -1,4 +1,4 @@
-"""Rows of JSON lines files: one object a line; bad lines do not end the reading."""
+"""Rows of JSON lines files: an object per line; bad lines do not end the reading."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from typing import Any
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.delimited import ParsedRow, too_long
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.reasons import (
+    DUPLICATE_KEY,
+    LONE_SURROGATE,
+    NOT_AN_OBJECT,
+    NOT_JSON,
+)
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import (
     CutLine,
@@ -21,6 +27,7 @@ from bert_tf.data.tables.text_files import (
     open_text,
 )
 
+JSON_BLANKS = " \t\r\n"  # https://www.rfc-editor.org/rfc/rfc8259, section 2
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -43,46 +50,67 @@ def read_json_rows(
                 seen = True
                 yield number, "", too_long(path, number, dialect)
                 continue
-            raw = line.strip()
+            raw = line.strip(JSON_BLANKS)
             if not raw:
                 continue
             if not seen and raw in ("{", "["):
                 raise InputError(
                     f"{path}: is one JSON value over many lines; "
-                    "expected an object a line (jq -c '.[]' makes them from an array)"
+                    "expected an object per line (jq -c '.[]' makes them from an array)"
                 )
             seen = True
             yield number, raw, _object_or_reject(path, number, raw, dialect)
         if not seen:
-            raise InputError(f"{path}: is empty; expected a JSON object a line")
+            raise InputError(f"{path}: is empty; expected a JSON object per line")
 
 
 def _object_or_reject(
     path: str | Path, line: int, raw: str, dialect: TableDialect
 ) -> dict[str, Any] | Reject:
-    source = str(path)
     if has_surrogates(raw):
-        return Reject(source, line, dialect.not_text)
+        return Reject(str(path), line, dialect.invalid_text)
+    try:
+        return parse_object(raw)
+    except RowError as error:
+        return Reject(str(path), line, error.reason, error.detail)
+
+
+class RowError(Exception):
+    """A line holds no row.
+
+    Args:
+        reason, detail: of its reject.
+    """
+
+    def __init__(self, reason: str, detail: str = ""):
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def parse_object(raw: str) -> dict[str, Any]:
+    """The object of a JSON line.
+
+    Args:
+        raw: the line, without lone surrogates.
+
+    Raises:
+        RowError: it is not JSON or not an object, has a key twice, or text that is not Unicode.
+    """
     try:
         value = json.loads(raw, object_pairs_hook=_unique_keys)
-    except _DuplicateKeyError as error:
-        return Reject(source, line, "key stands there twice", str(error))
     except (ValueError, RecursionError) as error:
-        return Reject(source, line, "not JSON", str(error))
+        raise RowError(NOT_JSON, str(error)) from None
     if not isinstance(value, dict):
-        return Reject(source, line, "not a JSON object", f"a {type(value).__name__}")
+        raise RowError(NOT_AN_OBJECT, f"a {type(value).__name__}")
     if _ESCAPED_SURROGATE.search(raw) and has_surrogates(json.dumps(value, ensure_ascii=False)):
-        return Reject(source, line, "half of a surrogate pair")
+        raise RowError(LONE_SURROGATE)
     return value
-
-
-class _DuplicateKeyError(Exception):
-    """An object has a key twice, so which value is meant is unknown."""
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     built = dict(pairs)
-    if len(built) < len(pairs):
+    if len(built) < len(pairs):  # which value is meant is unknown
         keys = [key for key, _ in pairs]
-        raise _DuplicateKeyError(repr(next(key for key in keys if keys.count(key) > 1)))
+        raise RowError(DUPLICATE_KEY, repr(next(key for key in keys if keys.count(key) > 1)))
     return built

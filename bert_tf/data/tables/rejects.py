@@ -1,26 +1,20 @@
-"""Rows that could not be used: where they stand, why, and how many for each reason."""
+"""Rows that could not be used: where they are, why, and how many for each reason."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.reasons import REMEDIES
 
 _REASONS_SHOWN = 5
 _DETAIL_CHARACTERS = 80
-NOT_UTF8 = "not UTF-8 text"
-TOO_LONG = "row is too long"
-_REMEDIES = {
-    NOT_UTF8: "if the file is in Latin-1, give --encoding latin-1",
-    TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
-    "invalid UTF-8": "convert the file: iconv -f LATIN1 -t UTF-8",  # of a corpus
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,9 +22,9 @@ class Reject:
     """One row left out.
 
     Attributes:
-        source: file the row stands in.
-        line: its first line, counted from 1; 0 where the format has no lines of its own.
-        reason: one of few constant texts, so that rejects can be counted by it.
+        source: file of the row.
+        line: its first line, counted from 1 (Parquet: the row); 0 where the format has none.
+        reason: one of few constant texts (`reasons.py`), so that rejects can be counted by it.
         detail: what was found there, empty if the reason says it all.
     """
 
@@ -45,6 +39,11 @@ class Reject:
         if self.detail:
             entry["detail"] = self.detail
         return entry
+
+    def json_line(self) -> bytes:
+        """The reject as a line of a rejects file; bytes of names that are not UTF-8 are escaped."""
+        line = json.dumps(self.as_dict(), ensure_ascii=False)
+        return line.encode("utf-8", "backslashreplace") + b"\n"
 
     @property
     def place(self) -> str:
@@ -85,8 +84,15 @@ def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
-def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
-    """The reasons with the number and the first of their rows, the most frequent first."""
+def summarize_rejects(
+    rejects: Iterable[Reject], remedies: Mapping[str, str] = REMEDIES
+) -> list[ReasonSummary]:
+    """The reasons with the number and the first of their rows, the most frequent first.
+
+    Args:
+        rejects: any number.
+        remedies: what to do, by reason; it depends on the options that the job has.
+    """
     counts: collections.Counter[str] = collections.Counter()
     first: dict[str, Reject] = {}
     for reject in rejects:
@@ -94,21 +100,27 @@ def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
         first.setdefault(reject.reason, reject)
     return [
         ReasonSummary(
-            reason=reason, count=count, first=first[reason], remedy=_REMEDIES.get(reason, "")
+            reason=reason, count=count, first=first[reason], remedy=remedies.get(reason, "")
         )
         for reason, count in counts.most_common()
     ]
 
 
-def describe_rejects(rejects: Iterable[Reject], rows: int, what: str) -> Iterator[str]:
+def describe_rejects(
+    rejects: Iterable[Reject],
+    rows: int,
+    what: str,
+    remedies: Mapping[str, str] = REMEDIES,
+) -> Iterator[str]:
     """Lines for the user: how many of the rows were rejected, and the commonest reasons.
 
     Args:
         rejects: may be none, then there are no lines.
         rows: usable and rejected ones together.
-        what: the file or files they stand in.
+        what: the file or files they are in.
+        remedies: as in `summarize_rejects`.
     """
-    summaries = summarize_rejects(rejects)
+    summaries = summarize_rejects(rejects, remedies)
     if not summaries:
         return
     rejected = sum(summary.count for summary in summaries)
@@ -131,7 +143,6 @@ def read_rejects(path: str | Path) -> Iterator[Reject]:
 
 
 def write_rejects(path: str | Path, rejects: Iterable[Reject]) -> None:
-    """Writes one JSON object a reject; the file appears whole, and also where there are none."""
-    with replacing_file(path) as aside, aside.open("w", encoding="utf-8") as stream:
-        for reject in rejects:
-            stream.write(json.dumps(reject.as_dict()) + "\n")
+    """Writes a JSON object per reject; the file appears whole, even without any."""
+    with replacing_file(path) as aside, aside.open("wb") as stream:
+        stream.writelines(reject.json_line() for reject in rejects)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
+from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
 from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.json_lines import read_json_rows
@@ -203,17 +203,6 @@ def read_table(
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
 
 
-def cell_text(value: Any) -> str:
-    """A cell as text: numbers as JSON writes them, `true` and `false`, nothing for null."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
 def check_columns(
     path: str | Path,
     header: TableHeader | None,
@@ -241,7 +230,7 @@ def check_columns(
 def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
     if header is not None and header.raw is None:
         return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
-    available = ", ".join(_shortened(name) for name in columns) or "none"
+    available = ", ".join(shortened(name) for name in columns) or "none"
     folded = {name.lower(): name for name in columns}
     near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
     if near:
@@ -317,7 +306,7 @@ def _checked_block(
             rejects.append(row)
             continue
         for name, must_be_text in needed.items():
-            fault = _cell_fault(row, name, must_be_text=must_be_text, allow_empty=allow_empty)
+            fault = cell_fault(row, name, must_be_text=must_be_text, allow_empty=allow_empty)
             if fault:
                 rejects.append(Reject(str(path), line, *fault))
                 break
@@ -333,27 +322,3 @@ def _checked_block(
         lines=lines,
         rejects=rejects,
     )
-
-
-def _cell_fault(
-    row: dict[str, Any], name: str, *, must_be_text: bool, allow_empty: bool
-) -> tuple[str, str] | None:
-    value = row.get(name)
-    if isinstance(value, str):
-        if allow_empty or value.strip():
-            return None
-        return f"column {name!r} is empty", ""
-    if value is None:
-        if name not in row:
-            return f"column {name!r} is missing", ""
-        return None if allow_empty else (f"column {name!r} is empty", "")
-    if must_be_text:
-        return f"column {name!r} is not text", _shortened(value)
-    if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
-        return f"column {name!r} is neither text nor number", _shortened(value)
-    return None
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.data.tables.rejects import Reject
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,7 @@ class DocumentBlock:
         line_offsets: int64 [lines + 1]; line l, a paragraph of its document, has the sentences from
             `line_offsets[l]` up to `line_offsets[l + 1]`, at least one.
         document_lines: int64 [documents], the line of the file where each document begins, from 1.
-        rejects: what could not be read, a mapping each: `source`, `line` (from 1, in the
-            uncompressed file), `reason` (one of few, for counting) and `detail` where there is
-            more to say.
+        rejects: what could not be read, with the line in the uncompressed file.
         dropped: number of documents left out on purpose, by reason.
         dropped_lines: number of lines left out on purpose of documents that stayed or went, by
             reason.
@@ -38,7 +36,7 @@ class DocumentBlock:
     document_offsets: np.ndarray
     line_offsets: np.ndarray
     document_lines: np.ndarray
-    rejects: list[dict[str, Any]]
+    rejects: list[Reject]
     dropped: dict[str, int]
     dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
 

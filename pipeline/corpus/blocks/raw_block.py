@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-
-INVALID_UTF8 = "invalid UTF-8"
-NOT_A_STRING = "text is not a string"
+from bert_tf.data.tables.rejects import Reject
 
 # What the texts of a `RawBlock` are: sentences with blank lines between documents, lines of one
 # document, or a document each.
@@ -78,14 +75,14 @@ class RawBlock:
     index: int
     texts: Texts
     layout: str
-    rejects: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    rejects: list[Reject] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def renamed(self, source: str) -> RawBlock:
         """The block as one of a file of another name."""
         if source == self.source:
             return self
-        rejects = [{**reject, "source": source} for reject in self.rejects]
+        rejects = [dataclasses.replace(reject, source=source) for reject in self.rejects]
         return dataclasses.replace(self, source=source, rejects=rejects)
 
 
@@ -104,7 +101,7 @@ def block_of_texts(
     index: int,
     texts: Texts,
     *,
-    rejects: list[dict[str, Any]],
+    rejects: list[Reject],
     dropped: dict[str, int],
 ) -> RawBlock:
     """A block of documents that are a text each; one that is not UTF-8 will be rejected whole.

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any
 
 import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Piece, cut_pieces
-from pipeline.corpus.readers.csv_records import (
-    BROKEN_QUOTES,
+from bert_tf.data.tables.csv_records import (
+    FAULT_REASONS,
     LONGEST_RECORD_BYTES,
-    QUOTE_NEVER_CLOSED,
+    OPEN_AT_END,
     SOUND,
     Records,
     find_records,
     unquote,
 )
+from bert_tf.data.tables.reasons import wrong_cells
+from bert_tf.data.tables.rejects import Reject
+from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.readers.chunks import Piece, cut_pieces
 from pipeline.corpus.readers.splits import PieceReader
 
 _PEEKED_BYTES = 1 << 16
@@ -111,7 +112,7 @@ class DelimitedReader(PieceReader):
             return 0
         # The last record may go on beyond `data`, and a quote not closed yet may still be.
         may_be_closed = records.starts + LONGEST_RECORD_BYTES > len(data)
-        unsure = np.flatnonzero((records.faults == QUOTE_NEVER_CLOSED) & may_be_closed)
+        unsure = np.flatnonzero((records.faults == OPEN_AT_END) & may_be_closed)
         return int(records.starts[unsure[0] if len(unsure) else -1])
 
     def read(self, path: str, piece: Piece) -> RawBlock:
@@ -149,12 +150,8 @@ class DelimitedReader(PieceReader):
             first_line=first_line,
         )
 
-    def _reject(self, path: str, records: Records, record: int, count: int) -> dict[str, Any]:
-        reject: dict[str, Any] = {"source": path, "line": int(records.lines[record])}
-        if records.faults[record] != SOUND:
-            return {**reject, "reason": BROKEN_QUOTES}
-        return {
-            **reject,
-            "reason": "wrong number of fields",
-            "detail": f"{count}, but the header has {self.num_columns}",
-        }
+    def _reject(self, path: str, records: Records, record: int, count: int) -> Reject:
+        line, fault = int(records.lines[record]), int(records.faults[record])
+        if fault != SOUND:
+            return Reject(path, line, FAULT_REASONS[fault])
+        return Reject(path, line, *wrong_cells(count, self.num_columns))

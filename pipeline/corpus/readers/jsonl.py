@@ -1,30 +1,23 @@
-"""JSON Lines: an object a line, one of its keys holding a document."""
+"""JSON Lines: an object per line, one of its keys holding a document."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.cells import cell_fault
+from bert_tf.data.tables.csv_records import LONGEST_RECORD_BYTES
+from bert_tf.data.tables.json_lines import JSON_BLANKS, RowError, parse_object
+from bert_tf.data.tables.reasons import INVALID_UTF8, TOO_LONG
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import (
-    INVALID_UTF8,
-    NOT_A_STRING,
-    RawBlock,
-    Texts,
-    block_of_texts,
-)
+from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Piece
-from pipeline.corpus.readers.csv_records import LONGEST_RECORD_BYTES
 from pipeline.corpus.readers.splits import PieceReader
 
 _PEEKED_BYTES = 1 << 22
-
-
-class _RowError(Exception):
-    """A line that holds no text; the arguments are the reason and the detail."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +39,7 @@ class JsonlReader(PieceReader):
         for line in head.split(b"\n"):
             try:
                 row = _parse(line)
-            except _RowError:
+            except RowError:
                 continue
             if config.text_column in row:
                 return cls(config.text_column)
@@ -66,22 +59,19 @@ class JsonlReader(PieceReader):
         """Reads whole lines."""
         texts: list[bytes] = []
         lines: list[int] = []
-        rejects: list[dict[str, Any]] = []
+        rejects: list[Reject] = []
         blank = 0
         for number, line in enumerate(piece.data.split(b"\n"), piece.first_line):
-            if not line or line.isspace():
+            if not line.strip(JSON_BLANKS.encode()):
                 blank += 1
                 continue
             try:
-                if len(line) > LONGEST_RECORD_BYTES:  # JSON may take many times its size
-                    raise _RowError("line is too long", f"more than {LONGEST_RECORD_BYTES:,} bytes")
                 texts.append(self._text(_parse(line)))
                 lines.append(number)
-            except _RowError as error:
-                reason, detail = error.args
-                rejects.append({"source": path, "line": number, "reason": reason, "detail": detail})
+            except RowError as error:
+                rejects.append(Reject(path, number, error.reason, error.detail))
         if piece.data.endswith(b"\n"):
-            blank -= 1  # the piece behind the last line feed is no line
+            blank -= 1  # nothing follows the last line feed
         return block_of_texts(
             path,
             piece.index,
@@ -91,27 +81,19 @@ class JsonlReader(PieceReader):
         )
 
     def _text(self, row: dict[str, Any]) -> bytes:
-        if self.key not in row:
-            raise _RowError("missing key", f"the object has no {self.key!r}")
-        text = row[self.key]
+        text = row.get(self.key)
         if not isinstance(text, str):
-            kind = "null" if text is None else type(text).__name__
-            raise _RowError(NOT_A_STRING, f"{self.key!r} holds {kind}")
-        try:
-            return text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise _RowError(
-                "lone surrogate", f"{self.key!r} at character {error.start + 1}"
-            ) from None
+            fault = cell_fault(row, self.key, must_be_text=True, allow_empty=False)
+            assert fault is not None  # of a value that is not a string
+            raise RowError(*fault)
+        return text.encode("utf-8")
 
 
 def _parse(line: bytes) -> dict[str, Any]:
+    if len(line) > LONGEST_RECORD_BYTES:  # JSON may take many times its size
+        raise RowError(TOO_LONG, f"more than {LONGEST_RECORD_BYTES:,} bytes")
     try:
-        row = json.loads(line.decode("utf-8"))
+        raw = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _RowError(INVALID_UTF8, f"at byte {error.start + 1}") from None
-    except (ValueError, RecursionError) as error:
-        raise _RowError("broken JSON", str(error)) from None
-    if not isinstance(row, dict):
-        raise _RowError("not a JSON object", f"found {type(row).__name__}")
-    return row
+        raise RowError(INVALID_UTF8, f"at byte {error.start + 1}") from None
+    return parse_object(raw)

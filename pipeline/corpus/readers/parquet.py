@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.reasons import column_is_empty
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import compression_of
 from pipeline.beam.storage import innermost_message, open_stored
-from pipeline.corpus.blocks.raw_block import NOT_A_STRING, RawBlock, Texts, block_of_texts
+from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.parquet_pages import largest_repeated_value
 from pipeline.corpus.readers.splits import Split
 
@@ -139,12 +141,7 @@ class ParquetReader:
                 lines=np.flatnonzero(has_text) + row + 1,
             ),
             rejects=[
-                {
-                    "source": path,
-                    "line": row + 1 + place,
-                    "reason": NOT_A_STRING,
-                    "detail": f"{self.column!r} holds null",
-                }
+                Reject(path, row + 1 + place, column_is_empty(self.column))
                 for place in np.flatnonzero(~has_text).tolist()
             ],
             dropped={},

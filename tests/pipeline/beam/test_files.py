@@ -182,7 +182,7 @@ def test_every_document_is_kept_dropped_or_rejected_and_listed(tmp_path):
         "copies": 98,
         "dropped": {"empty document": 1},
         "dropped_lines": {},
-        "rejected": {"broken quotes": 1, "invalid UTF-8": 50, "wrong number of fields": 1},
+        "rejected": {"invalid UTF-8": 50, "quote is not closed": 1, "too few cells": 1},
     }
     assert report.bytes == 50 * len("x y. zw") + len("a")
     assert write_rejects(str(folder), tmp_path / "rejects.jsonl") == 52

@@ -128,15 +128,15 @@ def test_markup_in_every_layout():
     assert lists_of(block) == [[["One."]], [["Two x."]]]
     assert block.dropped_lines == {"only mark-up": 1}
     assert block.document_lines.tolist() == [1, 4]
-    assert [reject["line"] for reject in block.rejects] == [5]
+    assert [reject.line for reject in block.rejects] == [5]
     lines = lines_of(b"<p>One\n\xff\n<!-- a\n\n b -->Two. Three.\n", 1)
     block = make_block(block_of_one_document("x", 0, lines), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One"], ["Two.", "Three."]]]
-    assert [reject["line"] for reject in block.rejects] == [2]
+    assert [reject.line for reject in block.rejects] == [2]
     block = block_of_rows([b"<p>a\xff", "<p>b", "<hr>"], cleaning=["html"])
     assert lists_of(block) == [[["b"]]]
     assert (block.dropped, block.document_lines.tolist()) == ({"empty document": 1}, [2])
-    assert block.rejects[0]["detail"] == "at byte 5"
+    assert block.rejects[0].detail == "at byte 5"
 
 
 def test_a_line_end_in_a_reference_ends_no_sentence_of_a_line():

@@ -89,16 +89,23 @@ JSONL = [
         b'{"text": "\\ud800 x"}\n{"text": "\xff"}\n{"text": " "}\n{"text": "fine too"}\n',
         [["fine"], ["fine too"]],
         [
-            (2, "broken JSON"),
-            (4, "missing key"),
+            (2, "not JSON"),
+            (4, "column 'text' is missing"),
             (5, "not a JSON object"),
-            (6, "text is not a string"),
-            (7, "text is not a string"),
+            (6, "column 'text' is empty"),
+            (7, "column 'text' is not text"),
             (8, "lone surrogate"),
             (9, "invalid UTF-8"),
         ],
         {"blank line": 1, "empty document": 1},
         rows=11,
+    ),
+    Case(
+        "double.jsonl",
+        b'{"text": "a", "text": "b"}\n\xe3\x80\x80\n{"text": "c"}\n',
+        [["c"]],
+        [(1, "duplicate key"), (2, "not JSON")],
+        rows=3,
     ),
     Case("key.jsonl", b'{"body": "x"}', [["x"]], values={"text_column": "body"}, rows=1),
 ]
@@ -115,10 +122,10 @@ TABLES = [
         b'id,text,label\n1,fine,a\n2,too,many,fields\n3\n4,"unclosed,b\n5,next,a\n\n6,"q"x,a\n7,,b\n',
         [["fine"], ["next"]],
         [
-            (3, "wrong number of fields"),
-            (4, "wrong number of fields"),
-            (5, "broken quotes"),
-            (8, "broken quotes"),
+            (3, "too many cells"),
+            (4, "too few cells"),
+            (5, "quote is not closed"),
+            (8, "text after a closing quote"),
         ],
         {"blank line": 1, "empty document": 1},
         rows=8,
@@ -127,17 +134,17 @@ TABLES = [
         "an-early-quote.csv",
         b'id,text\n1,"oops\n2,"good"\n3,fine\n',
         [["good"], ["fine"]],
-        [(2, "broken quotes")],
+        [(2, "quote is not closed")],
         rows=3,
     ),
-    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "broken quotes")], rows=2),
+    Case("open.csv", b'id,text\n1,"oops\n2,b\n', [["b"]], [(2, "quote is not closed")], rows=2),
     Case("bad.csv", b"id,text\n1,\xff\n2,b\n", [["b"]], [(2, "invalid UTF-8")], rows=2),
     Case("header.csv", b"id,text\n", [], rows=0),
     Case(
         "plain.tsv",
         b'id\ttext\n1\t"a, b\n2\tc\td\n',
         [['"a, b']],
-        [(3, "wrong number of fields")],
+        [(3, "too many cells")],
         rows=2,
     ),
 ]
@@ -162,7 +169,7 @@ def test_a_worker_in_another_folder_reads_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")
     (planned,) = plan_reading(task, 1 << 20)
     (block,) = read_blocks(planned, 1 << 20)
-    assert block.source == block.rejects[0]["source"] == "x.jsonl"
+    assert block.source == block.rejects[0].source == "x.jsonl"
     assert dataclasses.replace(task, path="gs://bucket/x.jsonl").location == "gs://bucket/x.jsonl"
 
 

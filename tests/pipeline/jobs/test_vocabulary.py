@@ -52,9 +52,9 @@ def test_it_makes_a_vocabulary_and_says_what_comes_next(corpus, tmp_path):
     assert {"fox", "dog", "."} <= set(pieces)
     counts = manifest["counts"]
     assert counts["documents"] == 300
-    assert counts["rejected"] == {"broken JSON": 1}
+    assert counts["rejected"] == {"not JSON": 1}
     place = f"{corpus / 'b.jsonl.gz'}:101"
-    assert f"{corpus}/*: 1 of 301 rows rejected\n  1  broken JSON, first at {place}" in said
+    assert f"{corpus}/*: 1 of 301 rows rejected\n  1  not JSON, first at {place}" in said
     assert counts["words"] == counts["words_learned_from"] + counts["words_held_out"]
     assert counts["words"] == 150 * 10 + 150 * 6 + 300 * 5
     assert 0 < counts["words_held_out"] < 0.2 * counts["words"]

@@ -81,13 +81,13 @@ def test_training_and_evaluation_rows_are_looked_at_apart():
 
 def test_rows_of_a_corpus_are_its_documents_whatever_became_of_them():
     config = build_section(VocabConfig, {"input": ["a.txt", "b/*"], "output": "v.txt"})
-    counts = {"documents": 80, "dropped": {"blank line": 10}, "rejected": {"broken JSON": 10}}
+    counts = {"documents": 80, "dropped": {"blank line": 10}, "rejected": {"not JSON": 10}}
     assert excess_of(RejectLimit.parse("10%"), config, counts) is None
     assert excess_of(RejectLimit.parse("9%"), config, counts).startswith("a.txt, b/*: 10 of 100")
 
 
 def test_all_scored_tables_count_together():
     config = build_section(ScoreConfig, {"model": "m", "input": ["a.csv"], "output": "s.csv"})
-    counts = {"rows_in": 4, "rows_rejected": 2, "rejected": {"empty": 1, "not UTF-8 text": 1}}
+    counts = {"rows_in": 4, "rows_rejected": 2, "rejected": {"empty": 1, "invalid UTF-8": 1}}
     assert excess_of(RejectLimit.parse("2"), config, counts) is None
     assert "2 of 4 rows rejected" in excess_of(RejectLimit.parse("1"), config, counts)

@@ -11,13 +11,14 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import INVALID_UTF8, RawBlock, Texts, block_of_texts
+from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Piece
 from pipeline.corpus.readers.mediawiki.wikitext import WikitextError, plain_text
 from pipeline.corpus.readers.splits import PieceReader
@@ -84,7 +85,7 @@ class MediaWikiReader(PieceReader):
         """Reads whole pages."""
         texts: list[bytes] = []
         lines: list[int] = []
-        rejects: list[dict[str, Any]] = []
+        rejects: list[Reject] = []
         dropped: Counter[str] = Counter()
         for number, (line, stretch) in enumerate(_stretches(piece)):
             is_head = piece.index == 0 and number == 0
@@ -101,7 +102,7 @@ class MediaWikiReader(PieceReader):
                 dropped[drop.args[0]] += 1
             except _PageError as error:
                 at, reason, detail = error.args
-                rejects.append({"source": path, "line": at, "reason": reason, "detail": detail})
+                rejects.append(Reject(path, at, reason, detail))
         return block_of_texts(
             path,
             piece.index,

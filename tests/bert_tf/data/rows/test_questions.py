@@ -71,7 +71,7 @@ def test_broken_squad_questions_are_rejected(tmp_path):
             "answer does not stand at its start",
             "question 'off-by-two': 'China' at 20, where 'n Chi' stands",
         ),
-        ("question id stands there twice", "question 'ok'"),
+        ("duplicate question id", "question 'ok'"),
         ("question has no list of answers", "question 'no-answers'"),
         ("answer does not stand at its start", "question 'beyond': 'x' at 9999, where '' stands"),
         ("question is missing or not text", "question 'no-question'"),
@@ -179,7 +179,7 @@ def test_first_questions_only(tmp_path):
     [
         ('{"data": [', "is not JSON"),
         ('{\n"data": 3}', "is not SQuAD JSON"),
-        ("[\n]", "expected an object a line"),
+        ("[\n]", "expected an object per line"),
         ('{"data": []}', "holds no question"),
         ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "the first:"),
     ],

@@ -6,15 +6,15 @@ from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects, 
 
 REJECTS = [
     Reject("a.csv", 7, "too few cells", "1 where the header has 2"),
-    Reject("a.csv", 9, "not UTF-8 text"),
-    Reject("b.csv", 2, "not UTF-8 text"),
+    Reject("a.csv", 9, "invalid UTF-8"),
+    Reject("b.csv", 2, "invalid UTF-8"),
 ]
 
 
 def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
     assert list(describe_rejects(REJECTS, 1000, "*.csv")) == [
         "*.csv: 3 of 1,000 rows rejected",
-        "  2  not UTF-8 text, first at a.csv:9; if the file is in Latin-1, give --encoding latin-1",
+        "  2  invalid UTF-8, first at a.csv:9; if the file is in Latin-1, give --encoding latin-1",
         "  1  too few cells, first at a.csv:7 (1 where the header has 2)",
     ]
 
@@ -35,3 +35,10 @@ def test_a_file_of_rejects_is_read_back(tmp_path):
     write_rejects(tmp_path / "r.jsonl", REJECTS)
     assert list(read_rejects(tmp_path / "r.jsonl")) == REJECTS
     assert list(read_rejects(tmp_path / "none.jsonl")) == []
+
+
+def test_a_name_that_is_not_utf8_is_escaped(tmp_path):
+    rejects = [Reject("caf\udce9.csv", 1, "invalid UTF-8", "é")]
+    write_rejects(tmp_path / "r.jsonl", rejects)
+    assert (tmp_path / "r.jsonl").read_bytes().isascii() is False  # what is text stays readable
+    assert list(read_rejects(tmp_path / "r.jsonl")) == rejects

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
+from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons, write_rejects
-from bert_tf.data.tables.tables import cell_text, read_table, read_table_blocks, table_format
+from bert_tf.data.tables.tables import read_table, read_table_blocks, table_format
 
 
 def read_all(folder: Path, name: str, content: bytes, **needed):
@@ -72,7 +73,7 @@ def test_rows_and_their_lines(tmp_path, name, content, rows, lines):
 REJECTS = [
     ("too many", "a.csv", b"id,text\n1,x,y\n2,ok\n", {2: "too many cells"}),
     ("too few", "a.csv", b"id,text\n1\n2,ok\n", {2: "too few cells"}),
-    ("not UTF-8", "a.csv", b"id,text\n1,caf\xe9\n2,ok\n", {2: "not UTF-8 text"}),
+    ("not UTF-8", "a.csv", b"id,text\n1,caf\xe9\n2,ok\n", {2: "invalid UTF-8"}),
     ("unclosed quote at the end", "a.csv", b'id,text\n1,"x\n2,ok\n', {2: "quote is not closed"}),
     (
         "unclosed quote, quotes later",
@@ -99,7 +100,7 @@ REJECTS = [
         "key twice",
         "a.jsonl",
         b'{"text": "a", "text": "b"}\n{"text": "ok"}\n',
-        {1: "key stands there twice"},
+        {1: "duplicate key"},
     ),
     ("key absent", "a.jsonl", b'{"id": 3}\n{"text": "ok"}\n', {1: "column 'text' is missing"}),
     ("null", "a.jsonl", b'{"text": null}\n{"text": "ok"}\n', {1: "column 'text' is empty"}),
@@ -108,9 +109,9 @@ REJECTS = [
         "lone surrogate",
         "a.jsonl",
         b'{"text": "\\uD800"}\n{"text": "ok"}\n',
-        {1: "half of a surrogate pair"},
+        {1: "lone surrogate"},
     ),
-    ("bytes", "a.jsonl", b'{"text": "\xff"}\n{"text": "ok"}\n', {1: "not UTF-8 text"}),
+    ("bytes", "a.jsonl", b'{"text": "\xff"}\n{"text": "ok"}\n', {1: "invalid UTF-8"}),
 ]
 
 
@@ -177,7 +178,7 @@ def test_bytes_that_an_encoding_lacks_are_rejected_by_row(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"text\nfine\n\x81\n")
     table = read_table(path, dialect=TableDialect(encoding="cp1252"), text_columns=["text"])
-    assert [reject.reason for reject in table.rejects] == ["not cp1252 text"]
+    assert [reject.reason for reject in table.rejects] == ["invalid cp1252"]
 
 
 def test_a_mark_of_another_encoding_is_believed(tmp_path):

@@ -1,4 +1,4 @@
-"""Finds the records and fields of CSV (RFC 4180) and TSV bytes, going on after broken ones."""
+"""Finds the records and fields of CSV (RFC 4180) and TSV bytes, whatever is broken among them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import dataclasses
 import numba
 import numpy as np
 
+from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE
+
 _QUOTE = ord('"')
 LONGEST_RECORD_BYTES = 64 << 20
-SOUND, QUOTE_NEVER_CLOSED, TEXT_AFTER_QUOTE = 0, 1, 2
-# One reason for both faults: which of them an unclosed quote is depends on whether there is another
-# quote in the rest of the bytes, so on where a file was cut.
-BROKEN_QUOTES = "broken quotes"
+# What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one
+# that is closed on a later line and followed by text has met the opening quote of another row.
+SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, OPEN_BEYOND_LINE = 0, 1, 2, 3
+FAULT_REASONS = {
+    OPEN_AT_END: QUOTE_NOT_CLOSED,
+    OPEN_BEYOND_LINE: QUOTE_NOT_CLOSED,
+    TEXT_FOLLOWING_QUOTE: TEXT_AFTER_QUOTE,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Records:
             has none.
         lines: int64 [records], where each begins, from 1.
         starts: int64 [records], the byte where each begins.
-        faults: uint8 [records], SOUND, QUOTE_NEVER_CLOSED or TEXT_AFTER_QUOTE.
+        faults: uint8 [records], SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE or OPEN_BEYOND_LINE.
         field_starts: int64 [fields], without the opening quote.
         field_stops: int64 [fields], without the closing quote.
         blank_lines: how many lines were blank.
@@ -103,7 +109,7 @@ def _find(
                 feeds += inside
                 stop = position - 1
                 if fault == SOUND and not _ends_field(data, position, delimiter):
-                    fault = TEXT_AFTER_QUOTE
+                    fault = OPEN_BEYOND_LINE if feeds else TEXT_FOLLOWING_QUOTE
                 if fault != SOUND:
                     break
             else:
@@ -142,7 +148,7 @@ def _at_end(data, position):
 
 @numba.njit(cache=True, inline="always")
 def _end_of_line(data, position):
-    """Behind the line end at a position, 0 if none is there."""
+    """The position after the line end at a position, 0 if none is there."""
     if data[position] == 10:
         return position + 1
     if data[position] == 13 and position + 1 < len(data) and data[position + 1] == 10:
@@ -159,7 +165,7 @@ def _ends_field(data, position, delimiter):
 
 @numba.njit(cache=True)
 def _quoted(data, position, record_start):
-    """Content start, the byte behind the closing quote, the fault, and line feeds inside."""
+    """Content start, the byte after the closing quote, the fault, and line feeds inside."""
     begin = position + 1
     position = begin
     feeds = 0
@@ -172,7 +178,7 @@ def _quoted(data, position, record_start):
             return begin, position + 1, SOUND, feeds
         feeds += data[position] == 10
         position += 1
-    return begin, position, QUOTE_NEVER_CLOSED, feeds
+    return begin, position, OPEN_AT_END, feeds
 
 
 def unquote(

@@ -1,0 +1,57 @@
+"""Values of tables: as text, and whether they are what a column must hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bert_tf.data.tables.reasons import (
+    column_is_empty,
+    column_is_missing,
+    column_is_not_a_value,
+    column_is_not_text,
+)
+
+
+def cell_text(value: Any) -> str:
+    """A cell as text: numbers as JSON writes them, `true` and `false`, nothing for null."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def cell_fault(
+    row: dict[str, Any], name: str, *, must_be_text: bool, allow_empty: bool
+) -> tuple[str, str] | None:
+    """Why a row cannot be used for a needed column: the reason and the detail; None if it can.
+
+    Args:
+        row: values by column.
+        name: of the needed column.
+        must_be_text: whether numbers and truth values are faults.
+        allow_empty: whether empty cells and null are none.
+    """
+    value = row.get(name)
+    if isinstance(value, str):
+        if allow_empty or value.strip():
+            return None
+        return column_is_empty(name), ""
+    if value is None:
+        if name not in row:
+            return column_is_missing(name), ""
+        return None if allow_empty else (column_is_empty(name), "")
+    if must_be_text:
+        return column_is_not_text(name), shortened(value)
+    if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
+        return column_is_not_a_value(name), shortened(value)
+    return None
+
+
+def shortened(value: Any) -> str:
+    """A value as Python writes it, cut for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,57 @@
+"""Why a row is rejected, in the words of every reader: the same fault has the same reason."""
+
+from __future__ import annotations
+
+import codecs
+
+INVALID_UTF8 = "invalid UTF-8"
+LONE_SURROGATE = "lone surrogate"
+TOO_LONG = "row is too long"
+TOO_FEW_CELLS = "too few cells"
+TOO_MANY_CELLS = "too many cells"
+QUOTE_NOT_CLOSED = "quote is not closed"
+TEXT_AFTER_QUOTE = "text after a closing quote"
+NOT_JSON = "not JSON"
+NOT_AN_OBJECT = "not a JSON object"
+DUPLICATE_KEY = "duplicate key"
+
+REMEDIES = {
+    INVALID_UTF8: "if the file is in Latin-1, give --encoding latin-1",
+    TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
+}
+CORPUS_REMEDIES = {
+    INVALID_UTF8: "convert the file: iconv -f LATIN1 -t UTF-8",
+    TOO_LONG: "correct the line ends of the file",
+}
+
+
+def invalid_text(encoding: str) -> str:
+    """The reason for bytes that are not text of an encoding, as Python names it."""
+    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+    return INVALID_UTF8 if is_utf8 else f"invalid {encoding}"
+
+
+def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[str, str]:
+    """The reason and the detail for a row of `count` cells in a table of so many columns."""
+    reason = TOO_FEW_CELLS if count < columns else TOO_MANY_CELLS
+    return reason, f"{count} where the {'header' if has_header else 'first row'} has {columns}"
+
+
+def column_is_empty(name: str) -> str:
+    """The reason for a needed cell that is blank, or null."""
+    return f"column {name!r} is empty"
+
+
+def column_is_missing(name: str) -> str:
+    """The reason for an object without a needed key."""
+    return f"column {name!r} is missing"
+
+
+def column_is_not_text(name: str) -> str:
+    """The reason for a number, list or the like where text is needed."""
+    return f"column {name!r} is not text"
+
+
+def column_is_not_a_value(name: str) -> str:
+    """The reason for a list or the like where a text, number or truth value is needed."""
+    return f"column {name!r} is neither text nor number"
