@@ -83,7 +83,7 @@ def _argument(field: dataclasses.Field) -> click.Argument:
         [field.name],
         required=False,
         metavar=argument_text(field),
-        doc=f"{field.metadata['doc']} (required)",
+        doc=f"{field.metadata['doc']} [required]",
     )
 
 
@@ -91,9 +91,10 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
     kind, many, _ = field_type(section, field.name)
     metadata = field.metadata
     spelling = flag_text(field)
-    note = "" if metadata["required"] or field.default is None else f" [{_shown(field.default)}]"
     if metadata["required"]:
-        note = " (required)"
+        note = " [required]"
+    else:
+        note = "" if field.default is None else f" [default: {_shown(field.default)}]"
     if kind is bool:
         if "/" not in spelling:
             spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"

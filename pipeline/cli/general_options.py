@@ -15,17 +15,17 @@ _COMMON = (
         ["--set", "assignments"],
         multiple=True,
         metavar="section.key=value",
-        help="set any key of the command's config; repeatable",
+        help="set a key of the command's config; repeatable",
     ),
-    click.Option(["--overwrite"], is_flag=True, help="replace an output of another config"),
-    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest on stdout"),
+    click.Option(["--overwrite"], is_flag=True, help="replace an output made with another config"),
+    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
 
 _RESUME = click.Option(
     ["--resume"],
     is_flag=True,
-    help="resume from the last checkpoint (the default; reports if there is none)",
+    help="resume from the latest checkpoint (the default; logs a line if there is none)",
 )
 
 
@@ -68,7 +68,7 @@ def _max_rejects(default: str | None) -> click.Option:
         default=default,
         metavar="N|FRACTION",
         help=(
-            "exit with code 3 if more rows are rejected: a number of rows (10) or a fraction of "
-            f"them (0.1 or 10%) (default: {default or 'any number'})"
+            "exit with code 3 if more rows are rejected than this number (10) or fraction (0.1 "
+            f"or 10%) (default: {default or 'any number'})"
         ),
     )

@@ -16,7 +16,7 @@ _Rows = list[tuple[str, str]]
 
 
 class JobCommand(PlainCommand):
-    """A command whose options are listed in groups, and further keys by `--help-all`.
+    """A command whose options are listed in groups, and keys without a flag by `--help-all`.
 
     Args:
         common: parameters of input, output and model.
@@ -52,12 +52,12 @@ class JobCommand(PlainCommand):
                 with formatter.section(title):
                     formatter.write_dl(rows)
         if self.further_keys and ctx.meta.get(_SHOWS_ALL):
-            with formatter.section("Further keys, for --config and --set"):
+            with formatter.section("More keys, for --config and --set"):
                 formatter.write_dl(self.further_keys)
         elif self.further_keys:
-            count = quantity(len(self.further_keys), "further key")
+            count = quantity(len(self.further_keys), "more key")
             formatter.write_paragraph()
-            formatter.write_text(f"--help-all also lists {count}, for --config and --set.")
+            formatter.write_text(f"Use --help-all to list {count}, for --config and --set.")
 
 
 class ListedArgument(click.Argument):
@@ -87,7 +87,7 @@ def _help_all() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_show_all,
-        help="Show this message with all further keys and exit.",
+        help="Show this message with all config keys and exit.",
     )
 
 

@@ -19,16 +19,16 @@ from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 
 COMMANDS = {
     "vocab": "build a WordPiece vocabulary from a corpus",
-    "preprocess": "write masked-LM + next-sentence TFRecords from a corpus",
+    "preprocess": "write masked-LM and next-sentence TFRecords from a corpus",
     "train": "pretrain BERT on TFRecords",
-    "finetune": "fine-tune for a task on labeled rows",
-    "evaluate": "measure a fine-tuned model on labeled rows",
-    "export": "write a run as a SavedModel that takes raw text, or for other libraries",
+    "finetune": "fine-tune a model for a task on labeled rows",
+    "evaluate": "evaluate a fine-tuned model on labeled rows",
+    "export": "export a run as a SavedModel that takes raw text, or for another library",
     "score": "add predictions to CSV, TSV or JSONL files",
-    "import-weights": "turn HuggingFace, KerasHub or Google weights into a model directory",
-    "inspect": "tell what an artifact is and show samples of it",
-    "demo": "run the whole path on this machine in a few minutes",
-    "doctor": "check this machine and installation",
+    "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
+    "inspect": "show the config, counts, metrics and samples of an artifact",
+    "demo": "run the whole pipeline on this machine in a few minutes",
+    "doctor": "check this machine and the installation",
 }
 RUN_MODELS = ("train", "finetune", "evaluate", "score", "demo")
 
@@ -70,13 +70,13 @@ def bert_pipeline(context: click.Context) -> None:
     """BERT from raw text to scored files.
 
     \b
-    The path of the data:
+    Data flow:
       vocab -> preprocess -> train -> finetune -> evaluate, export -> score
 
-    Every command has --help with an example. Messages go to stderr, results to stdout.
-    Exit codes: 0 done, 1 the job failed, 2 wrong usage or config, 3 more rows rejected than
-    --max-rejects allows, 130 and 143 ended by Ctrl-C and SIGTERM (train and finetune save
-    first; the same command resumes).
+    Every command has --help with an example. Logs go to stderr, results to stdout.
+    Exit codes: 0 success, 1 the job failed, 2 invalid usage or config, 3 more rows rejected than
+    --max-rejects allows, 130 and 143 stopped by Ctrl-C and SIGTERM (train and finetune save a
+    checkpoint first; the same command resumes).
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)

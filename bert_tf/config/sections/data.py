@@ -25,7 +25,7 @@ class CorpusSection(Section):
     input: tuple[str, ...] = option("corpus files: a path or a quoted glob; repeatable")
     text_column: str = option("column or JSON key that holds the text", default="text")
     format: str = option(
-        "format of the input files (auto: by file name)",
+        "format of the input files (auto: from the file name)",
         default="auto",
         choices=CORPUS_FORMATS,
         advanced=True,
@@ -55,16 +55,15 @@ class CorpusSection(Section):
         "drop documents with fewer words", default=0, minimum=0, advanced=True
     )
     min_letter_fraction: float = option(
-        "drop documents with a smaller fraction of letters among their characters, whitespace not "
-        "counted",
+        "drop documents with a smaller fraction of letters among their non-whitespace characters",
         default=0.0,
         minimum=0.0,
         maximum=1.0,
         advanced=True,
     )
     sentence_splitter: str = option(
-        "how paragraphs are split into sentences: none (one sentence per line), rules (for all "
-        "languages), sentencex (Wikimedia's library, for one language)",
+        "sentence splitter of paragraphs: none (one sentence per line), rules (any language), "
+        "sentencex (Wikimedia's library, for sentence_language)",
         default="rules",
         choices=SENTENCE_SPLITTERS,
         advanced=True,
@@ -73,8 +72,8 @@ class CorpusSection(Section):
         "language code of the text, for sentencex", default="en", advanced=True
     )
     duplicates: str = option(
-        "duplicate documents: keep all, or keep one of those that are equal but for case, "
-        "spacing and punctuation (exact), or also of near duplicates (near)",
+        "duplicate documents: keep, exact (drop all but one of documents that are equal up to "
+        "case, spacing and punctuation), near (and all but one of near duplicates)",
         default="keep",
         choices=DUPLICATES,
     )
@@ -86,7 +85,7 @@ class CorpusSection(Section):
         advanced=True,
     )
     duplicate_lines: str = option(
-        "lines that occur more than once in the corpus: keep all, or drop all but the first",
+        "lines that occur more than once in the corpus: keep, drop (all but the first)",
         default="keep",
         choices=("keep", "drop"),
         advanced=True,
@@ -99,8 +98,8 @@ class CorpusSection(Section):
         advanced=True,
     )
     block_megabytes: float = option(
-        "size of the blocks of whole documents that are read at a time, at most 1024 since offsets "
-        "have 32 bits",
+        "size of the blocks of whole documents that are processed at once; at most 1024 (32-bit "
+        "offsets)",
         default=16.0,
         minimum=0.01,
         maximum=1024.0,
@@ -132,14 +131,14 @@ class VocabConfig(CorpusSection):
         "minimum frequency of a pair of tokens to be merged", default=2, minimum=1
     )
     limit_alphabet: int = option(
-        "maximum number of different characters, the most frequent first",
+        "maximum number of distinct characters; the most frequent are kept",
         default=1000,
         minimum=1,
         advanced=True,
     )
     extra_pieces: float = option(
         "tokens learned beyond vocab_size, as a fraction of it, before the least used are pruned "
-        "(0: merges alone, as HuggingFace's trainer)",
+        "(0: no pruning, as in HuggingFace's trainer)",
         default=0.25,
         minimum=0.0,
         maximum=2.0,
@@ -183,13 +182,13 @@ class PreprocessConfig(CorpusSection):
         "fraction of tokens that are masked", default=0.15, above=0.0, maximum=1.0
     )
     dupe_factor: int = option(
-        "passes over the corpus, each with different masks (one with masking=dynamic)",
+        "passes over the corpus, each with different masks (1 with masking=dynamic)",
         default=10,
         minimum=1,
         maximum=1000,
     )
     short_seq_prob: float = option(
-        "fraction of sequences that are shorter than the maximum",
+        "probability that a sequence is made shorter than max_seq_length",
         default=0.1,
         minimum=0.0,
         maximum=1.0,
@@ -200,8 +199,8 @@ class PreprocessConfig(CorpusSection):
         flag="--whole-word-mask/--no-whole-word-mask",
     )
     masking: str = option(
-        "unit of masking: tokens (words with whole_word_mask), n-grams or spans of words; dynamic "
-        "leaves records unmasked, train draws new masks in every epoch",
+        "unit of masking: token (words with whole_word_mask), ngram (of words), span (of words); "
+        "dynamic: records stay unmasked and train draws new masks every epoch",
         default="token",
         choices=(*MASKINGS, "dynamic"),
         advanced=True,
@@ -235,15 +234,15 @@ class PreprocessConfig(CorpusSection):
         maximum=1.0,
         advanced=True,
     )
-    seed: int = option("random seed; any whole number", default=12345)
+    seed: int = option("random seed; any integer", default=12345)
     eval_fraction: float = option(
-        "fraction of documents whose examples are written to the eval shards",
+        "fraction of documents held out for the eval shards",
         default=0.01,
         minimum=0.0,
         maximum=0.9,
     )
     num_shards: int = option(
-        "number of training shards (0: by the size of the input, about 64 MB per shard)",
+        "number of training shards (0: from the input size, about 64 MB per shard)",
         default=0,
         minimum=0,
         maximum=100_000,
@@ -252,13 +251,13 @@ class PreprocessConfig(CorpusSection):
         "compression of the shards", default="none", choices=("none", "gzip"), advanced=True
     )
     feature_names: str = option(
-        "record schema: the reference's names or TF Model Garden's",
+        "feature names: those of google-research/bert (reference) or TF Model Garden",
         default="reference",
         choices=("reference", "model-garden"),
         advanced=True,
     )
     pool_megabytes: float = option(
-        "size of the pools of documents that are shuffled and made into examples together",
+        "size of a pool, the documents that are shuffled and turned into examples together",
         default=32.0,
         minimum=0.01,
         advanced=True,

@@ -13,15 +13,20 @@ from bert_tf.config.sections.tables import TableSection
 def sequence_length_option(default: int | str) -> Any:
     """The key `max_seq_length`, whose help names a task's default."""
     return option(
-        f"tokens per sequence, including [CLS] and [SEP] (0: {default})", default=0, minimum=0
+        f"maximum tokens per sequence, including [CLS] and [SEP] (0: {default})",
+        default=0,
+        minimum=0,
     )
 
 
 def best_metric_option(*metrics: str) -> Any:
     """The key `best_metric`, whose help names a task's metrics, the default first."""
-    listed = f"{', '.join(metrics)} or loss (default: {metrics[0]})" if metrics else "or loss"
+    if metrics:
+        choices = f"{', '.join(metrics)} or loss (default: {metrics[0]})"
+    else:
+        choices = "one of the task's, or loss (default: the task's first)"
     return option(
-        f"metric of the --eval rows whose best epoch becomes best/: {listed}", default=None
+        f"metric on the --eval rows that selects the epoch saved in best/: {choices}", default=None
     )
 
 
@@ -37,22 +42,22 @@ class FinetuneConfig(TableSection, LoopSection):
     metrics: ClassVar[tuple[str, ...]] = ()
     default_sequence_length: ClassVar[int]
 
-    task: str = option("what is learned", positional=True)
+    task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV or JSONL")
-    eval: str | None = option("rows to evaluate on, in the same format", default=None, common=True)
+    eval: str | None = option("evaluation rows, in the same formats", default=None, common=True)
     init: str = option("model directory, run directory or HuggingFace folder to start from")
     max_train_rows: int = option(
         "use only the first rows (0: all)", default=0, minimum=0, advanced=True
     )
-    max_seq_length: int = sequence_length_option("what the task needs")
+    max_seq_length: int = sequence_length_option("the task's default")
     epochs: float = option(
         "passes over the training rows", default=3.0, above=0.0, maximum=1_000_000.0
     )
     batch_size: int = option(
-        "rows per step, over all replicas", default=32, minimum=1, maximum=1_000_000
+        "rows per step, across all replicas", default=32, minimum=1, maximum=1_000_000
     )
     eval_batch_size: int = option(
-        "rows per batch in evaluation", default=64, minimum=1, maximum=1_000_000
+        "maximum rows per evaluation batch", default=64, minimum=1, maximum=1_000_000
     )
     best_metric: str | None = best_metric_option()
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)

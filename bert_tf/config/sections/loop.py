@@ -34,7 +34,7 @@ class LoopSection(Section):
         advanced=True,
     )
     seed: int = option(
-        "random seed of initial weights, data order and dropout; any whole number", default=1
+        "random seed for initial weights, data order and dropout; any integer", default=1
     )
     optimizer: str = option(
         "optimizer; lamb is for batches of thousands of sequences",
@@ -77,8 +77,8 @@ class LoopSection(Section):
         advanced=True,
     )
     layer_decay: float = option(
-        "layer-wise learning-rate decay: factor from each layer to the one below, 1 at the head "
-        "(1: the same rate for all layers)",
+        "layer-wise learning-rate decay: each layer's rate is that of the layer above times this "
+        "factor (1: no decay)",
         default=1.0,
         minimum=0.01,
         maximum=1.0,
@@ -105,7 +105,7 @@ class LoopSection(Section):
         advanced=True,
     )
     gradient_accumulation_steps: int = option(
-        "micro-batches per step, to save memory",
+        "micro-batches that each batch is split into, to save memory",
         default=1,
         minimum=1,
         advanced=True,
@@ -117,7 +117,7 @@ class LoopSection(Section):
         advanced=True,
     )
     cooldown_proportion: float = option(
-        "fraction of the steps, at the end, of the trapezoidal schedule's linear decay to 0",
+        "fraction of the steps in the final linear decay to 0 of the trapezoidal schedule",
         default=0.1,
         minimum=0.0,
         maximum=1.0,

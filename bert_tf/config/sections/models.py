@@ -20,7 +20,7 @@ class ExportConfig(Section):
     run: str = option("run directory of finetune or train")
     output: str = option("directory to write")
     format: str = option(
-        "what is written: " + ", ".join(entry.title for entry in FORMATS.values()),
+        "format to write: " + ", ".join(entry.title for entry in FORMATS.values()),
         default=DEFAULT_FORMAT,
         choices=FORMATS.keys(),
     )
@@ -33,7 +33,7 @@ class ImportWeightsConfig(Section):
     section_name: ClassVar[str] = "import_weights"
 
     source: str = option(
-        "folder of HuggingFace, KerasHub, Google or TF Model Garden weights", positional=True
+        "folder with HuggingFace, KerasHub, Google or TF Model Garden weights", positional=True
     )
     output: str = option("model directory to write")
     max_position_embeddings: int | None = option(
@@ -44,7 +44,7 @@ class ImportWeightsConfig(Section):
         maximum=MAX_POSITIONS,
     )
     vocab: str | None = option(
-        "vocabulary that adds tokens after those of the source (default: the source's)",
+        "vocabulary that appends new tokens to the source's (default: the source's)",
         default=None,
         common=True,
     )

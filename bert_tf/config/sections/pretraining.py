@@ -61,16 +61,18 @@ class TrainConfig(LoopSection):
 
     data: str | None = option("directory of TFRecords made by preprocess", alternative="phases")
     phases: tuple[TrainingPhase, ...] = option(
-        "several data sets, one after the other, instead of data: a list of mappings with the keys "
-        + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
+        "training phases with their own data, in order, instead of data: a list of mappings with "
+        "the keys " + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
         default=(),
         advanced=True,
     )
     size: str | None = option("model size", default=None, choices=tuple(SIZES), common=True)
     model_config: str | None = option(
-        "config.json of HuggingFace or Google, instead of a size", default=None, common=True
+        "config.json of HuggingFace or Google, instead of --size", default=None, common=True
     )
-    init: str | None = option("model directory to continue from", default=None, common=True)
+    init: str | None = option(
+        "model directory to initialize the weights from", default=None, common=True
+    )
     steps: int = option(
         f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)",
         default=None,
@@ -78,17 +80,17 @@ class TrainConfig(LoopSection):
         maximum=MAX_STEPS,
     )
     max_minutes: float = option(
-        "maximum training time in minutes, learning-rate decay included (0: no limit)",
+        "time budget in minutes, within which the learning rate decays (0: no limit)",
         default=0.0,
         minimum=0.0,
         advanced=True,
     )
     batch_size: int = option(
-        "sequences per step, over all replicas", default=32, minimum=1, maximum=1_000_000
+        "sequences per step, across all replicas", default=32, minimum=1, maximum=1_000_000
     )
     masking: str = option(
-        "unit of masking in unmasked records (preprocess.masking=dynamic): tokens (words with "
-        "whole_word_mask), n-grams or spans of words",
+        "unit of masking in unmasked records (preprocess.masking=dynamic): token (words with "
+        "whole_word_mask), ngram (of words), span (of words)",
         default="token",
         choices=MASKINGS,
         advanced=True,
@@ -119,13 +121,15 @@ class TrainConfig(LoopSection):
     )
     packing: str = option(
         "pack several short sequences into one row, batch_size of them per step on average "
-        "(auto: if that saves a sixth of the rows or more)",
+        "(auto: if that saves at least 1/6 of the rows)",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,
     )
     learning_rate: float = option("peak learning rate", default=1e-4, above=0.0, maximum=1.0)
-    warmup_steps: int = option("steps of linear warm-up", default=0, minimum=0)
+    warmup_steps: int = option(
+        "steps of linear warm-up (0: set by warmup_proportion)", default=0, minimum=0
+    )
     warmup_proportion: float = option(
         "fraction of the steps used for warm-up if warmup_steps is 0",
         default=0.1,
@@ -140,7 +144,7 @@ class TrainConfig(LoopSection):
         "examples per evaluation (0: all)", default=2000, minimum=0, advanced=True
     )
     steps_per_call: int = option(
-        "steps per call of the compiled function (0: automatic)",
+        "training steps per tf.function call (0: automatic)",
         default=0,
         minimum=0,
         maximum=10_000,

@@ -22,14 +22,14 @@ class RunnerConfig(Section):
         choices=("local", "prism", "flink", "spark", "dataflow"),
     )
     workers: int = option(
-        "worker processes of the local runner (0: by the size of the input; one for score); "
+        "worker processes of the local runner (0: from the input size; 1 for score); "
         "parallelism on flink, workers on dataflow",
         default=0,
         minimum=0,
         maximum=10_000,
     )
     options: tuple[str, ...] = option(
-        "Beam pipeline options as on Beam's own command line (--flink_master=host:8081)",
+        "Beam pipeline options, as on Beam's own command line (--flink_master=host:8081)",
         default=(),
         advanced=True,
     )

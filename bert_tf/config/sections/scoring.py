@@ -16,12 +16,18 @@ from bert_tf.engines.registry import AUTO, EngineChoices
 class ColumnsSection(TableSection):
     """Columns of the rows to read; what is not given is taken from the model."""
 
-    text_column: str | None = option("column of the text", default=None)
-    text_pair_column: str | None = option("column of the second text", default=None)
-    question_column: str | None = option("column of the question", default=None)
-    context_column: str | None = option("column of the context", default=None)
+    text_column: str | None = option("column of the text (default: the model's)", default=None)
+    text_pair_column: str | None = option(
+        "column of the second text (default: the model's)", default=None
+    )
+    question_column: str | None = option(
+        "column of the question (default: the model's)", default=None
+    )
+    context_column: str | None = option(
+        "column of the context (default: the model's)", default=None
+    )
     engine: str = option(
-        "what runs an exported model; auto: the first that is installed and can",
+        "inference engine for exported models (auto: the first that is installed and can run it)",
         default=AUTO,
         choices=EngineChoices(),
     )
@@ -36,15 +42,17 @@ class ColumnsSection(TableSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(ColumnsSection):
-    """Measures a fine-tuned model on labeled rows."""
+    """Evaluates a fine-tuned model on labeled rows."""
 
     section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model")
-    data: str = option("labeled rows as those of training: CSV, TSV, JSONL or SQuAD JSON")
+    data: str = option("labeled rows, as for training: CSV, TSV, JSONL or SQuAD JSON")
     output: str = option("directory to write metrics.json and predictions to")
-    label_column: str | None = option("column of the label", default=None)
-    answer_column: str | None = option("column of the answer's text", default=None)
+    label_column: str | None = option("column of the label (default: the model's)", default=None)
+    answer_column: str | None = option(
+        "column of the answer's text (default: the model's)", default=None
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,10 +63,10 @@ class ScoreConfig(ColumnsSection):
 
     model: str = option("exported SavedModel")
     input: tuple[str, ...] = option("rows to score: a path or a quoted glob; repeatable")
-    output: str = option("file to write (its extension sets the format) or directory")
+    output: str = option("file, whose extension sets the format, or directory to write")
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
-        "rows that are read, sorted by length and written at a time",
+        "rows that are read, sorted by length and written at once",
         default=8192,
         minimum=1,
         advanced=True,

@@ -13,12 +13,12 @@ class TableSection(Section):
     """How tables are written, where the end of a file's name does not say it."""
 
     encoding: str = option(
-        "character encoding of the files with rows, by its Python name: latin-1, cp1252, utf-16, …",
+        "character encoding of the input files, by Python name: latin-1, cp1252, utf-16, …",
         default="utf-8",
     )
     header: bool = option(
-        "whether the first line of CSV and TSV names the columns; without it, columns are given by "
-        "number, starting at 1 (--text-column 2)",
+        "whether the first line of CSV and TSV files names the columns; without a header, "
+        "columns are numbered from 1 (--text-column 2)",
         default=True,
         flag="--header/--no-header",
     )
@@ -31,7 +31,7 @@ class TableSection(Section):
         advanced=True,
     )
     max_table_megabytes: float = option(
-        "maximum memory for the rows of one file that is read whole, for training and evaluation",
+        "maximum memory for the rows of one file, which training and evaluation load whole",
         default=4000.0,
         minimum=1.0,
         advanced=True,

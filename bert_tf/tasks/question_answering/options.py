@@ -29,22 +29,24 @@ class QuestionAnsweringConfig(FinetuneConfig):
     context_column: str = option("column of the context", default="context")
     answer_column: str = option("column of the answer's text", default="answer")
     answer_start_column: str = option(
-        "column of the character where the answer starts in the context",
+        "column of the answer's start in the context, as a character offset",
         default="answer_start",
     )
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     doc_stride: int = option(
-        "tokens between windows of a long context, at most those that fit a window",
+        "tokens between the starts of windows of a long context; at most the tokens of a window",
         default=128,
         minimum=1,
     )
-    max_query_length: int = option("tokens kept of a question", default=64, minimum=1)
-    max_answer_length: int = option("tokens in an answer", default=30, minimum=1)
+    max_query_length: int = option(
+        "maximum tokens per question; longer questions are truncated", default=64, minimum=1
+    )
+    max_answer_length: int = option("maximum tokens per answer", default=30, minimum=1)
     n_best_size: int = option(
         "candidate spans kept per question", default=20, minimum=1, maximum=1000, advanced=True
     )
     null_score_diff_threshold: float = option(
-        "answer nothing where the null score exceeds the best span's by more than this",
+        "predict no answer if the null score exceeds the best span's by more than this",
         default=0.0,
         advanced=True,
     )

@@ -11,12 +11,12 @@ from pipeline.outputs.job import RunOptions
 
 
 @click.command("demo", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.option("--output", default="demo-output", show_default=True, help="folder to work in")
-@click.option("--weights", metavar="FOLDER", help="pretrained weights to fine-tune from")
-@click.option("--json", "as_json", is_flag=True, help="print the metrics on stdout")
+@click.option("--output", default="demo-output", show_default=True, help="working directory")
+@click.option("--weights", metavar="FOLDER", help="pretrained weights to start fine-tuning from")
+@click.option("--json", "as_json", is_flag=True, help="print the metrics as JSON")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(output: str, weights: str | None, as_json: bool, verbose: bool) -> None:
-    """Runs the whole path, from raw text to scored files, on this machine and without a network.
+    """Runs the whole pipeline, from raw text to scored files, on this machine without a network.
 
     \b
     Example:

@@ -12,7 +12,7 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(as_json: bool, verbose: bool) -> int:
-    """Checks this machine and installation: packages, devices, tokenizer, Beam, speed.
+    """Checks this machine and the installation: packages, devices, tokenizer, Beam, speed.
 
     \b
     Example:

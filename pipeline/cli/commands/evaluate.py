@@ -7,7 +7,7 @@ command = job_command(
     "evaluate",
     EvaluateConfig,
     job="pipeline.jobs.evaluation",
-    summary="Measures a fine-tuned run or an exported model on labeled rows.",
+    summary="Evaluates a fine-tuned run or an exported model on labeled rows.",
     example="bert-pipeline evaluate --model complaints --data test.csv --output complaints-test",
     has_rows=True,
     max_rejects="10%",

@@ -8,7 +8,7 @@ command = job_command(
     ExportConfig,
     job="pipeline.jobs.exporting",
     summary=(
-        "Writes a run as a SavedModel that takes raw text, or as a folder for HuggingFace, "
+        "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
         "KerasHub, google-research/bert or TF Model Garden."
     ),
     example="bert-pipeline export --run complaints --output complaints-model",

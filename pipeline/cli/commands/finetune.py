@@ -31,8 +31,8 @@ def _list_tasks() -> str:
 
 
 _SUMMARY = (
-    "Fine-tunes a model on labeled rows. bert-pipeline finetune TASK --help shows the options of a "
-    f"task, which come beside those below.\n\n\b\nTasks:\n{_list_tasks()}"
+    "Fine-tunes a model on labeled rows. bert-pipeline finetune TASK --help also shows the options "
+    f"of that task.\n\n\b\nTasks:\n{_list_tasks()}"
 )
 _EXAMPLES = "\n".join(task.example for task in TASKS.values())
 
@@ -48,7 +48,9 @@ command = _command(
 command.helps = {
     "": _command(FinetuneConfig, _SUMMARY, _EXAMPLES),
     **{
-        name: _command(task.options, f"Fine-tunes a model that gives {task.summary}.", task.example)
+        name: _command(
+            task.options, f"Fine-tunes a model that predicts {task.summary}.", task.example
+        )
         for name, task in TASKS.items()
     },
 }

@@ -8,7 +8,7 @@ command = job_command(
     ImportWeightsConfig,
     job="pipeline.jobs.import_weights",
     summary=(
-        "Turns BERT weights of HuggingFace, KerasHub, Google or TF Model Garden into a model "
+        "Converts BERT weights from HuggingFace, KerasHub, Google or TF Model Garden to a model "
         "directory."
     ),
     example="bert-pipeline import-weights all-MiniLM-L6-v2 --output minilm",

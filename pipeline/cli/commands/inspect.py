@@ -15,16 +15,16 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="examples or rows to show",
+    help="number of examples or rows to show",
 )
-@click.option("--html", metavar="FILE", help="write a page with plots instead")
-@click.option("--overwrite", is_flag=True, help="let --html replace a file that is no such page")
-@click.option("--json", "as_json", is_flag=True, help="print the manifest instead")
+@click.option("--html", metavar="FILE", help="write a web page with plots instead")
+@click.option("--overwrite", is_flag=True, help="let --html replace a file that is not such a page")
+@click.option("--json", "as_json", is_flag=True, help="print the manifest as JSON instead")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
     path: str, samples: int, html: str | None, overwrite: bool, as_json: bool, verbose: bool
 ) -> None:
-    """Tells what the artifact at PATH is: its config, counts and metrics, and samples of it.
+    """Shows the config, counts and metrics of the artifact at PATH, and samples from it.
 
     \b
     Example:

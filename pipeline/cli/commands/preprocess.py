@@ -9,8 +9,8 @@ command = job_command(
     RunnerConfig,
     job="pipeline.jobs.pretraining_examples",
     summary=(
-        "Writes masked-LM + next-sentence-prediction TFRecords that the reference, "
-        "TF Model Garden and NVIDIA trainers read."
+        "Writes TFRecords for masked-LM and next-sentence prediction, which the trainers of "
+        "google-research/bert, TF Model Garden and NVIDIA also read."
     ),
     example="bert-pipeline preprocess --input 'corpus/*.txt.gz' --vocab vocab.txt --output data",
     has_rows=True,

@@ -9,8 +9,8 @@ command = job_command(
     RunnerConfig,
     job="pipeline.jobs.scoring",
     summary=(
-        "Writes every input row in input order, its columns untouched, with the model's "
-        "predictions beside them."
+        "Adds the model's predictions as columns to every input row, in input order and with all "
+        "other columns unchanged."
     ),
     example="bert-pipeline score --model complaints-model --input new.csv --output scored.csv",
     has_rows=True,

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from pipeline.beam.verbosity import be_verbose
 
-VERBOSE_HELP = "show all that TensorFlow, Beam and other libraries write as well"
+VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
 _FILTER = Path(__file__).with_name("noise_filter.py")
 _SECONDS_TO_DRAIN = 2.0
 

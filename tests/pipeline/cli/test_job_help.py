@@ -35,10 +35,10 @@ def test_help_all_adds_the_keys_without_a_flag(name, sections, help_of):
         if field.metadata["advanced"]
     ]
     assert keys
-    assert f"--help-all also lists {len(keys)} further keys, for --config and --set." in short
+    assert f"Use --help-all to list {len(keys)} more keys, for --config and --set." in short
     assert not [key for key in keys if key in short]
     assert not [key for key in keys if f"\n  {key}" not in long]
-    assert "also lists" not in long
+    assert "Use --help-all" not in long
 
 
 def test_help_all_of_a_command_without_further_keys_is_its_help(help_of):

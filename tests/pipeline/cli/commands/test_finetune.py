@@ -15,6 +15,9 @@ def test_finetune_shows_the_tasks_and_what_they_have_in_common(help_of):
     assert "--learning-rate" in shown
     assert "--label-column" not in shown
     assert "doc" not in shown
+    assert "best/: one of the task's, or loss (default: the task's first)" in " ".join(
+        shown.split()
+    )
 
 
 @pytest.mark.parametrize("before", [[], ["--seed", "1"]])
