@@ -20,7 +20,7 @@ from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from pipeline.beam.files import check_shared
 from pipeline.scoring.output_rows import TSV_BREAKS
-from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
 _MOST_KEYS = 10_000  # all rows together have, of JSON lines
@@ -28,10 +28,11 @@ _MOST_KEYS = 10_000  # all rows together have, of JSON lines
 
 @dataclasses.dataclass(frozen=True)
 class BlockReference:
-    """Where a block is found, and the SHA-256 of its content."""
+    """Which block of which table it is, its files, and the SHA-256 of its content."""
 
     table: int
     number: int
+    files: BlockFiles
     sha256: str
 
 
@@ -41,7 +42,7 @@ class RowBlock:
 
     Attributes:
         reference: which block this is.
-        raw_rows: the rows as they stand in the table.
+        raw_rows: the rows as the table has them.
         lines: the line of each.
         delimiter: what separates the table's cells; empty for JSON lines.
         cells: values by column of each row; only where the output has another format.
@@ -82,14 +83,7 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
         InputError: the table is empty, or its header is unusable.
         UsageError: it lacks a column, or has one that is to be added.
     """
-    blocks = read_table_blocks(
-        table.source,
-        dialect=plan.dialect,
-        block_rows=plan.block_rows,
-        text_columns=tuple(_sources(table, plan).values()),
-        console=console,
-        opener=plan.open_table,
-    )
+    _, blocks = _open_blocks(table, plan, console=console)
     taken = set(next(blocks).columns).intersection(plan.columns.predictions)
     if taken:
         raise UsageError(
@@ -103,23 +97,17 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
 
     Raises:
         InputError: the table is empty, no row of it can be used, or its rows have too many keys.
-        UsageError: a column's name cannot stand in the output's format, or the worker does not see
-            the folder of the blocks.
+        UsageError: a column's name cannot be written in the output's format, or the worker does not
+            see the folder of the blocks.
     """
     check_shared(str(plan.parts))
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
-    sources = _sources(table, plan)
-    for block in read_table_blocks(
-        table.source,
-        dialect=plan.dialect,
-        block_rows=plan.block_rows,
-        text_columns=tuple(sources.values()),
-        max_rows=plan.limit,
-        opener=plan.open_table,
-    ):
-        block = _without_reserved_keys(table, block, set(plan.columns.predictions))
+    reserved = set(plan.columns.predictions)
+    sources, blocks = _open_blocks(table, plan, max_rows=plan.limit)
+    for block in blocks:
+        block = _without_reserved_keys(table, block, reserved)
         for row in block.rows:
             keys.update(dict.fromkeys(row))
         if len(keys) > _MOST_KEYS:
@@ -134,13 +122,13 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
         number += 1
     summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)
     write_text_atomically(
-        plan.table_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
+        plan.summary_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
     )
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:
     """What `cut_table` found; the table must have been cut."""
-    content = json.loads(plan.table_file(table.number).read_text(encoding="utf-8"))
+    content = json.loads(plan.summary_file(table.number).read_text(encoding="utf-8"))
     header = content["header"]
     return TableSummary(
         blocks=content["blocks"],
@@ -159,8 +147,7 @@ def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
         UsageError: the worker does not see the folder of the blocks.
     """
     check_shared(str(plan.parts))
-    path = plan.block_file(reference.table, reference.number)
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(reference.files.rows.read_text(encoding="utf-8"))
     rejects = [Reject(**reject) for reject in content.pop("rejects")]
     return RowBlock(reference=reference, rejects=rejects, **content)
 
@@ -198,12 +185,23 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     )
 
 
-def _sources(table: ScoredTable, plan: ScoringPlan) -> dict[str, str]:
-    """Column by name of the model's input; SQuAD JSON has names of its own."""
+def _open_blocks(
+    table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
+) -> tuple[dict[str, str], Iterator[TableBlock]]:
+    """The column of each of the model's inputs, and the table's rows."""
     sources = plan.columns.sources
     if sources.keys() == {"question", "context"} and is_squad_json(table.source, plan.open_table):
-        return {name: name for name in sources}
-    return sources
+        sources = {name: name for name in sources}  # SQuAD JSON has names of its own
+    blocks = read_table_blocks(
+        table.source,
+        dialect=plan.dialect,
+        block_rows=plan.block_rows,
+        text_columns=tuple(sources.values()),
+        max_rows=max_rows,
+        console=console,
+        opener=plan.open_table,
+    )
+    return sources, blocks
 
 
 def _write_block(
@@ -223,6 +221,7 @@ def _write_block(
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)
-    write_text_atomically(plan.block_file(table.number, number), text, lasting=False)
+    files = plan.files(table.number, number)
+    write_text_atomically(files.rows, text, lasting=False)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return BlockReference(table=table.number, number=number, sha256=digest)
+    return BlockReference(table=table.number, number=number, files=files, sha256=digest)

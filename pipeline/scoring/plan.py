@@ -1,17 +1,65 @@
-"""What every worker of a scoring job knows, and where its intermediate files lie."""
+"""What a scoring job reads, adds and writes, and where its intermediate files are.
+
+It is made before anything is read, and every worker has a copy of it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Self
 
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.scoring import ScoreConfig, check_columns_are_read
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
-from bert_tf.engines.registry import EngineEntry
+from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import EngineEntry, resolve_engine
+from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
-from pipeline.scoring.columns import ScoringColumns
-from pipeline.scoring.tables import ScoredTable
+from pipeline.outputs.places import check_finished
+from pipeline.scoring.tables import ScoredTable, list_tables
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoringColumns:
+    """The columns of a scoring job.
+
+    Attributes:
+        sources: column of the tables by name of the model's input.
+        fields: the columns that are added.
+    """
+
+    sources: dict[str, str]
+    fields: tuple[PredictionField, ...]
+
+    @property
+    def predictions(self) -> tuple[str, ...]:
+        """Names of the columns that are added."""
+        return tuple(field.name for field in self.fields)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlockFiles:
+    """The intermediate files of one block, absolute paths.
+
+    Attributes:
+        rows: its rows, until they are scored.
+        progress: how many of them are scored, meanwhile.
+        part: its scored rows as they are in the output.
+        rejects: its rejected rows.
+        done: counts and checksums of the finished part: written last.
+    """
+
+    rows: Path
+    progress: Path
+    part: Path
+    rejects: Path
+    done: Path
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,10 +71,12 @@ class ScoringPlan:
         engine: what runs it.
         columns: what it reads and adds.
         tables: the inputs and outputs.
+        is_folder: whether the outputs are files of one folder.
         dialect: how the inputs are written.
         folder: where relative paths of inputs begin; a worker may have another working folder.
         parts: absolute path of a folder for blocks and parts, on a disk that all workers share.
-        identity: hash of all that decides a part's content but its block.
+        identity: hash of all that decides a part's content but its block; empty until
+            `of_model`.
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
         batch_tokens: tokens per batch, padding included.
@@ -36,13 +86,30 @@ class ScoringPlan:
     engine: EngineEntry
     columns: ScoringColumns
     tables: tuple[ScoredTable, ...]
+    is_folder: bool
     parts: Path
-    identity: str
     block_rows: int
     limit: int
     batch_tokens: int
+    identity: str = ""
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
+
+    def of_model(self, sha256: str) -> Self:
+        """The plan with its identity, which follows from the model's content too.
+
+        Args:
+            sha256: fingerprint of the model's folder.
+        """
+        decides = {
+            "model": sha256,
+            "engine": self.engine.name,
+            "columns": self.columns.sources,
+            "predictions": self.columns.predictions,
+            "formats": [(table.source_format, table.output_format) for table in self.tables],
+        }
+        identity = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+        return dataclasses.replace(self, identity=identity)
 
     def open_table(self, path: str) -> BinaryIO:
         """Opens an input, of any storage, to read the bytes as they are stored.
@@ -52,26 +119,69 @@ class ScoringPlan:
         """
         return open_stored(path) if "://" in path else open_local(str(Path(self.folder) / path))
 
-    def table_file(self, table: int) -> Path:
-        """What was found in a table: written when it has been cut."""
+    def summary_file(self, table: int) -> Path:
+        """What was found in a table: written when all its blocks are."""
         return self.parts / f"table-{table:05d}.json"
 
-    def block_file(self, table: int, block: int) -> Path:
-        """A block's rows, until it has been scored."""
-        return self.parts / f"block-{table:05d}-{block:08d}.json"
+    def files(self, table: int, block: int) -> BlockFiles:
+        """The intermediate files of a block, by its number and its table's."""
+        number = f"{table:05d}-{block:08d}"
+        return BlockFiles(
+            rows=self.parts / f"block-{number}.json",
+            progress=self.parts / f"block-{number}.progress",
+            part=self.parts / f"part-{number}.rows",
+            rejects=self.parts / f"part-{number}.rejects.jsonl",
+            done=self.parts / f"part-{number}.done.json",
+        )
 
-    def progress_file(self, table: int, block: int) -> Path:
-        """How many rows of a block have been scored, while it is."""
-        return self.parts / f"block-{table:05d}-{block:08d}.progress"
 
-    def part_file(self, table: int, block: int) -> Path:
-        """A block's scored rows as they stand in the output."""
-        return self.parts / f"part-{table:05d}-{block:08d}.rows"
+def make_plan(config: ScoreConfig) -> ScoringPlan:
+    """Resolves a config: tables, engine and columns.
 
-    def rejects_file(self, table: int, block: int) -> Path:
-        """A block's rejected rows."""
-        return self.parts / f"part-{table:05d}-{block:08d}.rejects.jsonl"
+    Raises:
+        UsageError: as `list_tables`, `resolve_engine` and `scoring_columns`; or the model is not
+            finished.
+        InputError: the model's `task.json` is damaged.
+    """
+    tables, is_folder = list_tables(config.input, config.output)
+    engine = resolve_engine(config.engine, config.model)
+    check_finished(config.model)
+    output = Path(config.output).absolute()
+    return ScoringPlan(
+        model=str(Path(config.model).absolute()),
+        engine=engine,
+        columns=scoring_columns(config, read_task(config.model)),
+        tables=tuple(tables),
+        is_folder=is_folder,
+        parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),
+        block_rows=config.block_rows,
+        limit=config.limit,
+        batch_tokens=config.batch_tokens,
+        dialect=TableDialect.of(config),
+    )
 
-    def done_file(self, table: int, block: int) -> Path:
-        """Counts of a finished part: written last."""
-        return self.parts / f"part-{table:05d}-{block:08d}.done.json"
+
+def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> ScoringColumns:
+    """The columns that a config names; the others are the model's own.
+
+    Args:
+        config: what was asked for.
+        task: content of the model's `task.json`.
+
+    Raises:
+        UsageError: the model has no task or one that is not known, or a column is given that it
+            does not read.
+    """
+    if task is None:
+        raise UsageError(
+            f"{config.model}: was pretrained only and predicts nothing; "
+            "run bert-pipeline finetune with --init on it, then export that run"
+        )
+    declared = declared_task(task, config.model)
+    known = task["columns"]
+    read = [name for name in declared.inputs if known.get(name) is not None]
+    check_columns_are_read(config, read)
+    return ScoringColumns(
+        sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
+        fields=declared.predictions,
+    )

@@ -1,7 +1,7 @@
-"""How far a scoring job is, by the files that its workers write.
+"""The progress of a scoring job, from the files that its workers write.
 
 Blocks that an interrupted run finished count as well, and workers of any runner share the folder,
-so there is nothing to report beside the files.
+so the files are all that is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = 1.0
 
 @contextmanager
 def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
-    """Shows rows done, rows in all and rows a second while the block runs."""
+    """Shows rows done, rows in total and rows per second while the block runs."""
     watcher = ProgressWatcher(plan)
     with watching(console, lambda: watcher.line(time.monotonic()), seconds=_SECONDS):
         yield

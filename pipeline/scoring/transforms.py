@@ -1,20 +1,27 @@
-"""The scoring pipeline: tables to blocks, blocks to parts."""
+"""The Beam pipeline of scoring: tables to blocks, blocks through an engine, to parts."""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
-from apache_beam.ml.inference.base import RunInference
+from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from pipeline.scoring.blocks import cut_table, read_block
-from pipeline.scoring.model_handler import EngineHandler
-from pipeline.scoring.parts import is_scored, write_part
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.engines.engine import Engine
+from pipeline.scoring.blocks import RowBlock, cut_table, read_block
+from pipeline.scoring.parts import ScoredBlock, is_scored, write_part
 from pipeline.scoring.plan import ScoringPlan
+
+_PROGRESS_SECONDS = 1.0
 
 
 class ScoreTables(beam.PTransform):
-    """From the start of a pipeline to the parts of all outputs; parts that are there stay.
+    """From the start of a pipeline to the parts of all outputs; finished parts are kept.
 
     Args:
         plan: the job.
@@ -42,8 +49,74 @@ class ScoreTables(beam.PTransform):
         )
 
 
+class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
+    """How RunInference loads and calls an engine: a block at a time.
+
+    The engine sorts and batches the rows of a block itself. RunInference keeps one model per
+    process, whatever the number of its threads. Beam's own TensorFlow handlers load Keras files,
+    which a SavedModel is not.
+
+    Args:
+        plan: the job.
+        threads: threads of one operation; None leaves all cores to the process.
+    """
+
+    def __init__(self, plan: ScoringPlan, *, threads: int | None):
+        super().__init__()
+        self._plan = plan
+        self._threads = threads
+
+    def load_model(self) -> Engine:
+        """Loads the plan's model by its engine."""
+        return self._plan.engine.load(self._plan.model, threads=self._threads)
+
+    def run_inference(
+        self,
+        batch: Sequence[RowBlock],
+        model: Engine,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[ScoredBlock]:
+        """Predicts every block of a batch, which has one."""
+        for block in batch:
+            predicted = model.predict(
+                block.texts,
+                batch_tokens=self._plan.batch_tokens,
+                on_rows=_ProgressFile(block.reference.files.progress).add,
+            )
+            yield ScoredBlock(block, predicted)
+
+    def batch_elements_kwargs(self) -> Mapping[str, Any]:
+        """A block is a batch already."""
+        return {"min_batch_size": 1, "max_batch_size": 1}
+
+    def get_num_bytes(self, batch: Sequence[RowBlock]) -> int:
+        """Size of the texts, for Beam's metrics, in characters."""
+        return sum(len(text) for block in batch for texts in block.texts.values() for text in texts)
+
+    def get_metrics_namespace(self) -> str:
+        """The namespace of Beam's metrics."""
+        return "bert_pipeline_scoring"
+
+
+class _ProgressFile:
+    """Writes every second how many rows of a block are scored; `pipeline.scoring.progress` reads
+    it."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._rows = 0
+        self._written = -float("inf")
+
+    def add(self, rows: int) -> None:
+        self._rows += rows
+        now = time.monotonic()
+        if now - self._written >= _PROGRESS_SECONDS:
+            write_text_atomically(self._path, str(self._rows), lasting=False)
+            self._written = now
+
+
 def _drop_memory_warning() -> None:
-    """RunInference cannot measure the model's memory without PyTorch, and says so each time."""
+    """RunInference cannot measure the model's memory without PyTorch, and warns each time."""
     logging.getLogger().addFilter(
         lambda record: not record.getMessage().startswith("Resource module is not available")
     )

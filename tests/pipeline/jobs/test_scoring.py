@@ -1,4 +1,4 @@
-"""The jobs `export` and `score` on a tiny model: files, manifests, going on, refusing."""
+"""The jobs `export` and `score` on a tiny model: files, manifests, resuming, refusing."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_rows_without_a_header_in_another_encoding_are_scored(model, tmp_path):
     assert [line.split(",")[:2] for line in lines] == [["7", "film café"], ["8", "bad"]]
 
 
-def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
+def test_a_killed_job_leaves_no_output_and_resumes(model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
 
@@ -282,7 +282,7 @@ def test_a_killed_job_leaves_nothing_and_goes_on(model, tmp_path, monkeypatch):
     monkeypatch.undo()
     told = Told()
     manifest = scoring.run(config, RUNNER, told.options())
-    assert "blocks of an interrupted run found; going on" in told.stream.getvalue()
+    assert "resuming with the finished blocks of an earlier run" in told.stream.getvalue()
     assert manifest["counts"]["rows_out"] == 5
     assert manifest["metrics"] == {}, "no speed: some rows were done before"
     assert not parts.exists()

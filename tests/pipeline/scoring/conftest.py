@@ -11,9 +11,9 @@ import pytest
 from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import cut_table, read_block
-from pipeline.scoring.columns import ScoringColumns
-from pipeline.scoring.parts import ScoredBlock, ScoringCounts, is_scored, join_parts, write_part
-from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.join import ScoringCounts, join_parts
+from pipeline.scoring.parts import ScoredBlock, is_scored, write_part
+from pipeline.scoring.plan import ScoringColumns, ScoringPlan
 from pipeline.scoring.tables import list_tables
 
 COLUMNS = ScoringColumns(sources={"text": "text"}, fields=TASKS["classification"].predictions)
@@ -29,7 +29,7 @@ def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
     """A plan for files in the test's folder."""
 
     def make(*patterns: str, output: str, **values) -> ScoringPlan:
-        tables, _ = list_tables(
+        tables, is_folder = list_tables(
             tuple(str(tmp_path / pattern) for pattern in patterns), str(tmp_path / output)
         )
         parts = tmp_path / "parts"
@@ -45,6 +45,7 @@ def make_plan(tmp_path) -> Callable[..., ScoringPlan]:
             model="model",
             engine=ENGINES["tensorflow"],
             tables=tuple(tables),
+            is_folder=is_folder,
             parts=parts,
             **{**defaults, **values},
         )

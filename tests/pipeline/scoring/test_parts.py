@@ -18,8 +18,9 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import check_table, cut_table, read_block
-from pipeline.scoring.columns import ScoringColumns
-from pipeline.scoring.parts import ScoredBlock, join_parts, write_part
+from pipeline.scoring.join import join_parts
+from pipeline.scoring.parts import ScoredBlock, write_part
+from pipeline.scoring.plan import ScoringColumns
 from pipeline.scoring.tables import list_tables
 
 CELLS = st.text(
@@ -250,11 +251,11 @@ def test_finished_parts_are_used_again_and_others_are_not(tmp_path, make_plan, s
     plan = make_plan("in.csv", output="out.csv")
     score(plan)
     whole = (tmp_path / "out.csv").read_bytes()
-    kept, damaged, lost = (plan.part_file(0, number) for number in range(3))
+    kept, damaged, lost = (plan.files(0, number).part for number in range(3))
     inodes = [path.stat().st_ino for path in (kept, damaged, lost)]
     damaged.write_text("damaged\n")
     lost.write_text("lost\n")
-    plan.done_file(0, 2).unlink()
+    plan.files(0, 2).done.unlink()
     score(plan)
     assert (tmp_path / "out.csv").read_bytes() == whole
     again = [path.stat().st_ino for path in (kept, damaged, lost)]

@@ -15,10 +15,10 @@ def test_rows_done_total_and_speed(tmp_path, make_plan):
     plan = make_plan("in.csv", output="out.csv")
     watcher = ProgressWatcher(plan)
     assert watcher.line(0.0) is None
-    plan.progress_file(0, 1).write_text("256")
+    plan.files(0, 1).progress.write_text("256")
     assert watcher.line(10.0) == "scoring: 256 rows"
-    plan.done_file(0, 0).write_text(json.dumps({"rows_out": 1000, "rejected": {"empty": 24}}))
-    plan.table_file(0).write_text(json.dumps({"rows_in": 5000}))
+    plan.files(0, 0).done.write_text(json.dumps({"rows_out": 1000, "rejected": {"empty": 24}}))
+    plan.summary_file(0).write_text(json.dumps({"rows_in": 5000}))
     assert watcher.line(12.0) == "scoring: 1,280 of 5,000 rows, 512.0 rows/s"
 
 
@@ -28,13 +28,13 @@ def test_the_last_line_has_all_rows(tmp_path, make_plan, monkeypatch):
     plan = make_plan("in.csv", output="out.csv")
     log = io.StringIO()
     with showing_progress(plan, Console(log, log_seconds=1e9)):
-        plan.progress_file(0, 0).write_text("1")
+        plan.files(0, 0).progress.write_text("1")
         limit = time.monotonic() + 10
         while not log.getvalue() and time.monotonic() < limit:
             time.sleep(0.01)
-        plan.progress_file(0, 0).unlink()
-        plan.done_file(0, 0).write_text(json.dumps({"rows_out": 1, "rejected": {"empty": 1}}))
-        plan.table_file(0).write_text(json.dumps({"rows_in": 2}))
+        plan.files(0, 0).progress.unlink()
+        plan.files(0, 0).done.write_text(json.dumps({"rows_out": 1, "rejected": {"empty": 1}}))
+        plan.summary_file(0).write_text(json.dumps({"rows_in": 2}))
     first, last = log.getvalue().splitlines()
     assert first == "scoring: 1 row"
     assert last.startswith("scoring: 2 of 2 rows, ")
@@ -45,11 +45,11 @@ def test_a_file_is_read_once(tmp_path, make_plan, monkeypatch):
     plan = make_plan("in.csv", output="out.csv")
     watcher = ProgressWatcher(plan)
     for block in range(50):
-        plan.part_file(0, block).write_text("")
-        plan.done_file(0, block).write_text(json.dumps({"rows_out": 10, "rejected": {}}))
+        plan.files(0, block).part.write_text("")
+        plan.files(0, block).done.write_text(json.dumps({"rows_out": 10, "rejected": {}}))
     assert watcher.line(0.0) == "scoring: 500 rows"
-    plan.done_file(0, 50).write_text(json.dumps({"rows_out": 10, "rejected": {}}))
-    plan.progress_file(0, 51).write_text("3")
+    plan.files(0, 50).done.write_text(json.dumps({"rows_out": 10, "rejected": {}}))
+    plan.files(0, 51).progress.write_text("3")
     read = []
     real = Path.read_text
     monkeypatch.setattr(
@@ -58,4 +58,4 @@ def test_a_file_is_read_once(tmp_path, make_plan, monkeypatch):
         lambda path, *rest, **keys: read.append(path) or real(path, *rest, **keys),
     )
     assert watcher.line(0.5).startswith("scoring: 513 rows")
-    assert sorted(read) == sorted([plan.done_file(0, 50), plan.progress_file(0, 51)])
+    assert sorted(read) == sorted([plan.files(0, 50).done, plan.files(0, 51).progress])

@@ -5,7 +5,7 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
-from pipeline.scoring.columns import scoring_columns
+from pipeline.scoring.plan import scoring_columns
 
 CLASSIFICATION = {
     "task": "classification",

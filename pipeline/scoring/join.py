@@ -1,0 +1,95 @@
+"""Finished parts to the outputs, in the order of the tables' rows."""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import contextlib
+import dataclasses
+import gzip
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, cast
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.sealed_json import read_sealed
+from pipeline.scoring.blocks import TableSummary, read_summary
+from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.tables import ScoredTable
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoringCounts:
+    """Rows of a job, and the rejected ones by reason."""
+
+    rows_in: int
+    rows_out: int
+    rejected: dict[str, int]
+
+
+def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
+    """Writes each output whole from its parts, and the file of all rejects."""
+    rows_in = rows_out = 0
+    rejected: collections.Counter[str] = collections.Counter()
+    predictions = plan.columns.predictions
+    with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
+        for table in plan.tables:
+            summary = read_summary(table, plan)
+            rows_in += summary.rows_in
+            blocks = [plan.files(table.number, block) for block in range(summary.blocks)]
+            for files in blocks:
+                done = read_sealed(files.done)
+                rows_out += done["rows_out"]
+                rejected.update(done["rejected"])
+                _append_file(files.rejects, all_rejects)
+            _join_table(table, summary, predictions, [files.part for files in blocks])
+    return ScoringCounts(rows_in=rows_in, rows_out=rows_out, rejected=dict(rejected.most_common()))
+
+
+def _join_table(
+    table: ScoredTable, summary: TableSummary, predictions: Sequence[str], parts: list[Path]
+) -> None:
+    header = header_line(
+        summary.header,
+        summary.keys,
+        predictions,
+        source_format=table.source_format,
+        output_format=table.output_format,
+    )
+    has_mark = summary.header is not None and summary.header.has_mark
+    must_rewrite = is_rewritten(table.source_format, table.output_format)
+    keys = [*summary.keys, *predictions]
+    with replacing_file(table.output) as aside, _open_output(aside, table.output) as stream:
+        if has_mark and table.output_format != "jsonl":
+            stream.write(codecs.BOM_UTF8)  # without it, Excel reads UTF-8 as the system's code page
+        if header is not None:
+            stream.write(f"{header}\n".encode())
+        for part in parts:
+            if must_rewrite:
+                _append_rewritten(part, keys, table.output_format, stream)
+            else:
+                _append_file(part, stream)
+
+
+def _append_rewritten(part: Path, keys: list[str], output_format: str, stream: IO[bytes]) -> None:
+    with part.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
+            stream.write(f"{rewritten_line(line, keys, output_format)}\n".encode())
+
+
+def _append_file(path: Path, stream: IO[bytes]) -> None:
+    with path.open("rb") as part:
+        shutil.copyfileobj(part, stream)
+
+
+@contextlib.contextmanager
+def _open_output(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """Opens a file to write; compressed, and equal for equal content, if its name ends in .gz."""
+    with path.open("wb") as plain:
+        if not name.endswith(".gz"):
+            yield plain
+            return
+        with gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
+            yield cast(IO[bytes], packed)
