@@ -3,7 +3,8 @@
 # make test-fast  the tests without the slow ones, in about a minute
 # make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, spelling, types
-# make parity  compares with PyTorch, HuggingFace and JAX live (an environment of its own)
+# make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
+#              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
 # make lock    resolves the lock files anew
 
@@ -53,6 +54,8 @@ PARITY_DIR := .cache/parity
 
 parity: $(READY) $(PARITY_READY)
 	$(PARITY_VENV)/bin/python tests/parity/make_reference.py $(PARITY_DIR)
+	$(PARITY_VENV)/bin/python tests/parity/sentence_vectors.py \
+		$(PARITY_DIR)/sentence_vectors.npz
 	BERT_PARITY_DIR=$(PARITY_DIR) BERT_JAX_PYTHON=$(PARITY_VENV)/bin/python \
 		$(BIN)/python -m pytest tests/parity
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.embeddings.pooling import pool_tokens
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.text_module import TextModule
 
@@ -46,9 +47,8 @@ class TextEmbedder(TextModule):
                 attention_mask=batch["input_mask"],
                 training=False,
             )
-            mask = tf.cast(batch["input_mask"], tf.float32)[:, :, None]
-            total = tf.reduce_sum(encoded["sequence_output"] * mask, axis=1)
-            return encoded["pooled_output"], total / tf.reduce_sum(mask, axis=1)
+            mean = pool_tokens(encoded["sequence_output"], batch["input_mask"], "mean")
+            return encoded["pooled_output"], mean
 
         width = tf.TensorSpec([self.model.config.hidden_size], tf.float32)
         pooled, mean = map_row_batches(

@@ -1,0 +1,143 @@
+"""The engine that turns texts into vectors with the encoder of a model directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.errors import InputError
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.embeddings.pooling import combine_layers, pool_tokens, unit_vectors
+from bert_tf.embeddings.settings import (
+    EMBEDDING,
+    TEXT_TOKENS,
+    TOKEN_COLUMNS,
+    EmbedderSettings,
+)
+from bert_tf.embeddings.token_rows import TokenRows, tokenize_rows
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from bert_tf.weights.model_directory import load_all_weights, read_model_directory
+
+_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+
+
+class Embedder:
+    """Texts to vectors; an `Engine`.
+
+    Equal texts of a call are computed once. Rows are sorted by tokens and run in batches of a
+    budget of tokens.
+
+    Args:
+        folder: a model directory or a HuggingFace folder.
+        settings: which vectors.
+    """
+
+    def __init__(self, folder: str | Path, settings: EmbedderSettings):
+        directory = read_model_directory(folder)
+        self.path = directory.path
+        self.settings = settings
+        self.input_names: tuple[str, ...] = ("text",)
+        self.tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+        self._encoder = BertEncoder(directory.config, has_pooler=False, dtype="float32")
+        self._encoder.build_weights()
+        load_all_weights(self._encoder, directory)
+        specs = [tf.TensorSpec([None, None], tf.int32, name=name) for name in _INPUTS]
+        self._forward = tf.function(self._vectors, input_signature=specs, autograph=False)
+
+    def predict(
+        self,
+        columns: dict[str, list[str]],
+        *,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Vectors of texts; see `Engine.predict`.
+
+        Returns:
+            `text_tokens` int64 [rows], tokens of each text before it was cut, specials included;
+            and `embedding` float32 [rows, dimensions], or for vectors of tokens the columns of
+            `TOKEN_COLUMNS`, an array or list of each row's tokens as the objects [rows].
+
+        Raises:
+            InputError: the vectors are not numbers.
+        """
+        texts = columns["text"]
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        place = np.array([numbers[text] for text in texts], np.int64)
+        repeats = np.bincount(place, minlength=len(numbers))
+        tokens = tokenize_rows(
+            self.tokenizer, list(numbers), max_seq_length=self.settings.max_seq_length
+        )
+        vectors: list[np.ndarray] = [np.empty(0)] * len(numbers)
+        for chosen in budgeted_batches(
+            tokens.rows.lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE
+        ):
+            for row, vector in zip(chosen, self._batch_vectors(tokens, chosen), strict=True):
+                vectors[row] = vector
+            if on_rows is not None:
+                on_rows(int(repeats[chosen].sum()))
+        outputs = (
+            self._token_outputs(tokens, vectors)
+            if self.settings.tokens
+            else {EMBEDDING: np.stack(vectors)}
+        )
+        outputs[TEXT_TOKENS] = tokens.lengths
+        return {name: values[place] for name, values in outputs.items()}
+
+    def _batch_vectors(self, tokens: TokenRows, chosen: np.ndarray) -> list[np.ndarray]:
+        """Of each row the vector, or the vectors [tokens, dimensions] without the specials."""
+        lengths = tokens.rows.lengths[chosen]
+        length = padded_length(lengths, LENGTH_MULTIPLE, most=self.settings.max_seq_length)
+        batch = tokens.rows.padded(chosen, length=length, pad_id=self.tokenizer.pad_id)
+        values = self._forward(*(tf.constant(batch[name]) for name in _INPUTS)).numpy()
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{self.path}: vectors are not numbers for some rows; the weights are damaged or "
+                "training diverged"
+            )
+        if not self.settings.tokens:
+            return list(values)
+        return [row[1 : count - 1] for row, count in zip(values, lengths, strict=True)]
+
+    def _vectors(self, word_ids: tf.Tensor, mask: tf.Tensor, type_ids: tf.Tensor) -> tf.Tensor:
+        encoded = self._encoder(
+            word_ids,
+            input_type_ids=type_ids,
+            attention_mask=mask,
+            training=False,
+            output_hidden_states=True,
+        )
+        chosen = [encoded["hidden_states"][layer] for layer in self.settings.layers]
+        states = combine_layers(chosen, self.settings.layer_combination)
+        if not self.settings.tokens:
+            states = pool_tokens(states, mask, self.settings.pooling)
+        return unit_vectors(states) if self.settings.normalize else states
+
+    def _token_outputs(self, tokens: TokenRows, vectors: list[np.ndarray]) -> dict[str, np.ndarray]:
+        counts = tokens.rows.lengths - 2
+        bounds = np.cumsum(counts)[:-1]
+        vocab = self.tokenizer.vocab
+        ids = [
+            tokens.rows.ids[begin + 1 : end - 1]
+            for begin, end in zip(tokens.rows.offsets[:-1], tokens.rows.offsets[1:], strict=True)
+        ]
+        values: tuple[list[Any], ...] = (
+            [[vocab[number] for number in row] for row in ids],
+            np.split(tokens.starts, bounds),
+            np.split(tokens.ends, bounds),
+            vectors,
+        )
+        return {name: _objects(rows) for name, rows in zip(TOKEN_COLUMNS, values, strict=True)}
+
+
+def _objects(rows: list[Any]) -> np.ndarray:
+    array = np.empty(len(rows), object)
+    for number, row in enumerate(rows):
+        array[number] = row
+    return array

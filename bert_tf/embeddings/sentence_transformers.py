@@ -1,0 +1,145 @@
+"""The files by which a folder of sentence-transformers says how its vectors are made.
+
+`modules.json` lists the steps: a Transformer, a Pooling, optionally a Normalize. Releases 2 to 5
+name a pooling by a key for each mode, release 6 by one key; both are read, the former is written,
+which every release loads.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.checksums import check_sums
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_file import read_json_object
+from bert_tf.embeddings.recipe import EmbeddingRecipe
+from bert_tf.vocabulary.files import TOKENIZER_CONFIG
+
+MODULES = "modules.json"
+_LENGTH = "sentence_bert_config.json"
+_SETTINGS = "config_sentence_transformers.json"
+_POOLING_FOLDER = "1_Pooling"
+_POOLING = f"{_POOLING_FOLDER}/config.json"
+_PREFIX = "pooling_mode_"
+_MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
+_TYPES = "sentence_transformers.models"
+_STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+
+
+def transformer_folder(folder: Path) -> Path:
+    """Where the encoder's files are: in the folder itself, or in the first module's folder."""
+    path = str(_read_modules(folder)[0].get("path", "")) if (folder / MODULES).is_file() else ""
+    return folder / path if path and (folder / path).is_dir() else folder
+
+
+def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
+    """The recipe of a folder of sentence-transformers; None of any other folder.
+
+    Args:
+        folder: may have a `modules.json`.
+        max_positions: the longest sequence of the encoder.
+
+    Raises:
+        UsageError: the folder's modules or their settings are others than `embed` computes.
+        InputError: a file is damaged, or not the one that `SHA256SUMS` vouches for.
+    """
+    if not (folder / MODULES).is_file():
+        return None
+    check_sums(folder, lambda name: name in (MODULES, _LENGTH, _SETTINGS, _POOLING))
+    modules = _read_modules(folder)
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    if kinds not in _STEPS:
+        raise UsageError(
+            f"{folder / MODULES}: lists {', '.join(kinds) or 'nothing'}; expected Transformer, "
+            "Pooling and at most Normalize, other modules are not computed here"
+        )
+    _check_no_prompt(folder / _SETTINGS)
+    return EmbeddingRecipe(
+        pooling=_read_pooling(folder / str(modules[1].get("path", "")) / "config.json"),
+        normalize=kinds[-1] == "Normalize",
+        max_seq_length=min(max_positions, _read_length(folder) or max_positions),
+        is_trained=True,
+    )
+
+
+def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> None:
+    """Writes the files that make a HuggingFace folder one of sentence-transformers."""
+    names = _STEPS[recipe.normalize]
+    paths = ("", _POOLING_FOLDER, "2_Normalize")
+    modules = [
+        {"idx": index, "name": str(index), "path": path, "type": f"{_TYPES}.{name}"}
+        for index, (name, path) in enumerate(zip(names, paths, strict=False))
+    ]
+    pooling: dict[str, Any] = {"word_embedding_dimension": hidden_size}
+    for mode, key in _MODES.items():
+        pooling[_PREFIX + key] = recipe.pooling == mode
+    length = {"max_seq_length": recipe.max_seq_length, "do_lower_case": False}
+    settings: dict[str, Any] = {
+        "prompts": {},
+        "default_prompt_name": None,
+        "similarity_fn_name": "cosine",
+    }
+    (folder / _POOLING_FOLDER).mkdir(exist_ok=True)
+    for name, content in (
+        (_POOLING, pooling),
+        (_LENGTH, length),
+        (_SETTINGS, settings),
+        (MODULES, modules),
+    ):
+        write_text_atomically(folder / name, json.dumps(content, indent=2) + "\n")
+
+
+def _read_modules(folder: Path) -> list[dict[str, Any]]:
+    path = folder / MODULES
+    try:
+        modules = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); expected a JSON list of modules") from None
+    if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
+        raise InputError(f"{path}: damaged; expected a JSON list of modules")
+    if not modules:
+        raise InputError(f"{path}: lists no module; expected Transformer and Pooling")
+    return modules
+
+
+def _read_pooling(path: Path) -> str:
+    content = read_json_object(path)
+    mode = content.get("pooling_mode")
+    if mode is None:
+        modes = [key.removeprefix(_PREFIX) for key in content if key.startswith(_PREFIX)]
+        chosen = [mode for mode in modes if content[_PREFIX + mode] is True]
+    else:
+        chosen = mode if isinstance(mode, list) else [mode]
+    known = {key: name for name, mode in _MODES.items() for key in (name, mode)}
+    if len(chosen) != 1 or chosen[0] not in known:
+        raise UsageError(
+            f"{path}: pools by {', '.join(map(str, chosen)) or 'nothing'}; expected one of "
+            f"{', '.join(_MODES)}; --pooling chooses one in its place"
+        )
+    return known[chosen[0]]
+
+
+def _read_length(folder: Path) -> int | None:
+    inner = transformer_folder(folder)
+    for path, key in (
+        (inner / _LENGTH, "max_seq_length"),
+        (folder / _LENGTH, "max_seq_length"),
+        (inner / TOKENIZER_CONFIG, "model_max_length"),
+    ):
+        value = read_json_object(path).get(key) if path.is_file() else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _check_no_prompt(path: Path) -> None:
+    content = read_json_object(path) if path.is_file() else {}
+    name = content.get("default_prompt_name")
+    if name is not None:
+        raise UsageError(
+            f"{path}: puts the prompt {name!r} before every text, which is not done here; add "
+            "it to the texts and set default_prompt_name to null in a copy"
+        )

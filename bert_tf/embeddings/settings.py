@@ -1,0 +1,62 @@
+"""Which vectors of a model are wanted; known without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.engines.engine import Engine
+
+EMBEDDING = "embedding"
+TOKEN_COLUMNS = ("tokens", "token_starts", "token_ends", "token_embeddings")
+# What an embedder counts beside the vectors: tokens of each text before it was cut.
+TEXT_TOKENS = "text_tokens"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbedderSettings:
+    """The vectors that an `Embedder` makes.
+
+    Attributes:
+        pooling: `mean`, `cls` or `max`; of no account for vectors of tokens.
+        normalize: whether each vector is divided by its Euclidean norm.
+        max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
+        layers: which of the encoder's states: 0 for the embeddings, 1 for the first layer and so
+            on, or from the last (-1) backward.
+        layer_combination: `mean` of several layers, or `concat`.
+        tokens: a vector for each token in place of one for each text.
+    """
+
+    pooling: str
+    normalize: bool
+    max_seq_length: int
+    layers: tuple[int, ...] = (-1,)
+    layer_combination: str = "mean"
+    tokens: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of what is made for each text."""
+        return TOKEN_COLUMNS if self.tokens else (EMBEDDING,)
+
+    @property
+    def name(self) -> str:
+        """What makes the vectors, as an engine is named."""
+        return "encoder"
+
+    def load(self, folder: str | Path, *, threads: int | None = None) -> Engine:
+        """Loads a model to make these vectors; see `EngineEntry.load`.
+
+        Args:
+            folder: a model directory or a HuggingFace folder.
+            threads: of one operation; None leaves all cores to the process.
+        """
+        import tensorflow as tf
+
+        from bert_tf.embeddings.embedder import Embedder
+
+        if threads is not None:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+        return Embedder(folder, self)

@@ -1,0 +1,124 @@
+"""Vectors of layers, poolings and tokens, and what batches must not change.
+
+Those of real weights are compared with sentence-transformers' in tests/parity.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.base.errors import InputError
+from bert_tf.embeddings.embedder import Embedder
+from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.weights.model_directory import (
+    load_weights,
+    read_model_directory,
+    write_model_directory,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+TOLERANCE = 1e-5
+TINY = GOLDEN / "models" / "encoder"
+WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(35)]), min_size=1, max_size=9)
+TEXTS = st.lists(WORDS.map(" ".join), min_size=1, max_size=12)
+
+
+def settings(**values) -> EmbedderSettings:
+    defaults = {"pooling": "mean", "normalize": False, "max_seq_length": 12}
+    return EmbedderSettings(**{**defaults, **values})
+
+
+@pytest.fixture(scope="module")
+def tiny() -> dict[str, Embedder]:
+    """Embedders of a random encoder, by what they make."""
+    return {
+        "mean": Embedder(TINY, settings()),
+        "unit": Embedder(TINY, settings(normalize=True)),
+        "tokens": Embedder(TINY, settings(tokens=True)),
+    }
+
+
+def states_of(text: str) -> np.ndarray:
+    """Every layer's output for one text without padding, [layers + 1, tokens, hidden]."""
+    directory = read_model_directory(TINY)
+    encoder = BertEncoder(directory.config)
+    encoder.build_weights()
+    load_weights(encoder, directory)
+    ids = [directory.vocab.index(word) for word in ["[CLS]", *text.split(), "[SEP]"]]
+    states = encoder(np.array([ids], np.int32), output_hidden_states=True)["hidden_states"]
+    return np.concatenate([np.asarray(state) for state in states])
+
+
+@given(texts=TEXTS, batch_tokens=st.integers(1, 200))
+def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_tokens):
+    together = tiny["mean"].predict({"text": texts}, batch_tokens=batch_tokens)["embedding"]
+    alone = [tiny["mean"].predict({"text": [text]})["embedding"][0] for text in texts]
+    np.testing.assert_allclose(together, alone, rtol=0, atol=TOLERANCE)
+
+
+@given(texts=TEXTS)
+def test_normalized_vectors_have_norm_one_and_the_same_direction(tiny, texts):
+    unit = tiny["unit"].predict({"text": texts})["embedding"]
+    plain = tiny["mean"].predict({"text": texts})["embedding"]
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=1e-6)
+    norms = np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit * norms, plain, rtol=0, atol=TOLERANCE)
+
+
+@given(texts=TEXTS)
+def test_every_row_is_counted_once_as_it_is_done(tiny, texts):
+    done = []
+    tiny["mean"].predict({"text": texts}, batch_tokens=24, on_rows=done.append)
+    assert sum(done) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("layers", "combination", "expected"),
+    [
+        ((-1,), "mean", lambda states: states[2]),
+        ((0,), "mean", lambda states: states[0]),
+        ((1, -1), "mean", lambda states: (states[1] + states[2]) / 2),
+        ((-2, 2), "concat", lambda states: np.concatenate([states[1], states[2]], axis=1)),
+    ],
+)
+def test_layers_are_those_of_the_encoder(layers, combination, expected):
+    text = "w1 w7 w2"
+    states = expected(states_of(text))
+    options = {"layers": layers, "layer_combination": combination}
+    for pooling, pooled in (("mean", states.mean(0)), ("cls", states[0]), ("max", states.max(0))):
+        embedder = Embedder(TINY, settings(pooling=pooling, **options))
+        got = embedder.predict({"text": [text, "w3 " * 9]})["embedding"][0]
+        np.testing.assert_allclose(got, pooled, rtol=0, atol=TOLERANCE)
+    got = Embedder(TINY, settings(tokens=True, **options)).predict({"text": ["w3 " * 9, text]})
+    np.testing.assert_allclose(got["token_embeddings"][1], states[1:-1], rtol=0, atol=TOLERANCE)
+
+
+def test_tokens_come_with_their_places_in_the_text_and_long_texts_are_cut(tiny):
+    texts = ["w1  w2?", "é😀 w3", "w4 " * 30]
+    got = tiny["tokens"].predict({"text": texts})
+    assert got["tokens"][0] == ["w1", "w2", "[UNK]"]
+    for text, starts, ends, tokens in zip(
+        texts, got["token_starts"], got["token_ends"], got["tokens"], strict=True
+    ):
+        slices = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+        for token, part in zip(tokens, slices, strict=True):
+            assert token in (part, "[UNK]")
+    assert "w3" in got["tokens"][1]
+    assert got["text_tokens"].tolist()[::2] == [5, 32]
+    assert len(got["tokens"][2]) == 10
+    assert got["token_embeddings"][2].shape == (10, 8)
+
+
+def test_vectors_that_are_no_numbers_are_an_error(tmp_path):
+    directory = read_model_directory(TINY)
+    encoder = BertEncoder(directory.config)
+    encoder.build_weights()
+    for variable in encoder.weights:
+        variable.assign(np.full(variable.shape, np.nan, np.float32))
+    write_model_directory(tmp_path / "m", encoder, vocab=directory.vocab, lowercase=True, task=None)
+    with pytest.raises(InputError, match="vectors are not numbers"):
+        Embedder(tmp_path / "m", settings()).predict({"text": ["w1"]})

@@ -1,0 +1,107 @@
+"""Folders of sentence-transformers: what they say of their vectors, read and written."""
+
+import json
+
+import pytest
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.embeddings.recipe import EmbeddingRecipe
+from bert_tf.embeddings.sentence_transformers import (
+    read_recipe,
+    transformer_folder,
+    write_recipe,
+)
+from pipeline.demo.files import find_weights
+
+RECIPE = EmbeddingRecipe(pooling="cls", normalize=True, max_seq_length=128, is_trained=True)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_recipe(tmp_path, RECIPE, hidden_size=8)
+    return tmp_path
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_what_is_written_is_read(tmp_path, pooling, normalize):
+    recipe = RECIPE.changed(pooling=pooling, normalize=normalize)
+    write_recipe(tmp_path, recipe, hidden_size=8)
+    assert read_recipe(tmp_path, max_positions=512) == EmbeddingRecipe(
+        pooling=pooling, normalize=normalize, max_seq_length=128, is_trained=True
+    )
+
+
+def test_the_published_folder_of_minilm_is_read():
+    assert read_recipe(find_weights(None), max_positions=512) == EmbeddingRecipe(
+        pooling="mean", normalize=True, max_seq_length=256, is_trained=True
+    )
+
+
+def test_release_6_names_a_pooling_by_one_key(folder):
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"embedding_dimension": 8, "pooling_mode": "max", "include_prompt": true}'
+    )
+    types = ["base.modules.transformer.Transformer", "sentence_transformer.modules.pooling.Pooling"]
+    modules = [
+        {"idx": index, "path": path, "type": f"sentence_transformers.{name}"}
+        for index, (path, name) in enumerate(zip(["", "1_Pooling"], types, strict=True))
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"transformer_task": "x"}')
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 64}')
+    recipe = read_recipe(folder, max_positions=512)
+    assert (recipe.pooling, recipe.normalize, recipe.max_seq_length) == ("max", False, 64)
+
+
+def test_a_length_beyond_the_encoder_is_the_encoders(folder):
+    assert read_recipe(folder, max_positions=32).max_seq_length == 32
+
+
+def test_a_folder_without_modules_has_no_recipe(tmp_path):
+    assert read_recipe(tmp_path, max_positions=512) is None
+    assert transformer_folder(tmp_path) == tmp_path
+
+
+def test_old_folders_keep_the_encoder_in_one_of_their_own(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    assert transformer_folder(folder) == folder / "0_Transformer"
+
+
+def test_modules_that_are_not_computed_are_refused(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"type": "sentence_transformers.models.Dense", "path": "3_Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(UsageError, match="lists Transformer, Pooling, Normalize, Dense; expected"):
+        read_recipe(folder, max_positions=512)
+
+
+def test_other_poolings_and_prompts_are_refused(folder):
+    edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_sqrt_len_tokens=True)
+    with pytest.raises(UsageError, match="pools by cls_token, mean_sqrt_len_tokens; expected one"):
+        read_recipe(folder, max_positions=512)
+    edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
+    with pytest.raises(UsageError, match="puts the prompt 'query' before every text"):
+        read_recipe(folder, max_positions=512)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", "[]"])
+def test_damaged_modules_are_one_line(folder, content):
+    (folder / "modules.json").write_text(content)
+    with pytest.raises(InputError, match=r"modules\.json: .*; expected|damaged .*; expected"):
+        read_recipe(folder, max_positions=512)
+
+
+def test_cls_is_raw_unless_the_model_was_trained_with_it():
+    plain = EmbeddingRecipe(max_seq_length=8)
+    assert plain.changed(pooling="cls").is_raw_cls
+    assert not plain.is_raw_cls
+    assert not RECIPE.changed(normalize=False).is_raw_cls
+    assert RECIPE.changed(pooling="mean").changed(pooling="cls").is_raw_cls

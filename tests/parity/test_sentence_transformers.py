@@ -1,0 +1,48 @@
+"""Our vectors against those of sentence-transformers, which sentence_vectors.py wrote.
+
+Those of MiniLM are kept in tests/golden; `make parity` makes them anew.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.embeddings.embedder import Embedder
+from bert_tf.embeddings.sentence_transformers import read_recipe
+from bert_tf.embeddings.settings import EmbedderSettings
+from pipeline.demo.files import find_weights
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+LIVE = os.environ.get("BERT_PARITY_DIR")
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope="module", params=["golden", "live"])
+def sentences(request):
+    """The sentences and vectors that sentence_vectors.py wrote."""
+    if request.param == "golden":
+        return np.load(GOLDEN / "sentence_vectors.npz")
+    if LIVE is None:
+        pytest.skip("BERT_PARITY_DIR is not set: `make parity` writes what it names")
+    return np.load(Path(LIVE) / "sentence_vectors.npz")
+
+
+@pytest.mark.slow  # MiniLM with 90 MB of weights
+@pytest.mark.parametrize("name", ["recipe", "cls", "max"])
+def test_vectors_of_minilm_equal_sentence_transformers(sentences, name):
+    folder = find_weights(None)
+    recipe = read_recipe(folder, max_positions=512)
+    if name != "recipe":
+        recipe = recipe.changed(pooling=name, normalize=False)
+    embedder = Embedder(
+        folder,
+        EmbedderSettings(
+            pooling=recipe.pooling,
+            normalize=recipe.normalize,
+            max_seq_length=recipe.max_seq_length,
+        ),
+    )
+    got = embedder.predict({"text": sentences["sentences"].tolist()})
+    np.testing.assert_allclose(got["embedding"], sentences[name], rtol=0, atol=TOLERANCE)
