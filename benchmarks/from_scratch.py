@@ -2,11 +2,11 @@
 
     python benchmarks/from_scratch.py DATA --torch-python PATH [--size mini] [--minutes 20]
 
-DATA is the output of `bert-pipeline preprocess`. Ours is `bert-pipeline train` as it comes, the
-peer transformers' Trainer with `BertForPreTraining`, one run a learning rate. All train on DATA's
-records, with the same batch, warm-up, decay and clipping, as many updates as the minutes allow, and
-are measured on the same held-out records. The runs follow one another: the machine should have no
-other work. Prints a row a run.
+DATA is the output of `bert-pipeline preprocess`. Ours is `bert-pipeline train` with default
+settings, the peer transformers' Trainer with `BertForPreTraining`, one run per learning rate. All
+train on DATA's records, with the same batch, warm-up, decay and clipping, as many steps as the
+minutes allow, and are measured on the same held-out records. The runs follow one another: the
+machine should have no other work. Prints one row per run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pipeline.outputs.manifest import read_manifest
 
 _EVAL_EXAMPLES = 2000
 _WARMUP_PROPORTION = 0.05
-_COLUMNS = ("updates", "seconds", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
+_COLUMNS = ("steps", "seconds", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
 
 
 def export_examples(data: PretrainingData, path: Path, *, batches: int, batch_size: int) -> None:
@@ -69,7 +69,7 @@ def train_ours(options: argparse.Namespace, folder: Path) -> dict[str, float]:
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").open()]
     trained = [line for line in lines if line["split"] == "train"][-1]
     evaluated = [line for line in lines if line["split"] == "eval"][-1]
-    return {"updates": trained["step"], "seconds": trained["time"], **evaluated}
+    return {"steps": trained["step"], "seconds": trained["time"], **evaluated}
 
 
 def train_theirs(

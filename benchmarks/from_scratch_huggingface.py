@@ -4,7 +4,7 @@
 
 EXAMPLES is an .npz file of training and held-out examples, SETTINGS a JSON text with `config` (of
 the model), `minutes`, `learning_rate`, `batch_size`, `warmup_proportion` and `seed`. The number of
-updates is chosen so that training takes the minutes, from the time of the first ones. Prints a line
+steps is chosen so that training takes the minutes, from the time of the first ones. Prints a line
 of JSON. Needs torch, transformers and accelerate.
 """
 
@@ -29,8 +29,8 @@ from transformers import (
     set_seed,
 )
 
-_TRIAL_UPDATES = 40
-_WARM_UPDATES = 15
+_TRIAL_STEPS = 40
+_WARM_STEPS = 15
 
 
 class Examples(Dataset):
@@ -79,14 +79,14 @@ class StopAtTime(TrainerCallback):
 
 
 def make_trainer(
-    model: BertForPreTraining, train: Examples, settings: dict, *, updates: int, minutes: float
+    model: BertForPreTraining, train: Examples, settings: dict, *, steps: int, minutes: float
 ) -> Trainer:
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
-        max_steps=updates,
+        max_steps=steps,
         per_device_train_batch_size=settings["batch_size"],
         learning_rate=settings["learning_rate"],
-        warmup_steps=int(settings["warmup_proportion"] * updates),
+        warmup_steps=int(settings["warmup_proportion"] * steps),
         lr_scheduler_type="linear",
         weight_decay=0.01,
         adam_epsilon=1e-6,
@@ -106,14 +106,14 @@ def make_trainer(
 def seconds_per_step(settings: dict, config: BertConfig, train: Examples) -> float:
     """By a short trial of a model that is thrown away."""
     seconds = []
-    for updates in (_WARM_UPDATES, _TRIAL_UPDATES):
+    for steps in (_WARM_STEPS, _TRIAL_STEPS):
         trainer = make_trainer(
-            BertForPreTraining(config), train, settings, updates=updates, minutes=1e9
+            BertForPreTraining(config), train, settings, steps=steps, minutes=1e9
         )
         start = time.monotonic()
         trainer.train()
         seconds.append(time.monotonic() - start)
-    return (seconds[1] - seconds[0]) / (_TRIAL_UPDATES - _WARM_UPDATES)
+    return (seconds[1] - seconds[0]) / (_TRIAL_STEPS - _WARM_STEPS)
 
 
 def held_out_losses(model: BertForPreTraining, examples: Examples) -> dict[str, float]:
@@ -148,12 +148,12 @@ def main() -> None:
     seconds = seconds_per_step(settings, config, train)
     set_seed(settings["seed"])
     model = BertForPreTraining(config)
-    updates = max(1, int(60 * settings["minutes"] / seconds))
-    trainer = make_trainer(model, train, settings, updates=updates, minutes=settings["minutes"])
+    steps = max(1, int(60 * settings["minutes"] / seconds))
+    trainer = make_trainer(model, train, settings, steps=steps, minutes=settings["minutes"])
     start = time.monotonic()
     trainer.train()
     seconds = time.monotonic() - start
-    answer = {"updates": trainer.state.global_step, "planned": updates, "seconds": seconds}
+    answer = {"steps": trainer.state.global_step, "planned": steps, "seconds": seconds}
     print(json.dumps({**answer, **held_out_losses(model, held_out)}), flush=True)
 
 

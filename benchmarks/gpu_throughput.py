@@ -12,8 +12,8 @@ autocast), but PyTorch's forward pass has bfloat16 weights, as its users load th
 
 Every side is a process of its own, which `--jax-python` and `--torch-python` run, and all take
 turns on the card; the first steps of a turn are not counted. The peak is what one large matrix
-product reaches in the same turns, the better of the two libraries; the share of it is the model's
-operations by formula, without the embeddings' look-ups, softmax and layer norms.
+product reaches in the same turns, the better of the two libraries; the fraction of it is
+the model's operations by formula, without the embeddings' look-ups, softmax and layer norms.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
     for side in sides.values():
         side.close()
     print(
-        f"BERT-{options.size}, {options.tokens} tokens a batch, bfloat16, no dropout, median of "
+        f"BERT-{options.size}, {options.tokens} tokens per batch, bfloat16, no dropout, median of "
         f"{options.rounds} turns of {options.steps}"
     )
     report(sides, config, settings)

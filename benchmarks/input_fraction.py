@@ -1,17 +1,17 @@
-"""How long pretraining updates wait for their batches, padded and packed.
+"""How long pretraining steps wait for their batches, padded and packed.
 
     python benchmarks/input_fraction.py DATA [DATA ...] [--size tiny] [--batch-size 32]
-        [--updates 100] [--rounds 3] [--profiles FOLDER]
+        [--steps 100] [--rounds 3] [--profiles FOLDER]
 
 Each DATA is an output of `bert-pipeline preprocess`; give one with `masking=token` and one with
-`masking=dynamic` to see masks that are read and masks that are drawn. Updates are made as `train`
-makes them, in two ways in turns: on the records, under TensorFlow's profiler, and on the first of
-their batches again and again, which costs no input. Printed are, for padded and for packed rows,
+`masking=dynamic` to see masks that are read and masks that are drawn. Steps run as in `train`, in
+two ways in turns: on the records, under TensorFlow's profiler, and on the first of their batches
+again and again, which costs no input. Printed are, for padded and for packed rows,
 
-- wait: the share of the updates' time in which the step stood at tf.data's iterator, from the
+- wait: the fraction of the steps' time spent waiting for tf.data's iterator, from the
   trace (events of IteratorGetNext, those that overlap counted once);
-- slower: how much more time an update takes than on the repeated batch (median against median),
-  which also holds what the input's threads take from the step's processors.
+- slower: how much more time a step takes than on the repeated batch (median against median),
+  which includes what the input's threads take from the step's processors.
 
 `--profiles` keeps the traces, for TensorBoard's profile plugin.
 """
@@ -36,27 +36,27 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.outputs.manifest import read_manifest
 
-WINDOW = "benchmark updates"
+WINDOW = "benchmark steps"
 
 
-def profiled(steps: RecordSteps, updates: int, folder: Path) -> tuple[float, float]:
-    """Seconds of some updates, and the share of them that was spent waiting for batches."""
+def profiled(steps: RecordSteps, num_steps: int, folder: Path) -> tuple[float, float]:
+    """Seconds of some steps, and the fraction of them that was spent waiting for batches."""
     tf.profiler.experimental.start(str(folder))
     try:
         with tf.profiler.experimental.Trace(WINDOW):
-            seconds = steps.run(updates)["seconds"]
+            seconds = steps.run(num_steps)["seconds"]
     finally:
         tf.profiler.experimental.stop()
     trace = max(folder.rglob("*.xplane.pb"))  # folders are called by the time
-    return seconds, waiting_fraction(xplane_pb2.XSpace.FromString(trace.read_bytes()), updates)
+    return seconds, waiting_fraction(xplane_pb2.XSpace.FromString(trace.read_bytes()), num_steps)
 
 
-def waiting_fraction(space: xplane_pb2.XSpace, updates: int) -> float:
-    """Share of the window of a trace in which an iterator was asked for its next element."""
+def waiting_fraction(space: xplane_pb2.XSpace, num_steps: int) -> float:
+    """Fraction of the window of a trace in which an iterator was asked for its next element."""
     [(begin, end)] = intervals_of(space, WINDOW)
     waits = sorted(intervals_of(space, "IteratorGetNext"))
-    if len(waits) < updates:
-        raise SystemExit(f"the trace has {len(waits)} waits of {updates} updates; it is cut off")
+    if len(waits) < num_steps:
+        raise SystemExit(f"the trace has {len(waits)} waits of {num_steps} steps; it is cut off")
     waited, reached = 0.0, begin
     for first, last in waits:
         first, last = max(first, reached), min(last, end)
@@ -86,16 +86,16 @@ def measure(config: TrainConfig, data: PretrainingData, packing: str, options, f
     reading = RecordSteps(config, data, lambda: inputs.batches(0))
     repeating = RecordSteps(config, data, lambda: inputs.batches(0).take(1).cache().repeat())
     for steps in (reading, repeating):
-        steps.run(options.updates)  # compiles
+        steps.run(options.steps)  # compiles
     seconds: dict[str, list[float]] = {"reading": [], "repeating": []}
     waits = []
     for number in range(options.rounds):
-        taken, wait = profiled(reading, options.updates, folder / str(number))
+        taken, wait = profiled(reading, options.steps, folder / str(number))
         seconds["reading"].append(taken)
         waits.append(wait)
-        taken, _ = profiled(repeating, options.updates, folder / f"{number}-repeated")
+        taken, _ = profiled(repeating, options.steps, folder / f"{number}-repeated")
         seconds["repeating"].append(taken)
-    ours, theirs = (median(seconds[name]) / options.updates for name in seconds)
+    ours, theirs = (median(seconds[name]) / options.steps for name in seconds)
     return (
         f"{data.masking:8} {'packed' if packing == 'on' else 'padded':8} {inputs.rows:6} "
         f"{1000 * ours:10.1f} {median(waits):8.2%} {max(waits):8.2%} {ours / theirs - 1:+8.2%}"
@@ -108,10 +108,10 @@ def main() -> None:
     print(describe_processor())
     print(
         f"{options.size}, batches of {options.batch_size}, {options.rounds} turns of "
-        f"{options.updates} updates"
+        f"{options.steps} steps"
     )
     print(
-        f"{'masking':8} {'rows':8} {'number':>6} {'ms/update':>10} {'wait':>8} {'worst':>8} "
+        f"{'masking':8} {'rows':8} {'number':>6} {'ms/step':>10} {'wait':>8} {'worst':>8} "
         f"{'slower':>8}"
     )
     with tempfile.TemporaryDirectory() as scratch:
@@ -138,7 +138,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--xla", default="auto")
-    parser.add_argument("--updates", type=int, default=100, help="updates of a turn")
+    parser.add_argument("--steps", type=int, default=100, help="steps per turn")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profiles", type=Path, help="folder that keeps the traces")
     return parser.parse_args()

@@ -1,10 +1,10 @@
-"""Times pretraining updates on given records, padded and packed, in turns.
+"""Times pretraining steps on given records, padded and packed, in turns.
 
-    python benchmarks/packing.py DATA [--size tiny] [--batch-size 32] [--rounds 7] [--updates 5]
+    python benchmarks/packing.py DATA [--size tiny] [--batch-size 32] [--rounds 7] [--steps 5]
 
 DATA is the output of `bert-pipeline preprocess`. Both sides run `TrainingStep` as `train` does, on
 batches of the same data with as many sequences on average; reading records is part of both. Prints
-real tokens (padding is not counted) a second of both, and the ratio of the medians.
+real tokens (padding is not counted) per second of both, and the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def main() -> None:
     }
     speeds: dict[str, list[float]] = {name: [] for name in sides}
     for side in sides.values():
-        side.run(arguments.updates)  # compiles
+        side.run(arguments.steps)  # compiles
     for _ in range(arguments.rounds):
         for name, side in sides.items():
-            made = side.run(arguments.updates)
+            made = side.run(arguments.steps)
             speeds[name].append(made["tokens"] / made["seconds"])
     packing = inputs["packed"].packing
     assert packing is not None
@@ -59,7 +59,7 @@ def main() -> None:
     padding = 1 - packing.tokens / (packing.sequences * data.max_seq_length)
     print(describe_processor())
     print(f"padding: {padding:.1%} of the padded rows, {1 - packing.packing_efficiency:.1%} packed")
-    print(f"rows an update: {inputs['padded'].rows} and {inputs['packed'].rows}")
+    print(f"rows per step: {inputs['padded'].rows} and {inputs['packed'].rows}")
     print(f"padded: {padded:,.0f} tokens/s   packed: {packed:,.0f} tokens/s")
     print(json.dumps({"padded": padded, "packed": packed, "ratio": round(packed / padded, 3)}))
 
@@ -72,7 +72,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--xla", default="auto")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--updates", type=int, default=5, help="updates of a turn")
+    parser.add_argument("--steps", type=int, default=5, help="steps per turn")
     return parser.parse_args()
 
 

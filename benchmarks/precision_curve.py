@@ -1,12 +1,12 @@
 """Loss curves of float32 and of bfloat16 side by side, and what another seed would change.
 
-    python benchmarks/precision_curve.py DATA [--size tiny] [--updates 500] [--batch-size 32]
+    python benchmarks/precision_curve.py DATA [--size tiny] [--steps 500] [--batch-size 32]
         [--every 50] [--seed 1] [--other-seed 2] [--runs FOLDER]
 
 DATA is an output of `bert-pipeline preprocess` with eval shards. The `train` job runs three times:
 in float32 and in bfloat16 from the same seed, so with the same initial weights, batches and dropout
 masks, and in float32 from another seed. Prints the masked-LM loss on the held-out records and the
-mean over the training batches since the line before, every so many updates; then the largest
+mean over the training batches since the line before, every so many steps; then the largest
 difference of each run from the first. What bfloat16 changes is noise if it is no more than what
 another seed changes. `--runs` keeps the run directories.
 """
@@ -39,7 +39,7 @@ def train(options: argparse.Namespace, output: Path, precision: str, seed: int) 
         "data": options.data,
         "output": str(output),
         "size": options.size,
-        "steps": options.updates,
+        "steps": options.steps,
         "batch_size": options.batch_size,
         "learning_rate": options.learning_rate,
         "precision": precision,
@@ -67,7 +67,7 @@ def print_curves(curves: dict[str, dict[str, Curve]]) -> None:
 
 
 def print_differences(curves: dict[str, dict[str, Curve]]) -> None:
-    """How far the other runs are from the first at most, and the one as a share of the other."""
+    """How far the other runs are from the first at most, and the one as a fraction of the other."""
     first, *others = curves
     print()
     for split, title in SPLITS.items():
@@ -102,7 +102,7 @@ def main() -> None:
             for name, (precision, seed) in runs.items()
         }
     print(describe_processor())
-    print(f"{options.size}, {options.updates} updates of {options.batch_size} sequences")
+    print(f"{options.size}, {options.steps} steps of {options.batch_size} sequences")
     print_curves(curves)
     print_differences(curves)
 
@@ -111,11 +111,11 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="output of bert-pipeline preprocess")
     parser.add_argument("--size", default="tiny")
-    parser.add_argument("--updates", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--xla", default="auto")
-    parser.add_argument("--every", type=int, default=50, help="updates between two losses")
+    parser.add_argument("--every", type=int, default=50, help="steps between two losses")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--other-seed", type=int, default=2)
     parser.add_argument("--runs", type=Path, help="folder that keeps the run directories")

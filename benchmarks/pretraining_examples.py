@@ -1,16 +1,16 @@
-"""Examples a second of making pretraining data: ours against google-research/bert's script.
+"""Examples per second of making pretraining data: ours against google-research/bert's script.
 
     python benchmarks/pretraining_examples.py --reference create_pretraining_data.py \
         --text corpus.txt --vocab vocab.txt [--megabytes 60] [--less 3] [--dupe-factor 5]
 
 `--reference` is the script of github.com/google-research/bert, with `tokenization.py` beside it.
-Both get the same first megabytes of the same text (a sentence a line, blank lines between
+Both get the same first megabytes of the same text (one sentence per line, blank lines between
 documents) and run as whole processes, in turns; a text shorter than that is repeated with its
 sentences shuffled. Rates are given for the whole command, and for the whole command less one over
 fewer megabytes, which takes out what starting up costs. Afterwards the examples of the smaller run
 are read and their statistics printed side by side: ours as mean and standard deviation over
 `--seeds` seeds, which is the sampling error that the reference's numbers have too (short sequences
-are drawn a document, so it is larger than the number of examples suggests).
+are drawn per document, so it is larger than the number of examples suggests).
 The reference runs in a temporary folder, with `tensorflow` replaced by its `compat.v1`.
 """
 
@@ -38,7 +38,7 @@ SHARD = "train-00000-of-00001.tfrecord"
 def first_documents(path: Path, size: float) -> str:
     """About the first `size` bytes of a text, whole documents.
 
-    Where it is shorter, it goes on with its documents' sentences in another order.
+    Where it is shorter, it continues with its documents' sentences in another order.
     """
     originals = [d.strip("\n") for d in path.read_text(encoding="utf-8").split("\n\n")]
     generator = np.random.default_rng(0)
@@ -98,17 +98,17 @@ def statistics(path: Path) -> dict[str, float]:
     kept = now == features["masked_lm_ids"][weights]
     return {
         "examples": len(lengths),
-        "tokens an example": lengths.mean(),
+        "tokens per example": lengths.mean(),
         "  standard deviation": lengths.std(),
-        "  share of full examples": (lengths == LENGTH).mean(),
+        "  fraction of full examples": (lengths == LENGTH).mean(),
         "tokens of the first segment": (lengths - second - 3).mean(),
         "tokens of the second segment": second.mean(),
         "targets an example": weights.sum(axis=1).mean(),
-        "targets a token": weights.sum() / lengths.sum(),
-        "share of [MASK]": (now == mask_id).mean(),
-        "share of kept tokens": kept.mean(),
-        "share of random tokens": ((now != mask_id) & ~kept).mean(),
-        "share of random next": features["next_sentence_labels"].mean(),
+        "targets per token": weights.sum() / lengths.sum(),
+        "fraction of [MASK]": (now == mask_id).mean(),
+        "fraction of kept tokens": kept.mean(),
+        "fraction of random tokens": ((now != mask_id) & ~kept).mean(),
+        "fraction of random next": features["next_sentence_labels"].mean(),
     }
 
 
@@ -177,7 +177,7 @@ def report_speed(options: argparse.Namespace, measured) -> None:
             f"{side:>9}: {wall:7.1f} s ({cpu:.1f} s of processor) for {examples:,} examples, "
             f"{less_wall:.1f} s ({less_cpu:.1f} s) for {less:,}"
         )
-    kinds = ("whole command", "without start-up", "without start-up, a second of processor")
+    kinds = ("whole command", "without start-up", "without start-up, per second of processor")
     for kind, ours, theirs in zip(kinds, rates["ours"], rates["reference"], strict=True):
         print(
             f"examples/s, {kind}: ours {ours:,.0f}, reference {theirs:,.0f}, "

@@ -1,4 +1,4 @@
-"""Pretraining updates on given records as `train` makes them, for benchmarks that time them."""
+"""Pretraining steps on given records as `train` makes them, for benchmarks that time them."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ class RecordSteps:
         self._batches = distributed_iterator(strategy, make_dataset)
         self._done = 0
 
-    def run(self, updates: int) -> dict[str, float]:
-        """Makes some updates; returns their real tokens and sequences, and seconds."""
+    def run(self, steps: int) -> dict[str, float]:
+        """Runs some steps; returns their real tokens and sequences, and seconds."""
         start = time.perf_counter()
         results = self._step.run(
             self._batches,
             first_step=self._done,
-            learning_rates=np.full(updates, 1e-4, np.float32),
+            learning_rates=np.full(steps, 1e-4, np.float32),
         )
         seconds = time.perf_counter() - start
-        self._done += updates
+        self._done += steps
         return {
             "tokens": float(results["tokens"].sum()),
             "examples": float(results["examples"].sum()),

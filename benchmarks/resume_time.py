@@ -1,9 +1,9 @@
 """How long the input takes to its first batch, from the start of the records and from far on.
 
-    python benchmarks/resume_time.py DATA [--batch-size 32] [--updates 0 1000 100000 10000000]
+    python benchmarks/resume_time.py DATA [--batch-size 32] [--steps 0 1000 100000 10000000]
 
-DATA is an output of `bert-pipeline preprocess`. A resumed run opens its input at the update that
-it had come to. Prints, for padded and for packed rows, the seconds that indexing the shards takes,
+DATA is an output of `bert-pipeline preprocess`. A resumed run opens its input at the step that
+it had reached. Prints, for padded and for packed rows, the seconds that indexing the shards takes,
 those from then to the first batch, and the megabytes that were read for it. Shards lie in the
 system's cache after the first time, which is not printed.
 """
@@ -30,13 +30,13 @@ def bytes_read() -> int:
 
 
 def first_batch(
-    config: TrainConfig, data: PretrainingData, packing: str, update: int
+    config: TrainConfig, data: PretrainingData, packing: str, step: int
 ) -> tuple[float, float, int]:
-    """Seconds to open the input, seconds from then to the batch of an update, bytes read for it."""
+    """Seconds to open the input, seconds from then to the batch of an step, bytes read for it."""
     start = time.perf_counter()
     inputs = open_inputs(config, data, packing=packing)
     opened, before = time.perf_counter(), bytes_read()
-    next(iter(inputs.batches(update)))
+    next(iter(inputs.batches(step)))
     return opened - start, time.perf_counter() - opened, bytes_read() - before
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="output of bert-pipeline preprocess")
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--updates", type=int, nargs="+", default=[0, 1000, 100_000, 10_000_000])
+    parser.add_argument("--steps", type=int, nargs="+", default=[0, 1000, 100_000, 10_000_000])
     options = parser.parse_args()
     data = PretrainingData.from_manifest(options.data, read_manifest(options.data))
     values = {
@@ -55,12 +55,12 @@ def main() -> None:
     }
     config = build_section(TrainConfig, values)
     print(describe_processor())
-    print(f"{'rows':8}{'update':>12}{'open s':>9}{'first batch s':>15}{'MB read':>9}")
+    print(f"{'rows':8}{'step':>12}{'open s':>9}{'first batch s':>15}{'MB read':>9}")
     for packing, rows in (("off", "padded"), ("on", "packed")):
         first_batch(config, data, packing, 0)
-        for update in options.updates:
-            opening, batch, read = first_batch(config, data, packing, update)
-            print(f"{rows:8}{update:12}{opening:9.2f}{batch:15.2f}{read / 1e6:9.1f}")
+        for step in options.steps:
+            opening, batch, read = first_batch(config, data, packing, step)
+            print(f"{rows:8}{step:12}{opening:9.2f}{batch:15.2f}{read / 1e6:9.1f}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Rows a second of scoring texts: ours, KerasHub and PyTorch, sorted by length, in one run.
+"""Rows per second of scoring texts: ours, KerasHub and PyTorch, sorted by length, in one run.
 
     python benchmarks/scoring.py --texts lines.txt [--weights FOLDER] [--torch-python PATH]
 
-Text in, label out; at most 128 tokens a row. The sides take turns on the same rows, so that other
+Text in, label out; at most 128 tokens per row. The sides take turns on the same rows, so that other
 load on the machine falls on all of them. `--weights` is a HuggingFace BERT folder (default: the
 installed MiniLM, 6 layers x 384); the classifier on top is random. PyTorch runs in the interpreter
 that `--torch-python` names and is left out without one.
@@ -174,7 +174,7 @@ def main() -> None:
         (folder / "texts.json").write_text(json.dumps(texts))
         model = make_model(find_weights(given.weights), folder)
         sides: dict[str, Side] = {
-            f"ours, {tokens} tokens a batch": our_side(model, texts, tokens)
+            f"ours, {tokens} tokens per batch": our_side(model, texts, tokens)
             for tokens in given.batch_tokens
         }
         sides["KerasHub"] = keras_hub_side(folder / "model", texts, DEFAULT_BATCH_TOKENS)

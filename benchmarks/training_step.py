@@ -1,10 +1,10 @@
-"""Times pretraining updates: ours, KerasHub's and PyTorch's side by side.
+"""Times pretraining steps: ours, KerasHub's and PyTorch's side by side.
 
     python benchmarks/training_step.py [--torch-python PATH] [--precision bfloat16] [--rounds 7]
 
-Every side is a process of its own, as its users start it, and all take turns making the same
-update (forward and backward pass, AdamW, dropout on) on a random batch without padding, so that
-other load on the machine falls on all of them; the first updates of a turn are not counted, since
+Every side is a process of its own, as its users start it, and all take turns running the same
+step (forward and backward pass, AdamW, dropout on) on a random batch without padding, so that
+other load on the machine falls on all of them; the first steps of a turn are not counted, since
 systems take memory from processes that wait. Ours is `TrainingStep` as `train` runs it, logging
 included. PyTorch runs in the interpreter that `--torch-python` names and is left out without one.
 The last side multiplies the matrices of a forward pass: what the machine gives at best.
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 
 
 def report(sides: dict[str, Side], settings: dict) -> None:
-    """A row a side, with its speed as a share of ours."""
+    """One row per side, with its speed as a fraction of ours."""
     ours, rows = sides["ours"], settings["batch_size"]
     print(
         f"{'':14}{'s/step':>8}{'examples/s':>12}{'processor s':>13}{'peak MB':>9}"
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--xla", default="auto", choices=("auto", "on", "off"), help="ours")
     parser.add_argument("--sides", nargs="+", default=None, help="some of all sides")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=2, help="updates a turn")
+    parser.add_argument("--steps", type=int, default=2, help="steps per turn")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--predictions", type=int, default=20)

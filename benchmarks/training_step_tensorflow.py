@@ -47,10 +47,10 @@ def random_batch(settings: dict) -> dict:
 
 
 def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
-    """Updates by `TrainingStep`, with the arithmetic that `train` chooses on this machine.
+    """Steps by `TrainingStep`, with the arithmetic that `train` chooses on this machine.
 
     Returns:
-        What makes some updates, and the operations of one by `ModelFlops`, in 1e9.
+        What runs some steps, and the operations of one by `ModelFlops`, in 1e9.
     """
     import numpy as np
     import tensorflow as tf
@@ -113,7 +113,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
 
 
 def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:
-    """Updates by Keras' `fit`; KerasHub's model has no next-sentence loss."""
+    """Steps by Keras' `fit`; KerasHub's model has no next-sentence loss."""
     import keras
     import keras_hub
     import tensorflow as tf

@@ -1,10 +1,10 @@
-"""Seconds and pieces a word of learning a vocabulary: ours against HuggingFace's trainer.
+"""Seconds and pieces per word of learning a vocabulary: ours against HuggingFace's trainer.
 
     python benchmarks/vocabulary.py --input 'corpus/*.txt.gz' [--input ...] [--vocab-size 30000]
         [--other wikipedia.xml.bz2] [--rounds 3] [--held-out 0.05]
 
-The corpus is read once; one document in twenty is held out and the rest written as plain text, a
-sentence a line. Both sides then turn that file into a vocabulary, in turns, in one process: ours
+The corpus is read once; one document in twenty is held out and the rest written as plain text, one
+sentence per line. Both sides then turn that file into a vocabulary, in turns, in one process: ours
 with the whole `vocab` job (Beam, manifest and all), theirs with `BertWordPieceTokenizer.train` (all
 cores). A first round over a few documents compiles our kernels and is not counted. Both
 vocabularies write the held-out documents' words with the longest pieces first, and those of the

@@ -1,1 +1,1 @@
-"""What everything stands on: errors, console, atomic files, the processor."""
+"""What all packages use: errors, console, atomic files, the processor."""

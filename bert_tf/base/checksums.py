@@ -1,4 +1,4 @@
-"""`SHA256SUMS`: what vouches for the files of a folder, in the format of `sha256sum --check`.
+"""`SHA256SUMS`: the checksums of the files of a folder, in the format of `sha256sum --check`.
 
 It travels with a folder that is copied or downloaded, as a manifest beside it would not.
 """
@@ -50,7 +50,7 @@ class HashingStream:
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Adds files of a folder to its `SHA256SUMS`, or replaces what that says of them.
+    """Adds files of a folder to its `SHA256SUMS`, or replaces their checksums.
 
     Args:
         folder: with the files.
@@ -62,12 +62,12 @@ def write_sums(folder: Path, names: Iterable[str]) -> None:
 
 
 def withdraw_sums(folder: Path) -> None:
-    """Lets nothing vouch for files that are about to change."""
+    """Removes the checksums of files that are about to change."""
     (folder / SUMS).unlink(missing_ok=True)
 
 
 def read_sums(folder: Path) -> dict[str, str]:
-    """SHA-256 by relative path as `SHA256SUMS` says; {} where there is no such file.
+    """SHA-256 by relative path from `SHA256SUMS`; {} where there is no such file.
 
     Raises:
         InputError: the file is damaged.

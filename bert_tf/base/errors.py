@@ -38,7 +38,7 @@ class ConfigError(UsageError):
     """One or more faults in a configuration, all reported at once.
 
     Args:
-        faults: one line a fault, each naming where it stands, what is allowed and the cure.
+        faults: one line per fault, each naming its place, what is allowed and what to do.
     """
 
     def __init__(self, faults: list[str]):

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 
-LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 pieces takes 9 MB
+LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entries takes 9 MB
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ _SEAL = "checksum"
 
 
 def sealed(document: dict[str, Any], *, indent: int | None = None) -> str:
-    """The document as a line or lines of JSON, with the key `checksum` behind its own."""
+    """The document as a line or lines of JSON, with the key `checksum` after its own."""
     return (
         json.dumps({**document, _SEAL: _digest(document)}, indent=indent, ensure_ascii=False) + "\n"
     )
@@ -30,7 +30,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def read_if_sound(path: Path) -> dict[str, Any] | None:
     """What `read_sealed` reads; None if there is no such file or it is damaged.
 
-    For files that are written last and say which work is finished: work that is not known to be
+    For files that are written last and record which work is finished: work that is not known to be
     finished is done again.
     """
     try:

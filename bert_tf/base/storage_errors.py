@@ -18,7 +18,7 @@ _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[None]:
     """What fails in the block for lack of storage is raised as an OSError about `path`.
 
-    Python says in which file it found a disk full only when it opens one, not when it writes;
+    Python names the file on a full disk only when it opens it, not when it writes;
     safetensors, TensorFlow and HDF5 raise errors of their own, with the system's words in them.
 
     Args:
@@ -45,14 +45,14 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
 
 
 def check_free_space(folder: str | Path, size: int) -> None:
-    """Makes sure that a folder has room, for libraries that crash where it ends, as HDF5 does.
+    """Checks that a folder has free space, for libraries that crash where it ends, as HDF5 does.
 
     Args:
         folder: that exists.
         size: bytes.
 
     Raises:
-        OSError: there is no room.
+        OSError: there is no free space.
     """
     with naming_file(folder), tempfile.TemporaryFile(dir=folder) as file:
         os.posix_fallocate(file.fileno(), 0, size)

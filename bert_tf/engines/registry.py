@@ -88,7 +88,7 @@ def is_exported(folder: str | Path) -> bool:
 
 
 def check_is_exported(folder: str | Path) -> None:
-    """Refuses what is not an exported model.
+    """Checks that a folder is an exported model.
 
     Raises:
         UsageError: there is no such folder, or no engine's format is in it.

@@ -1,4 +1,4 @@
-"""Rows to calls of a model and back: what engines share on the host, whatever runs the model."""
+"""Rows to calls of a model and back: the part on the host that all engines have in common."""
 
 from __future__ import annotations
 

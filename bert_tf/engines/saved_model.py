@@ -19,7 +19,7 @@ from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
-# Of the model, not of the rows; names of labels, say, which the task has too.
+# Of the model, not of the rows; such as names of labels, which the task has too.
 _NOT_OF_ROWS = ("labels",)
 
 

@@ -31,7 +31,7 @@ _PRETRAINED = dataclasses.replace(
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
-    """What the card of a model says of its task, or of having none."""
+    """The part of the card about the task of a model, or about having none."""
     if trained.task is not None:
         return trained.task.card()
     return _PRETRAINED if isinstance(trained.model, BertPretrainingModel) else _ENCODER

@@ -49,7 +49,7 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     Args:
         dropout_key: int32[2]; the same key gives the same masks.
         stream: number of the place in the model; other places draw independently.
-        rate: share of elements to drop, over 0 and below 1; see `keep_level`.
+        rate: fraction of elements to drop, over 0 and below 1; see `keep_level`.
         shape: int32[rank] tensor.
 
     Returns:
@@ -106,8 +106,8 @@ class StatelessDropout(keras.layers.Layer):
     backend of Keras. TensorFlow, which draws the masks, is imported when the first is drawn.
 
     Args:
-        rate: share of elements to drop, from 0 to below 1; see `keep_level` for its rounding.
-        stream: number of this place in the model, unlike all others that share a key.
+        rate: fraction of elements to drop, from 0 to below 1; see `keep_level` for its rounding.
+        stream: number of this place in the model, unlike all others with the same key.
     """
 
     def __init__(self, rate: float, *, stream: int, **kwargs: Any):

@@ -1,4 +1,4 @@
-"""What all models share: made from a config, built without data, saved by Keras."""
+"""The base of all models: made from a config, built without data, saved by Keras."""
 
 from __future__ import annotations
 

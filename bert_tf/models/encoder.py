@@ -124,8 +124,8 @@ class BertEncoder(BertModel):
 
         Args:
             inputs: `input_word_ids`; optionally `input_type_ids`, `input_mask`, `position_ids`;
-                for several texts a row `sequence_ids` [batch, length], equal where tokens see each
-                other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
+                for several texts per row `sequence_ids` [batch, length], equal where tokens see
+                each other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
                 ignored.
         """
         mask = inputs.get("input_mask")

@@ -1,4 +1,4 @@
-"""What the models that score labels share: an encoder, dropout and a linear layer."""
+"""The base of models that score labels: an encoder, dropout and a linear layer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LabelScorer(BertModel):
         dtype: Keras policy or its name; None for the global one.
 
     Attributes:
-        has_pooler: whether the encoder has the pooler; a subclass says so.
+        has_pooler: whether the encoder has the pooler; set by a subclass.
     """
 
     has_pooler: ClassVar[bool]

@@ -51,7 +51,7 @@ class ModelFlops:
         see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B).
 
         Args:
-            tokens: tokens without padding, one number an update.
+            tokens: tokens without padding, one number per step.
             examples: sequences, likewise.
             squared_lengths: sum of the squares of their lengths, likewise.
             predictions: masked positions, likewise; 0 without a masked-LM head.

@@ -1,4 +1,4 @@
-"""What all exported models share: texts in, one graph that tokenizes, batches and predicts."""
+"""The base of all exported models: texts in, one graph that tokenizes, batches and predicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TextModule(tf.Module, abc.ABC):
     """Base of the modules: string [n] inputs by name, outputs by name with n as their first axis.
 
     Saved it has two signatures: `serving_default` takes the texts alone, `batched` also takes
-    `batch_tokens` (int32 scalar, tokens a batch inside the graph).
+    `batch_tokens` (int32 scalar, tokens per batch inside the graph).
 
     Args:
         model: built Keras model with its weights, float32.

@@ -16,7 +16,7 @@ VOCAB = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 ADDED_TOKENS = "added_tokens.json"
-# HuggingFace's tokenizers that split as BERT's, and those that do what `tokenizer.json` says.
+# HuggingFace's tokenizers that split as BERT's, and those that follow `tokenizer.json`.
 _TOKENIZER_CLASSES = (
     *(
         f"{name}Tokenizer{kind}"
@@ -43,7 +43,7 @@ def read_folder_vocab(folder: Path) -> list[str]:
     vocab = read_vocab(folder / VOCAB)
     if path.is_file() and read_tokenizer_file(path).vocab != vocab:
         raise UsageError(
-            f"{folder}: {VOCAB} and {TOKENIZER} have different pieces; take away the one that is "
+            f"{folder}: {VOCAB} and {TOKENIZER} have different pieces; remove the one that is "
             "not the model's"
         )
     return vocab
@@ -52,29 +52,29 @@ def read_folder_vocab(folder: Path) -> list[str]:
 def read_lowercase(folder: Path, vocab: list[str]) -> bool:
     """Whether texts are lower-cased before tokenization.
 
-    `do_lower_case` of `tokenizer_config.json` says so, or the normalizer of `tokenizer.json`.
-    Google's folders have neither file: there the vocabulary tells, which is cased where any piece
+    `do_lower_case` of `tokenizer_config.json` is set, or the normalizer of `tokenizer.json`.
+    Google's folders have neither file: there the vocabulary decides, which is cased where any piece
     but the bracketed specials holds a capital letter.
 
     Raises:
         InputError: one of the files is damaged.
         UsageError: one of them asks for another tokenization than BERT's, or they disagree.
     """
-    said: dict[str, bool] = {}
+    found: dict[str, bool] = {}
     settings: dict[str, Any] = {}
     if (folder / TOKENIZER_CONFIG).is_file():
         settings = read_json_object(folder / TOKENIZER_CONFIG)
         if isinstance(settings.get("do_lower_case"), bool):
-            said[TOKENIZER_CONFIG] = settings["do_lower_case"]
+            found[TOKENIZER_CONFIG] = settings["do_lower_case"]
     if (folder / TOKENIZER).is_file():
-        said[TOKENIZER] = read_tokenizer_file(folder / TOKENIZER).lowercase
-    if len(set(said.values())) > 1:
+        found[TOKENIZER] = read_tokenizer_file(folder / TOKENIZER).lowercase
+    if len(set(found.values())) > 1:
         raise UsageError(
-            f"{folder}: {TOKENIZER_CONFIG} says do_lower_case {said[TOKENIZER_CONFIG]}, "
-            f"{TOKENIZER} lowercase {said[TOKENIZER]}; make them agree"
+            f"{folder}: {TOKENIZER_CONFIG} has do_lower_case {found[TOKENIZER_CONFIG]}, "
+            f"{TOKENIZER} lowercase {found[TOKENIZER]}; make them agree"
         )
     cased = any(piece != piece.lower() for piece in vocab if not piece.startswith("["))
-    lowercase = next(iter(said.values()), not cased)
+    lowercase = next(iter(found.values()), not cased)
     _check_tokenization(folder / TOKENIZER_CONFIG, settings, lowercase=lowercase)
     if (folder / ADDED_TOKENS).is_file():
         for token in read_json_object(folder / ADDED_TOKENS):
@@ -83,7 +83,7 @@ def read_lowercase(folder: Path, vocab: list[str]) -> bool:
 
 
 def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
-    """Refuses options of HuggingFace's tokenizers that give other pieces than BERT's rules."""
+    """Checks for options of HuggingFace's tokenizers that give other tokens than BERT's rules."""
     options: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
         ("strip_accents", (None, lowercase)),
@@ -101,7 +101,7 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool
             value = value.get("content")
         if value not in expected:
             raise UsageError(
-                f"{path}: {option} is {value!r}, which gives other pieces than BERT's rules; "
+                f"{path}: {option} is {value!r}, which gives other tokens than BERT's rules; "
                 "the model can be used only if you change that, and accept the difference"
             )
     added = settings.get("added_tokens_decoder")

@@ -27,7 +27,7 @@ _CURE = "the model can be used only if you change that, and accept the differenc
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizerFile:
-    """What a `tokenizer.json` says.
+    """The content of a `tokenizer.json`.
 
     Attributes:
         vocab: pieces by id.
@@ -63,7 +63,7 @@ def check_added_token(path: Path, token: str) -> None:
     if token not in SPECIAL_TOKENS:
         raise UsageError(
             f"{path}: adds the token {token!r}, which is looked for before words are split and "
-            "gives other pieces than BERT's rules; take it out if no text of yours holds it"
+            "gives other tokens than BERT's rules; take it out if no text of yours holds it"
         )
 
 
@@ -81,12 +81,12 @@ def _only_step(part: Any, steps: str) -> Any:
 
 def _unsupported(path: Path, part: str, value: Any) -> UsageError:
     return UsageError(
-        f"{path}: {part} is {_named(value)}, which gives other pieces than BERT's rules; {_CURE}"
+        f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; {_CURE}"
     )
 
 
 def _named(value: Any) -> str:
-    """A part by its type, a sequence by the types of its steps, anything else as it stands."""
+    """A part by its type, a sequence by the types of its steps, anything else as it is."""
     if isinstance(value, dict) and isinstance(value.get("type"), str):
         steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
         names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]

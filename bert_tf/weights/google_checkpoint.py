@@ -113,7 +113,7 @@ def write_google_checkpoint(
 
     Its scripts take them as `--bert_config_file`, `--vocab_file` and `--init_checkpoint`. Kernels
     are [input, output]; heads are called as the script of their task calls them. The casing, which
-    these scripts are told by a flag, is kept in HuggingFace's `tokenizer_config.json`.
+    these scripts take as a flag, is kept in HuggingFace's `tokenizer_config.json`.
 
     Args:
         folder: to write to; made if it is missing.

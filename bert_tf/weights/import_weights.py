@@ -76,8 +76,8 @@ def architecture(directory: ModelDirectory) -> str:
         return str(named[0]).removeprefix("TF").removeprefix("Flax")
     for tensor, name in _HEADS.items():
         if tensor in directory.tensors:
-            scores_pieces = name == _CLASSIFIER and _POOLER not in directory.tensors
-            return _TOKEN_CLASSIFIER if scores_pieces else name
+            scores_tokens = name == _CLASSIFIER and _POOLER not in directory.tensors
+            return _TOKEN_CLASSIFIER if scores_tokens else name
     return "BertModel"
 
 
@@ -102,7 +102,7 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
 
 
 def chooses_one_label(directory: ModelDirectory) -> bool:
-    """Whether the weights have a classifier that chooses one of several labels a row."""
+    """Whether the weights have a classifier that chooses one of several labels per row."""
     kind = _config_document(directory).get("problem_type") or "single_label_classification"
     return (
         architecture(directory) == _CLASSIFIER

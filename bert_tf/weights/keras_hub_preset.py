@@ -187,7 +187,7 @@ def write_keras_hub_preset(
     values = {**({} if has_pooler else fresh_pooler(config)), **tensors}
     for name, variable in _backbone_variables(backbone):
         _assign(variable, name, values[name])
-    # BERT strips accents where it lower-cases; KerasHub's tokenizer only if told.
+    # BERT strips accents where it lower-cases; KerasHub's tokenizer only if asked.
     tokenizer = keras_hub.models.BertTokenizer(
         vocabulary=vocab, lowercase=lowercase, strip_accents=lowercase
     )

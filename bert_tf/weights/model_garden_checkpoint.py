@@ -67,7 +67,7 @@ def write_model_garden_checkpoint(
 def _object_graph(
     variables: Mapping[str, tf.Variable], further: Mapping[str, str]
 ) -> tf.train.Checkpoint:
-    """Objects nested as the paths say, some of them reached by a further path as well."""
+    """Objects nested as in the paths, some of them reached by a further path as well."""
     root = tf.train.Checkpoint()
     objects: dict[str, object] = {"": root}
 
@@ -81,7 +81,7 @@ def _object_graph(
 
     for path, variable in variables.items():
         put(path, variable)
-    # Behind all first paths: of equally long paths the earlier one becomes the key.
+    # After all first paths: of equally long paths the earlier one becomes the key.
     for path, first in further.items():
         if first in objects:
             put(path, objects[first])

@@ -33,7 +33,7 @@ _STORAGE_TYPES = {
 
 
 class PickleError(ValueError):
-    """The bytes are no pickle of a state dict; the message says what is wrong."""
+    """The bytes are no pickle of a state dict; the message describes the fault."""
 
 
 class ForeignNameError(Exception):
@@ -111,7 +111,7 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
 
 
 class _Reader:
-    """A stack machine: one method an opcode that does more than push a constant."""
+    """A stack machine: one method per opcode that does more than push a constant."""
 
     def __init__(self, content: bytes):
         self._stream = io.BytesIO(content)

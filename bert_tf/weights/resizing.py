@@ -41,8 +41,8 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
     places = np.linspace(0.0, old - 1.0, positions)
     before = np.floor(places).astype(int)
     after = np.minimum(before + 1, old - 1)
-    share = (places - before).astype(np.float32)[:, None]
-    longer = (1.0 - share) * table[before] + share * table[after]
+    fraction = (places - before).astype(np.float32)[:, None]
+    longer = (1.0 - fraction) * table[before] + fraction * table[after]
     return dataclasses.replace(
         directory,
         config=dataclasses.replace(directory.config, max_position_embeddings=positions),

@@ -55,7 +55,7 @@ class TensorBinding:
 def canonical_name(name: str) -> str:
     """HuggingFace's present name of a tensor, with the prefix that task models have.
 
-    Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 say
+    Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 have
     `LayerNorm.gamma` and `LayerNorm.beta`.
     """
     if _UNPREFIXED_ENCODER.match(name):

@@ -1,7 +1,7 @@
 """Where bulky intermediate data lies while references to it pass through Beam.
 
 The local runner keeps what it shuffles in memory, so there data are spilled to files and only
-references are shuffled; on a cluster, whose workers share no disk, the data are shuffled.
+references are shuffled; on a cluster, whose workers have no common disk, the data are shuffled.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BlobWriter(Protocol):
 
 # Where a blob goes, and the blob.
 LabeledBlob = tuple[int | str, BlobReference]
-# What a piece of work stores with the writer it is given, one after the other.
+# What a unit of work stores with the writer it is given, one after the other.
 Work = Callable[[BlobWriter], Iterable[LabeledBlob]]
 
 
@@ -64,7 +64,7 @@ class BlobStore(Protocol):
         """A writer for the blobs of one bundle of work."""
 
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
-        """Does a piece of work, unless an interrupted run has left it finished.
+        """Does a unit of work, unless an interrupted run has left it finished.
 
         Args:
             name: of letters, digits and hyphens; the same whenever the same work is done again.
@@ -84,7 +84,7 @@ class BlobStore(Protocol):
 class SpilledBlobs:
     """Blobs in files of one folder, which all workers see.
 
-    Beside the blobs of finished work lies a small file that says where they are. Each attempt
+    A small file beside the blobs of finished work lists where they are. Each attempt
     writes to a file of its own name, so that a worker that outlives its run does no harm to the
     next.
 
@@ -106,7 +106,7 @@ class SpilledBlobs:
             file = Path(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
             with _SpillWriter(file) as writer:
                 finished = list(work(writer))
-                writer.sync()  # before a file says that it is whole
+                writer.sync()  # before a file marks it as whole
             done = {"file": file.name, "crc32c": writer.crc32c, "blobs": finished}
             write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", sealed(done))
         yield from finished
@@ -153,7 +153,7 @@ def remove_unfinished_work(folder: Path) -> None:
 
 
 def count_finished_work(folder: Path, kind: str) -> int:
-    """How many finished pieces of work have names that begin with this word and a hyphen."""
+    """How many finished units of work have names that begin with this word and a hyphen."""
     return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 

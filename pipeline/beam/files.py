@@ -1,4 +1,4 @@
-"""Which files a glob names, their bytes before compression, and files that workers leave behind."""
+"""Which files a glob names, their bytes before compression, and files that workers write."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _check_name_is_utf8(path: str) -> None:
 
 
 def compression_of(path: str) -> str | None:
-    """The compression a file's name tells: `gzip`, `bz2`, `zstd` or None."""
+    """The compression by a file's name: `gzip`, `bz2`, `zstd` or None."""
     return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
 
 
@@ -207,7 +207,7 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
     """Writes a file of a pipeline's results, from any worker, so that it appears whole.
 
     Args:
-        folder: one that workers and the submitting process share.
+        folder: shared by workers and the submitting process.
         name: the same whenever the same work is done again; the last one written stays.
         data: what it holds.
 
@@ -223,7 +223,7 @@ def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -
     """Reads what workers wrote with `write_shared_file`, by name.
 
     Args:
-        folder: the path as it stands, whatever brackets are in it.
+        folder: the literal path, brackets included.
         pattern: the names, with `*`.
         may_be_none: whether none may be there.
 
@@ -234,6 +234,6 @@ def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -
     if not paths and not may_be_none:
         raise InputError(
             f"{folder}: the workers' results have not arrived; with a cluster runner the output "
-            "has to lie on storage that all machines share"
+            "has to be on storage that all machines share"
         )
     return [path.read_bytes() for path in paths]

@@ -1,4 +1,4 @@
-"""What a glob matches: as in a shell, wildcards stand for no dot at the beginning of a name."""
+"""What a glob matches: as in a shell, wildcards match no dot at the beginning of a name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ANY = rf"(?:[^.]|{_DOT})"
 def glob_pattern(glob: str) -> re.Pattern[str]:
     """The paths that a glob names.
 
-    | glob    | stands for                                          |
+    | glob    | matches                                             |
     |---------|-----------------------------------------------------|
     | `*`     | any characters of a name                            |
     | `?`     | one of them                                         |
     | `[a-c]` | one of these; `[!a-c]` one of the others            |
     | `**`    | any characters of names, and folders between them   |
 
-    A bracket that is never closed stands for itself.
+    A bracket that is never closed matches itself.
 
     Args:
         glob: relative to where the paths begin.

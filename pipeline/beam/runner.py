@@ -69,8 +69,8 @@ def run_pipeline(
     Args:
         config: the runner, its workers, and Beam options passed on to it.
         build: applies the job's transforms.
-        console: told where the pipeline runs when that is not this process, and shown how far
-            local workers are.
+        console: where the pipeline runs if not in this process, and the progress of local
+            workers.
         input_bytes: size of the input; decides whether worker processes pay off locally.
         describe: what to show of local workers beside the text that they have read.
 
@@ -138,14 +138,14 @@ def pipeline_options(
                 f"{_WHO_DECIDES[config.runner]}"
             )
         given.append(f"{_WORKERS_OPTION[config.runner]}={config.workers}")
-    # Prism's own class has workers in this process where nothing else is said.
+    # Prism's own class has workers in this process unless set otherwise.
     if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
     return _BEAM_NAMES[config.runner], given
 
 
 def _keep_beam_quiet() -> None:
-    """What fails is raised as well, with the worker's traceback: Beam's logs would say it twice."""
+    """What fails is raised as well, with the worker's traceback: Beam's logs would repeat it."""
     if is_verbose():
         return
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
@@ -160,7 +160,7 @@ def _is_no_message_of_a_job_server(record: logging.LogRecord) -> bool:
 
 
 def _check_endpoint_answers(options: PipelineOptions) -> None:
-    """Beam itself would wait for five minutes and then say nothing."""
+    """Beam itself would wait for five minutes and then report nothing."""
     endpoint = options.view_as(PortableOptions).job_endpoint
     if endpoint is None or endpoint == "embed":
         return

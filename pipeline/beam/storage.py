@@ -35,9 +35,9 @@ _EXTRAS = {
 
 
 def use_storage_options(options: Sequence[str]) -> None:
-    """Tells Beam's file systems how to reach their storage.
+    """Configures how Beam's file systems reach their storage.
 
-    A pipeline tells them on its own; this is for what is read before there is one.
+    A pipeline does so on its own; this is for what is read before there is one.
 
     Args:
         options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
@@ -50,7 +50,7 @@ def list_stored(pattern: str) -> dict[str, int]:
 
     A path that is there is taken as it is, whatever brackets or asterisks its name has, and so are
     the folders that a glob begins with; on other storage only what matches nothing as a glob is.
-    What globs stand for is told by `glob_pattern`.
+    For what globs match see `glob_pattern`.
 
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
@@ -69,7 +69,7 @@ def list_stored(pattern: str) -> dict[str, int]:
 
 
 def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMetadata]:
-    """What a glob matches here too, of what Beam's file systems match: wildcards stand for dots at
+    """What a glob matches here too, of what Beam's file systems match: wildcards match dots at
     the beginning of a name there, and for the ends of folders.
 
     Paths that the file system spells in another way than the glob stay.

@@ -1,4 +1,4 @@
-"""Whether the libraries underneath are to say all they have to say; worker processes inherit it."""
+"""Whether the libraries underneath log everything; worker processes inherit it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def user_error(error: BaseException) -> BertPipelineError | None:
 
 
 def user_error_in(text: str) -> BertPipelineError | None:
-    """The error meant for the user that a traceback tells of, None if there is none."""
+    """The error meant for the user in a traceback, None if there is none."""
     found = _USER_ERROR.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or kind is None:

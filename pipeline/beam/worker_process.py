@@ -1,4 +1,4 @@
-"""A worker process of the local runner: Beam's own, which tells an error meant for the user once.
+"""A worker process of the local runner: Beam's own, but errors meant for the user are printed once.
 
 Run as `python -m pipeline.beam.worker_process`, with the environment variables that Beam sets.
 """
@@ -31,8 +31,8 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
     """Makes Beam's module `sdk_worker` print all but tracebacks of errors meant for the user, those
     of the operating system (a full disk) among them.
 
-    It prints whatever fails in a worker before it sends it to the submitting process, which says
-    such an error in a line. A traceback that cannot be printed must not keep it from being sent.
+    It prints whatever fails in a worker before it sends it to the submitting process, which prints
+    such an error as one line. A traceback that cannot be printed must not keep it from being sent.
     """
 
     def print_unless_meant_for_the_user(text: str, file: TextIO) -> None:

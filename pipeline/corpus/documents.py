@@ -30,7 +30,7 @@ EMPTY_DOCUMENT = "empty document"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentRules:
-    """How texts become documents; travels to the workers with every piece to read.
+    """How texts become documents; travels to the workers with every split to read.
 
     Attributes:
         cleaning: the steps that are switched on (see `CorpusSection.cleaning`).
@@ -127,7 +127,7 @@ def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
     clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning)
     rejects = [*raw.rejects, *_utf8_rejects(raw.source, texts, clean)]
     first_line = texts.lines[:1] if len(texts.lines) else np.ones(1, np.int64)
-    if "html" in rules.cleaning:  # mark-up goes on over line ends
+    if "html" in rules.cleaning:  # markup continues over line ends
         sound = clean.fault_positions < 0
         joined = "\n".join(gather(texts.data, texts.starts[sound], texts.stops[sound]).to_pylist())
         whole = Texts(

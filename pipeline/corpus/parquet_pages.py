@@ -36,7 +36,7 @@ def _page_header(data: bytes) -> tuple[int, int]:
     position = 0
     while len(numbers) < 2:
         if data[position : position + 1] != bytes([_FIELD_I32]):
-            return -1, 0  # no header: decoding it will say so
+            return -1, 0  # no header: decoding it will fail
         number = shift = 0
         while True:
             position += 1

@@ -51,7 +51,7 @@ class ReadTask:
 
 @dataclasses.dataclass(frozen=True)
 class FinishedBlock:
-    """Stands for a block whose work an interrupted run has finished.
+    """The placeholder of a block whose work an interrupted run has finished.
 
     Attributes:
         name: of the work, as `block_work` makes it.
@@ -74,7 +74,7 @@ class ReadDocuments(beam.PTransform):
         config: which files, and how to read them.
         files: what the globs of `config` match, if that is known already.
         store: if it knows the work of all blocks of a part of a file (see `block_work`), they are
-            not read again: `FinishedBlock`s stand for them.
+            not read again: `FinishedBlock`s take their place.
 
     Raises:
         UsageError: (when applied) a glob matches nothing, a format is unknown, a column is missing.

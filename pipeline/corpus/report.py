@@ -1,4 +1,4 @@
-"""What became of every document: counts by reason, and the list of what was rejected."""
+"""Counts of the documents read, dropped and rejected, by reason, and the list of rejects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipeline.corpus.blocks.identity import document_hashes
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"
-_SHARES = 16
+_NUM_PARTITIONS = 16
 _REJECTS = "corpus-rejects-{}.jsonl"
 
 # The first line and the rejects of a block, as JSON lines.
@@ -102,7 +102,7 @@ class ReportCorpus(beam.PTransform):
     """Writes what became of the documents of all blocks to a folder, for `read_report`.
 
     Args:
-        folder: one that all workers and the submitting process share.
+        folder: shared by all workers and the submitting process.
     """
 
     def __init__(self, folder: str):
@@ -217,13 +217,13 @@ def _add_up(reports: Iterable[CorpusReport]) -> CorpusReport:
 
 def _hashes_of_block(facts: BlockFacts) -> Iterator[tuple[int, bytes]]:
     hashes = facts.hashes
-    shares = hashes % np.uint64(_SHARES)
-    for share in np.unique(shares):
-        yield int(share), hashes[shares == share].tobytes()
+    partitions = hashes % np.uint64(_NUM_PARTITIONS)
+    for partition in np.unique(partitions):
+        yield int(partition), hashes[partitions == partition].tobytes()
 
 
-def _count_copies(share: int, parts: Iterable[bytes]) -> int:
-    del share
+def _count_copies(partition: int, parts: Iterable[bytes]) -> int:
+    del partition
     hashes = np.concatenate([np.frombuffer(part, np.uint64) for part in parts])
     return len(hashes) - len(np.unique(hashes))
 

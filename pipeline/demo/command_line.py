@@ -1,4 +1,4 @@
-"""The command that does what a config section says, so that a demo can be repeated by hand."""
+"""The command equal to a config section, so that a demo can be repeated by hand."""
 
 from __future__ import annotations
 

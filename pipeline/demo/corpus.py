@@ -26,7 +26,7 @@ _FEWEST_SENTENCES = 1000
 
 
 def write_corpus(directory: Path, *, data: Path) -> dict[str, int]:
-    """Writes `directory/*.txt`: a sentence a line, a blank line between documents.
+    """Writes `directory/*.txt`: one sentence per line, a blank line between documents.
 
     The sources are Python's language reference, the docstrings of the standard library and of
     required packages (read, never imported; a module is a document), and the texts, without labels

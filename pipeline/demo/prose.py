@@ -15,11 +15,11 @@ _RULE = re.compile(r"^\s*([=\-~*^#+|_\"'`])[\s\1|+]*$")
 _CODE = re.compile(r"[{}<>=\\|@$]|\w\(|_\w|\w_|://|--|::|\.\.\.|\w\.\w+\.\w")
 _WORD = re.compile(r"[A-Za-z]+(?:['\u2019-][A-Za-z]+)*")
 _SHORTEST_SENTENCE_WORDS = 5
-_LEAST_WORD_SHARE = 0.75
+_LEAST_WORD_FRACTION = 0.75
 
 
 def split_into_sentences(text: str) -> list[str]:
-    """The prose sentences of a piece of documentation, in their order.
+    """The prose sentences of a text of documentation, in their order.
 
     Examples, signatures, tables, headings and literal blocks are left out, mark-up is removed, and
     so is every sentence that still looks like code.
@@ -100,7 +100,9 @@ def reads_as_prose(sentence: str) -> bool:
         return False
     words = _WORD.findall(sentence)
     letters = sum(map(len, words)) + len(words)
-    return len(words) >= _SHORTEST_SENTENCE_WORDS and letters >= _LEAST_WORD_SHARE * len(sentence)
+    return len(words) >= _SHORTEST_SENTENCE_WORDS and letters >= _LEAST_WORD_FRACTION * len(
+        sentence
+    )
 
 
 def _mark_width(line: str) -> int:

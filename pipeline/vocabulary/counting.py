@@ -39,10 +39,10 @@ class CountWords(beam.PTransform):
     """Counts the words of all blocks and writes the counts to a folder, for `read_counts`.
 
     Args:
-        folder: one that all workers and the submitting process share.
+        folder: shared by all workers and the submitting process.
         lowercase: which tokenizer's words to count.
         max_word_length: characters; longer words are only numbered.
-        held_out_fraction: share of documents, chosen by the hash of their text, whose words are
+        held_out_fraction: fraction of documents, chosen by the hash of their text, whose words are
             counted apart.
     """
 

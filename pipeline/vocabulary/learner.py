@@ -1,6 +1,6 @@
 """Learns a WordPiece vocabulary from word counts by merging the most frequent pair of pieces.
 
-The algorithm is the one behind HuggingFace's `WordPieceTrainer` (byte pair encoding, Sennrich et
+The algorithm is that of HuggingFace's `WordPieceTrainer` (byte pair encoding, Sennrich et
 al. 2016, with pieces that continue a word marked): the alphabet first, then one merge after the
 other. Ties go to the pair whose pieces are older, so the same counts always give the same
 vocabulary. Unlike there, words with a character outside the kept alphabet are left out (they become
@@ -26,22 +26,22 @@ from pipeline.vocabulary.pruning import prune_pieces
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
-# Merging takes about 500 bytes a word. Beyond so many, words are too rare to matter: a corpus of
+# Merging takes about 500 bytes per word. Beyond so many, words are too rare to matter: a corpus of
 # 100 GB has them about once in a billion words.
 MOST_WORDS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnedVocabulary:
-    """A vocabulary and how it came about.
+    """A vocabulary and how it was learned.
 
     Attributes:
-        pieces: the special pieces, or those of the vocabulary that was extended; characters,
+        pieces: the special tokens, or those of the vocabulary that was extended; characters,
             continuing characters, then merged pieces in the order they were learned.
         alphabet: characters kept.
         alphabet_left_out: characters seen but not kept.
         merges: pieces that came from merges.
-        ran_out: whether there are fewer than wanted, for want of pairs frequent enough.
+        ran_out: whether there are fewer than requested because no frequent pair was left.
     """
 
     pieces: list[str]
@@ -66,12 +66,12 @@ def learn_vocabulary(
     Args:
         words: string [words], distinct, none empty, in any order.
         counts: int64 [words].
-        vocab_size: entries wanted, special pieces and all.
+        vocab_size: entries requested, special tokens included.
         min_frequency: pairs seen fewer times are not merged.
         limit_alphabet: characters kept at most, the most frequent first.
-        extra_pieces: share of `vocab_size` that is learned beyond it, after which the least used
-            pieces leave again (see `pruning`).
-        base: pieces that stand first and stay; another vocabulary to extend it for these words.
+        extra_pieces: fraction of `vocab_size` that is learned beyond it, after which the least used
+            pieces are removed (see `pruning`).
+        base: pieces that come first and stay; another vocabulary to extend it for these words.
     """
     words, counts = _most_frequent(words, counts)
     order = pc.sort_indices(words)
@@ -95,10 +95,10 @@ def learn_vocabulary(
         most_symbols=vocab_size + int(extra_pieces * vocab_size) - len(SPECIALS),
         min_frequency=max(min_frequency, 1),
     )
-    spelt = list(singles)
+    spelled = list(singles)
     for left, right in zip(first.tolist(), second.tolist(), strict=True):
-        spelt.append(spelt[left] + spelt[right].removeprefix(CONTINUATION))
-    pieces = [*base, *(piece for piece in spelt if piece not in known)]
+        spelled.append(spelled[left] + spelled[right].removeprefix(CONTINUATION))
+    pieces = [*base, *(piece for piece in spelled if piece not in known)]
     num_fixed = len(base) + sum(single not in known for single in singles)
     pieces = prune_pieces(pieces, words, counts, size=vocab_size, num_fixed=num_fixed)
     return LearnedVocabulary(
@@ -118,30 +118,32 @@ def _most_frequent(words: pa.Array, counts: np.ndarray) -> tuple[pa.Array, np.nd
     return words.filter(pa.array(counts >= threshold)), counts[counts >= threshold]
 
 
-def _choose_alphabet(frequencies: np.ndarray, limit: int, room: int, known: set[str]) -> list[int]:
+def _choose_alphabet(
+    frequencies: np.ndarray, limit: int, capacity: int, known: set[str]
+) -> list[int]:
     """The most frequent code points, in code point order, that fit with their continuations.
 
     Args:
         frequencies: int64 [code points].
         limit: code points at most.
-        room: entries for those pieces that are not in `known`.
-        known: pieces that take no room.
+        capacity: entries for those pieces that are not in `known`.
+        known: pieces that need no entry.
     """
     seen = np.flatnonzero(frequencies)
     by_frequency = seen[np.argsort(-frequencies[seen], kind="stable")]
     chosen: list[int] = []
     for code_point in by_frequency[:limit].tolist():
         character = chr(code_point)
-        room -= character not in known
-        room -= _may_continue(character) and CONTINUATION + character not in known
-        if room < 0:
+        capacity -= character not in known
+        capacity -= _may_continue(character) and CONTINUATION + character not in known
+        if capacity < 0:
             break
         chosen.append(code_point)
     return sorted(chosen)
 
 
 def _may_continue(character: str) -> bool:
-    """Whether a word can have the character behind its first; punctuation stands alone."""
+    """Whether a word can have the character after its first; punctuation is a word by itself."""
     return word_tables(lowercase=False).actions[ord(character)] == WORD
 
 

@@ -25,11 +25,11 @@ class _Pairs(NamedTuple):
         buckets: int32, the last pair of each hash bucket, -1 for none.
         next_in_bucket: int32, the pair before it in the same bucket.
         keys: int64, left symbol << 32 | right symbol.
-        totals: int64, how often the pair stands in the text.
+        totals: int64, how often the pair occurs in the text.
         steps: int32, the step in which the pair was last touched.
         heads: int32, the first node of the chain of words the pair may be in, -1 for none.
         node_words: int32, the word of a node.
-        next_nodes: int32, the node behind it.
+        next_nodes: int32, the node after it.
         touched: int32, the pairs that got more in this step.
         heap_totals: int64, a heap with the highest total on top,
         heap_pairs: int32, of equal totals the pair with the lowest key.
@@ -95,8 +95,8 @@ def merge_pairs(
     left = np.empty(merges, np.int32)
     right = np.empty(merges, np.int32)
     lengths = np.diff(bounds)
-    pairs = _room_for_pairs(len(symbols))
-    spellings = _room_for_spellings(num_singles, merges, int(lengths.max(initial=1)))
+    pairs = _empty_pairs(len(symbols))
+    spellings = _single_spellings(num_singles, merges, int(lengths.max(initial=1)))
     for first_word in range(0, len(counts), _WORDS_CHUNK_SIZE):
         _count_pairs(symbols, bounds, counts, pairs, first_word, first_word + _WORDS_CHUNK_SIZE)
     progress = np.zeros(2, np.int64)
@@ -109,28 +109,28 @@ def merge_pairs(
     return left[:made], right[:made], made < merges
 
 
-def _room_for_pairs(num_symbols: int) -> _Pairs:
-    """Room for every pair that can come up: one for each symbol of the text, and two for each time
-    that two symbols become one, which is at most once a symbol. Memory is taken as it is used."""
-    room = 3 * num_symbols + 1
+def _empty_pairs(num_symbols: int) -> _Pairs:
+    """Arrays for all pairs that can come up: one for each symbol of the text, and two for each time
+    that two symbols become one, which is at most once per symbol. Memory is committed on use."""
+    capacity = 3 * num_symbols + 1
     return _Pairs(
         sizes=np.zeros(4, np.int64),
         buckets=np.full(_power_of_two(num_symbols // 4 + 1024), -1, np.int32),
-        next_in_bucket=np.empty(room, np.int32),
-        keys=np.empty(room, np.int64),
-        totals=np.empty(room, np.int64),
-        steps=np.empty(room, np.int32),
-        heads=np.empty(room, np.int32),
-        node_words=np.empty(room, np.int32),
-        next_nodes=np.empty(room, np.int32),
-        touched=np.empty(room, np.int32),
-        heap_totals=np.empty(room, np.int64),
-        heap_pairs=np.empty(room, np.int32),
+        next_in_bucket=np.empty(capacity, np.int32),
+        keys=np.empty(capacity, np.int64),
+        totals=np.empty(capacity, np.int64),
+        steps=np.empty(capacity, np.int32),
+        heads=np.empty(capacity, np.int32),
+        node_words=np.empty(capacity, np.int32),
+        next_nodes=np.empty(capacity, np.int32),
+        touched=np.empty(capacity, np.int32),
+        heap_totals=np.empty(capacity, np.int64),
+        heap_pairs=np.empty(capacity, np.int32),
     )
 
 
-def _room_for_spellings(num_singles: int, merges: int, longest: int) -> _Spellings:
-    """The single symbols' spellings, and room for those of all merges and one more."""
+def _single_spellings(num_singles: int, merges: int, longest: int) -> _Spellings:
+    """The single symbols' spellings, with capacity for those of all merges and one more."""
     letters = np.empty(num_singles + (merges + 1) * longest, np.int32)
     letters[:num_singles] = np.arange(num_singles)
     bounds = np.zeros(num_singles + merges + 2, np.int64)
@@ -148,7 +148,7 @@ def _power_of_two(least: int) -> int:
 
 @numba.njit(cache=True)
 def _slot_of_spelling(spellings, begin, end):
-    """Where the symbol spelt `letters[begin:end]` stands in the hash table, or a free place."""
+    """Where the symbol spelled `letters[begin:end]` is in the hash table, or a free place."""
     letters, bounds, slots = spellings.letters, spellings.bounds, spellings.slots
     mask = len(slots) - 1
     value = fnv1a(letters, begin, end)
@@ -188,7 +188,7 @@ def _merge(
     most_words,
 ):
     """Merges until enough symbols are made, no pair is frequent enough, or about `most_words` words
-    were looked at; whether it is to be called again, to go on from `progress`, int64 [2]: symbols
+    were looked at; whether it is to be called again, continuing from `progress`, int64 [2]: symbols
     made, and pairs merged."""
     num_singles = len(spellings.bounds) - 2 - len(left)
     words = 0
@@ -222,7 +222,7 @@ def _merge(
 
 @numba.njit(cache=True)
 def _merge_in_word(symbols, begin, length, pairs, first, second, new, word, counts, step):
-    """Makes one symbol of a pair wherever it stands in a word; the new length."""
+    """Makes one symbol of a pair wherever it occurs in a word; returns the new length."""
     place = begin
     while place + 1 < begin + length:
         if symbols[place] == first and symbols[place + 1] == second:

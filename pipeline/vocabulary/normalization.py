@@ -38,7 +38,7 @@ class WordTables(NamedTuple):
 
     Attributes:
         actions: uint8 [NUM_CODE_POINTS], WORD, BORDER, ALONE, MAPPED or DROPPED.
-        mapping_of: int32 [NUM_CODE_POINTS]; a MAPPED code point stands for
+        mapping_of: int32 [NUM_CODE_POINTS]; a MAPPED code point becomes
             `mapped[offsets[m] : offsets[m + 1]]` with m its entry here.
         offsets: int32 [mappings + 1].
         mapped: uint8, UTF-8 of all mappings; its code points are looked up in `actions` again and

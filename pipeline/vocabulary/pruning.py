@@ -1,7 +1,7 @@
-"""Takes away the pieces that writing the corpus uses least.
+"""Removes the pieces that the corpus uses least when it is tokenized.
 
-Merging leaves pieces behind that only served to build longer ones, which then take their place:
-about one in twenty of 30,000 is never used. Learning some more pieces than wanted and taking away
+Merging leaves pieces that only served to build longer ones, which then take their place:
+about one in twenty of 30,000 is never used. Learning more pieces than requested and removing
 the least used fills these entries with pieces that are used.
 """
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from pipeline.vocabulary.quality import write_words
 
-# A piece's uses go to others when it leaves, so half of the surplus goes at a time, and no fewer
-# than this share of the vocabulary, since the rest hardly matters.
+# A piece's uses go to others when it is removed, so half of the surplus is removed at a time, and
+# no fewer than this fraction of the vocabulary, since the rest hardly matters.
 _SMALLEST_STEP = 1 / 200
 
 

@@ -21,7 +21,7 @@ class Fit:
 
     Attributes:
         words: words in the text.
-        pieces_per_word: pieces a word on average, an [UNK] being one.
+        pieces_per_word: pieces per word on average, an [UNK] being one.
         unknown_fraction: words that become [UNK], as a fraction of 1.
         whole_word_fraction: words that are one piece other than [UNK], as a fraction of 1.
     """
@@ -87,7 +87,7 @@ def write_words(
 
 @numba.njit(cache=True)
 def _find(slots, hashes, value):
-    """Where a hash stands in the table, or the free place for it."""
+    """Where a hash is in the table, or the free place for it."""
     mask = len(slots) - 1
     slot = np.int64((value ^ (value >> np.uint64(32))) & np.uint64(mask))
     while slots[slot] >= 0 and hashes[slots[slot]] != value:

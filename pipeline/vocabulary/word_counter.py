@@ -118,7 +118,7 @@ def _insert(
     letters,
     size,
 ):
-    """Adds words from a place on while there is room for another; where it stopped, and how many
+    """Adds words from a place onwards until the table is full; where it stopped, and how many
     distinct words there are now. All in one function: calls with many arrays cost too much here."""
     mask = len(slots) - 1
     while new_word < len(new_counts):

@@ -13,7 +13,7 @@ from pipeline.corpus.cleaning.characters import decode
 from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
 
 _OUTPUT_BYTES = 1 << 22
-_MOST_MAPPED = 16  # bytes that one code point may stand for
+_MOST_MAPPED = 16  # bytes that one code point may become
 # Places in the kernel's state.
 _SENTENCE, _POSITION, _WRITTEN, _WORDS, _CHARACTERS, _TOO_LONG = range(6)
 
@@ -89,7 +89,7 @@ def _split(
     bounds,
     state,
 ):
-    """Goes on from `state` until the sentences end or the output is nearly full."""
+    """Continues from `state` until the sentences end or the output is nearly full."""
     sentence, position, written, words, characters, too_long = state
     full = len(letters) - _MOST_MAPPED
     while sentence < len(offsets) - 1:
@@ -188,7 +188,7 @@ def _take(
     characters,
     too_long,
 ):
-    """Writes a code point as a part of the word or, behind that word's end, as one by itself."""
+    """Writes a code point as a part of the word or, after that word's end, as one by itself."""
     if action == WORD:
         if characters < max_word_length:
             for byte in range(width):

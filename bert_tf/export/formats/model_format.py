@@ -37,7 +37,7 @@ class ModelFormat(Protocol):
         """How the library loads the folder, for the model card: lines of Markdown.
 
         Args:
-            card: what the card says of the task.
+            card: the part of the card about the task.
             config: the model's.
             lowercase: whether texts are lower-cased.
         """

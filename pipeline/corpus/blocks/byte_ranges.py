@@ -39,10 +39,10 @@ def split_lines(
         Starts and stops of the lines and the text of each, int64 [lines] each; a text has at least
         one line.
     """
-    room = len(starts) + int(_count_line_ends(data, starts, stops))
-    line_starts = np.empty(room, np.int64)
-    line_stops = np.empty(room, np.int64)
-    text_of_line = np.empty(room, np.int64)
+    capacity = len(starts) + int(_count_line_ends(data, starts, stops))
+    line_starts = np.empty(capacity, np.int64)
+    line_stops = np.empty(capacity, np.int64)
+    text_of_line = np.empty(capacity, np.int64)
     found = _split_lines(data, starts, stops, line_starts, line_stops, text_of_line)
     return line_starts[:found], line_stops[:found], text_of_line[:found]
 

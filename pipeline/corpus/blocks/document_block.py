@@ -17,7 +17,7 @@ class DocumentBlock:
 
     Attributes:
         source: path of the file.
-        index: tells the blocks of a file apart, rising.
+        index: number of the block in its file, ascending.
         sentences: UTF-8 sentences of all documents one after the other, none empty.
         document_offsets: int64 [documents + 1]; document d has the sentences from
             `document_offsets[d]` up to `document_offsets[d + 1]`, at least one.

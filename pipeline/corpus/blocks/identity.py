@@ -1,4 +1,4 @@
-"""What tells documents apart whatever file, place or order they come in: a hash of their text."""
+"""The identity of a document, independent of file, place and order: a hash of its text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def document_hashes(block: DocumentBlock) -> np.ndarray:
 
 
 def block_identity(block: DocumentBlock) -> str:
-    """Hexadecimal digits that tell blocks apart by where they are from and what they hold."""
+    """Hexadecimal digits that identify a block by its source and its content."""
     digest = hashlib.sha256(f"{block.source}\0{block.index}\0{len(block.rejects)}\0".encode())
     digest.update(document_hashes(block).tobytes())
     return digest.hexdigest()[:32]

@@ -64,7 +64,7 @@ class RawBlock:
 
     Attributes:
         source: path of the file.
-        index: tells the blocks of a file apart, rising.
+        index: number of the block in its file, ascending.
         texts: any bytes.
         layout: SENTENCE_LINES, ONE_DOCUMENT or DOCUMENTS.
         rejects: what the reader has rejected already (see `DocumentBlock`).

@@ -18,7 +18,7 @@ from pipeline.corpus.cleaning.lines import CleanLines
 
 BOILERPLATE_LINE = "boilerplate line"
 _LONGEST_NOTICE_BYTES = 200
-# RE2 takes time in proportion to the text for any pattern. `\W*` lets bullets and arrows stand
+# RE2 takes time in proportion to the text for any pattern. `\W*` allows bullets and arrows
 # around a phrase. A line has its trailing space here.
 _NOTICES = "|".join(
     (

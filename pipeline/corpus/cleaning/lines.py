@@ -4,7 +4,7 @@ Each of the last three is a step that can be switched off (`CorpusSection.cleani
 white space (also no-break and ideographic spaces) and control characters becomes one space, as
 `tensorflow_text`'s BERT tokenizers see them; none stays at the ends of a line. Byte-order marks go.
 Characters that do not show but belong to a script's spelling (joiners, direction marks) stay. What
-is not valid UTF-8 is told, not replaced.
+is not valid UTF-8 is reported, not replaced.
 """
 
 from __future__ import annotations

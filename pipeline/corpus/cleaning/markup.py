@@ -52,7 +52,7 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
 
     Args:
         texts: any bytes.
-        paragraph_end: what stands for a tag that begins or ends a paragraph: a line end, or a space
+        paragraph_end: what replaces a tag that begins or ends a paragraph: a line end, or a space
             where a text is a line, which a reference to a line end becomes as well then.
     """
     may_have = _find_candidates(texts)
@@ -61,7 +61,7 @@ def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
     stripped = _strip(
         gather(texts.data, texts.starts[may_have], texts.stops[may_have]), paragraph_end
     )
-    # The new texts lie behind the old ones; starts and stops point to either.
+    # The new texts come after the old ones; starts and stops point to either.
     offsets = np.frombuffer(stripped.buffers()[1], np.int64)[: len(stripped) + 1]
     data = np.frombuffer(stripped.buffers()[2] or b"", np.uint8)
     starts, stops = texts.starts.copy(), texts.stops.copy()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-_FEWEST_BREAKS = 3  # too few line ends tell nothing
-_WRAPPED_SHARE = 0.5
+_FEWEST_BREAKS = 3  # fewer line ends prove nothing
+_WRAPPED_FRACTION = 0.5
 _WIDEST_MARGIN = 200  # characters
 
 
@@ -75,7 +75,7 @@ def _margin(data, offsets, first, last):
         if has_text and offsets[line + 2] - offsets[line + 1] > 1:
             breaks += 1
             reaching += _reaches(data, offsets, line, widest)
-    is_wrapped = breaks >= _FEWEST_BREAKS and reaching >= _WRAPPED_SHARE * breaks
+    is_wrapped = breaks >= _FEWEST_BREAKS and reaching >= _WRAPPED_FRACTION * breaks
     return widest if is_wrapped and widest <= _WIDEST_MARGIN else np.int64(1 << 62)
 
 

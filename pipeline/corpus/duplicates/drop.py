@@ -1,7 +1,7 @@
 """The Beam transform that drops documents and lines that occur again.
 
-Blocks are stored once (`blobs.py`) and wait there while only records of a few bytes a document or
-line are shuffled: what is to be dropped is decided on those, and the text is read again to drop it.
+Blocks are stored once (`blobs.py`) and wait there while only records of a few bytes per document
+or line are shuffled: those decide what is dropped, and the text is read again to drop it.
 
     blocks ─┬─ text ────────────────────────────────────────────────────────────────┬─ blocks
             ├─ occurrences ─┬─────────────────────────────────┬─ documents to drop ─┤
@@ -9,8 +9,8 @@ line are shuffled: what is to be dropped is decided on those, and the text is re
             ├─ bands ────────── pairs ┴                                             │
             └─ lines ── of the documents that stay ── lines to drop ────────────────┘
 
-Keys are shared out by their hash, so memory is bounded by a share of the small records; only the
-candidates of near duplicates (about half a kilobyte each) and their pairs meet in one place.
+Keys are partitioned by their hash, so memory is bounded by a partition of the small records; only
+the candidates of near duplicates (about half a kilobyte each) and their pairs meet in one place.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from pipeline.corpus.duplicates.steps import (
     ConnectNear,
     DropFromBlock,
     PairCandidates,
+    PartitionLines,
     SelectCandidates,
-    ShareOutLines,
     StoreBlock,
 )
 
 
 class DropDuplicates(beam.PTransform):
-    """Drops documents and lines as `CorpusSection.duplicates` and `duplicate_lines` say.
+    """Drops documents and lines according to `CorpusSection.duplicates` and `duplicate_lines`.
 
     What stays depends on the documents alone, not on files, blocks, workers or their order.
 
     Args:
         config: the job's section.
         store: where text waits.
-        folder: one that all workers and the submitting process share, for `write_duplicates`.
+        folder: shared by all workers and the submitting process, for `write_duplicates`.
     """
 
     def __init__(self, config: CorpusSection, store: BlobStore, folder: str):
@@ -97,7 +97,7 @@ class DropDuplicates(beam.PTransform):
             lines = (
                 {"lines": parts[LINES], "documents": documents}
                 | "GatherLines" >> beam.CoGroupByKey()
-                | "ShareOutLines" >> beam.ParDo(ShareOutLines(job))
+                | "PartitionLines" >> beam.ParDo(PartitionLines(job))
                 | "GatherEqualLines" >> beam.GroupByKey()
                 | "ChooseLines" >> beam.ParDo(ChooseLines(job))
             )
@@ -109,7 +109,7 @@ class DropDuplicates(beam.PTransform):
 
 
 def write_duplicates(folder: str, path: str | Path) -> int:
-    """Puts the dropped documents that `DropDuplicates` listed into one file, a JSON object a line.
+    """Writes what `DropDuplicates` dropped to a file, one JSON object per line and document.
 
     Returns:
         How many there are; without any, no file is written.
@@ -122,7 +122,7 @@ def write_duplicates(folder: str, path: str | Path) -> int:
 
 
 def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
-    """(share of the keys, reference to `Kept`): what stays for documents that are near others."""
+    """(partition of the keys, reference to `Kept`): what is kept of near duplicates."""
     candidates = (
         parts[BANDS]
         | "GatherBands" >> beam.GroupByKey()
@@ -132,7 +132,7 @@ def _find_near(parts: Any, job: DropJob) -> beam.PCollection:
         {
             "occurrences": parts[OCCURRENCES],
             "signatures": parts[SIGNATURES],
-            "wanted": candidates[KEYS],
+            "keys": candidates[KEYS],
         }
         | "GatherSignatures" >> beam.CoGroupByKey()
         | "SelectCandidates" >> beam.ParDo(SelectCandidates(job))

@@ -1,7 +1,7 @@
 """Words as they are compared when copies are looked for: without case, spacing and punctuation.
 
 A word is a run of letters, marks, numbers and symbols in lower case; white space, punctuation and
-control characters stand between words and mean nothing else. Characters of scripts that are written
+control characters only separate words. Characters of scripts that are written
 without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are words by themselves. Invisible
 format characters are skipped.
 """
@@ -81,8 +81,8 @@ def fold_block(block: DocumentBlock) -> FoldedBlock:
     """Finds the words of a block and the keys of its lines and documents."""
     offsets, data = offsets_and_data(block.sentences)
     # A word has two bytes with what separates it from the next, unless a sentence ends.
-    room = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
-    words = np.empty(room, np.uint64)
+    capacity = int(offsets[-1] - offsets[0]) // 2 + len(block.sentences)
+    words = np.empty(capacity, np.uint64)
     sentence_words = np.zeros(len(block.sentences) + 1, np.int64)
     found = _fold(data, offsets, folding_table(), words, sentence_words)
     words = words[:found].copy()

@@ -1,7 +1,7 @@
 """MinHash signatures of documents, and the bands that bring similar ones together.
 
 The chance that two sets have the same minimum under a random permutation is their Jaccard
-similarity (Broder 1997), so the share of equal minima of 128 permutations estimates it with a
+similarity (Broder 1997), so the fraction of equal minima of 128 permutations estimates it with a
 standard error of sqrt(s (1 - s) / 128), 0.035 at s = 0.8. The sets are of word 5-grams; a document
 of fewer words is one gram. A permutation is x -> a x + b modulo 2^32 with an odd a, on a mixed hash
 of the gram.
@@ -72,7 +72,7 @@ def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
 
 
 def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """float64 [n]: the share of equal minima in pairs of signatures, [n, NUM_HASHES] each."""
+    """float64 [n]: the fraction of equal minima in pairs of signatures, [n, NUM_HASHES] each."""
     return np.count_nonzero(left == right, axis=1) / NUM_HASHES
 
 

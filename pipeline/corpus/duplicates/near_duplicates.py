@@ -83,7 +83,7 @@ class Nodes:
     """Candidates.
 
     Attributes:
-        rows: NODE [n], a row a key; `source` is a number in `files`.
+        rows: NODE [n], one row per key; `source` is a number in `files`.
         files: paths.
     """
 
@@ -95,22 +95,22 @@ class Nodes:
         return pickle.dumps((self.rows, self.files))
 
 
-def select_nodes(occurrences: Occurrences, signatures: np.ndarray, wanted: np.ndarray) -> Nodes:
+def select_nodes(occurrences: Occurrences, signatures: np.ndarray, selected: np.ndarray) -> Nodes:
     """What has to be known of the documents that are candidates.
 
     Args:
         occurrences: sorted, all of a partition of the keys.
         signatures: SIGNATURE, of the same partition.
-        wanted: uint64, keys of the partition, rising.
+        selected: uint64, keys of the partition, rising.
     """
     firsts = occurrences.rows[occurrences.is_first()]
-    firsts = firsts[np.searchsorted(firsts["key"], wanted)]
+    firsts = firsts[np.searchsorted(firsts["key"], selected)]
     keys, places = np.unique(signatures["key"], return_index=True)
-    rows = np.empty(len(wanted), NODE)
-    rows["key"] = wanted
+    rows = np.empty(len(selected), NODE)
+    rows["key"] = selected
     rows["identity"] = firsts["identity"]
     rows["line"] = firsts["line"]
-    rows["minima"] = signatures["minima"][places[np.searchsorted(keys, wanted)]]
+    rows["minima"] = signatures["minima"][places[np.searchsorted(keys, selected)]]
     files = sorted({source for source, _ in occurrences.blocks})
     numbers = {source: number for number, source in enumerate(files)}
     of_blocks = np.array([numbers[source] for source, _ in occurrences.blocks], np.int64)

@@ -1,4 +1,4 @@
-"""Records of documents and lines, stored by shares of their keys while references are shuffled."""
+"""Records of documents and lines, stored by partitions of their keys; references are shuffled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 
-_SHARES = 32
+_NUM_PARTITIONS = 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class DropJob:
         threshold: similarity from which documents are near duplicates.
         lines: whether repeated lines are dropped.
         store: where text and records wait.
-        folder: one that all workers and the submitting process share.
+        folder: shared by all workers and the submitting process.
     """
 
     documents: bool
@@ -33,28 +33,28 @@ class DropJob:
     folder: str
 
 
-def shares_of(keys: np.ndarray) -> np.ndarray:
-    """The share that each key, a 64-bit hash, belongs to: uint64 of the same shape."""
-    return (keys >> np.uint64(40)) % np.uint64(_SHARES)
+def partitions_of(keys: np.ndarray) -> np.ndarray:
+    """The partition that each key, a 64-bit hash, belongs to: uint64 of the same shape."""
+    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
 
 
-def share_out(
+def partition_rows(
     rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
 ) -> list[tuple[int, BlobReference]]:
-    """Stores the rows of each share of the keys that has any."""
-    shares = shares_of(keys)
-    order = np.argsort(shares, kind="stable")
+    """Stores the rows of each partition of the keys that has any."""
+    partitions = partitions_of(keys)
+    order = np.argsort(partitions, kind="stable")
     rows = rows[order]
-    borders = np.searchsorted(shares[order], np.arange(_SHARES + 1, dtype=np.uint64))
+    borders = np.searchsorted(partitions[order], np.arange(_NUM_PARTITIONS + 1, dtype=np.uint64))
     return [
-        (share, writer.add([rows[borders[share] : borders[share + 1]].tobytes()]))
-        for share in range(_SHARES)
-        if borders[share] < borders[share + 1]
+        (partition, writer.add([rows[borders[partition] : borders[partition + 1]].tobytes()]))
+        for partition in range(_NUM_PARTITIONS)
+        if borders[partition] < borders[partition + 1]
     ]
 
 
 def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
-    """Rows that `share_out` stored, of all references one after the other."""
+    """Rows that `partition_rows` stored, of all references one after the other."""
     return np.concatenate(
         [np.empty(0, kind), *(np.frombuffer(store.read(item), kind) for item in references)]
     )

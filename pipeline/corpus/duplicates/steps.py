@@ -41,7 +41,7 @@ from pipeline.corpus.duplicates.occurrences import (
     merge_kept,
     merge_occurrences,
 )
-from pipeline.corpus.duplicates.partitions import DropJob, read_rows, share_out, shares_of
+from pipeline.corpus.duplicates.partitions import DropJob, partition_rows, partitions_of, read_rows
 from pipeline.corpus.duplicates.repeated_lines import (
     LINE,
     ONLY_REPEATED_LINES,
@@ -93,10 +93,10 @@ class StoreBlock(beam.DoFn):
         rows = np.zeros(block.num_documents, OCCURRENCE)
         rows["key"], rows["identity"] = folded.document_keys, identities
         rows["line"], rows["document"] = block.document_lines, np.arange(len(rows))
-        shares = shares_of(rows["key"])
-        for share in np.unique(shares):
-            part = Occurrences([(block.source, block.index)], rows[shares == share])
-            yield Output(OCCURRENCES, (int(share), writer.add([part.to_bytes()])))
+        partitions = partitions_of(rows["key"])
+        for partition in np.unique(partitions):
+            part = Occurrences([(block.source, block.index)], rows[partitions == partition])
+            yield Output(OCCURRENCES, (int(partition), writer.add([part.to_bytes()])))
 
     def _signatures(
         self, folded: FoldedBlock, writer: BlobWriter, bands: tuple[int, int]
@@ -107,12 +107,12 @@ class StoreBlock(beam.DoFn):
         signatures = np.empty(len(keys), SIGNATURE)
         signatures["key"] = keys
         signatures["minima"] = signatures_of(folded.words, folded.document_offsets, documents)
-        for part in share_out(signatures, keys, writer):
+        for part in partition_rows(signatures, keys, writer):
             yield Output(SIGNATURES, part)
         rows = np.empty(len(keys) * bands[0], BAND)
         rows["band"] = band_keys(signatures["minima"], *bands).reshape(-1)
         rows["key"] = np.repeat(keys, bands[0])
-        for part in share_out(rows, rows["band"], writer):
+        for part in partition_rows(rows, rows["band"], writer):
             yield Output(BANDS, part)
 
 
@@ -130,9 +130,9 @@ class PairCandidates(beam.DoFn):
         keys = np.unique(np.concatenate([pairs["low"], pairs["high"]]))
         with store.writer() as writer:
             stored = writer.add([pairs.tobytes()])
-            shares = share_out(keys, keys, writer)
+            partitions = partition_rows(keys, keys, writer)
         yield _EVERYWHERE, stored
-        for part in shares:
+        for part in partitions:
             yield Output(KEYS, part)
 
 
@@ -143,16 +143,16 @@ class SelectCandidates(beam.DoFn):
         self._job = job
 
     def process(
-        self, share: tuple[int, dict[str, list[BlobReference]]]
+        self, partition: tuple[int, dict[str, list[BlobReference]]]
     ) -> Iterator[tuple[int, BlobReference]]:
-        store, parts = self._job.store, share[1]
-        wanted = np.unique(read_rows(store, parts["wanted"], np.dtype("u8")))
-        if not len(wanted):
+        store, parts = self._job.store, partition[1]
+        selected = np.unique(read_rows(store, parts["keys"], np.dtype("u8")))
+        if not len(selected):
             return
         nodes = select_nodes(
             merge_occurrences(store.read(item) for item in parts["occurrences"]),
             read_rows(store, parts["signatures"], SIGNATURE),
-            wanted,
+            selected,
         )
         with store.writer() as writer:
             stored = writer.add([nodes.to_bytes()])
@@ -160,7 +160,7 @@ class SelectCandidates(beam.DoFn):
 
 
 class ConnectNear(beam.DoFn):
-    """Compares all candidates and tells each share of the keys which of its documents go."""
+    """Compares all candidates and sends each partition of the keys the documents to drop."""
 
     def __init__(self, job: DropJob):
         self._job = job
@@ -174,25 +174,25 @@ class ConnectNear(beam.DoFn):
             read_rows(store, parts["pairs"], PAIR),
             self._job.threshold,
         )
-        shares = shares_of(kept.keys)
+        partitions = partitions_of(kept.keys)
         with store.writer() as writer:
             stored = [
-                (int(share), writer.add([kept.select(shares == share).to_bytes()]))
-                for share in np.unique(shares)
+                (int(partition), writer.add([kept.select(partitions == partition).to_bytes()]))
+                for partition in np.unique(partitions)
             ]
         yield from stored
 
 
 class ChooseDocuments(beam.DoFn):
-    """Decides on the documents of a share of the keys, lists them and tells their blocks."""
+    """Chooses the documents to drop in a partition of the keys, and lists them by block."""
 
     def __init__(self, job: DropJob):
         self._job = job
 
     def process(
-        self, share: tuple[int, dict[str, list[BlobReference]]]
+        self, partition: tuple[int, dict[str, list[BlobReference]]]
     ) -> Iterator[tuple[BlockId, DocumentsToDrop]]:
-        number, parts = share
+        number, parts = partition
         store = self._job.store
         occurrences = merge_occurrences(store.read(item) for item in parts["occurrences"])
         dropped = choose_dropped(
@@ -229,8 +229,8 @@ def _report_lines(blocks: list[BlockId], dropped: Dropped) -> Iterator[str]:
         yield json.dumps(entry, ensure_ascii=False) + "\n"
 
 
-class ShareOutLines(beam.DoFn):
-    """The lines of a block's documents that stay, by shares of their keys."""
+class PartitionLines(beam.DoFn):
+    """The lines of a block's documents that stay, by partitions of their keys."""
 
     def __init__(self, job: DropJob):
         self._job = job
@@ -244,22 +244,22 @@ class ShareOutLines(beam.DoFn):
         for documents, _ in parts["documents"]:
             rows = rows[~np.isin(rows["document"], documents)]
         with store.writer() as writer:
-            stored = share_out(rows, rows["key"], writer)
-        for share, reference in stored:
-            yield share, (block_id, reference)
+            stored = partition_rows(rows, rows["key"], writer)
+        for partition, reference in stored:
+            yield partition, (block_id, reference)
 
 
 class ChooseLines(beam.DoFn):
-    """Tells blocks which of their lines are repeated."""
+    """Yields the repeated lines of each block."""
 
     def __init__(self, job: DropJob):
         self._job = job
 
     def process(
-        self, share: tuple[int, Iterable[tuple[BlockId, BlobReference]]]
+        self, partition: tuple[int, Iterable[tuple[BlockId, BlobReference]]]
     ) -> Iterator[tuple[BlockId, np.ndarray]]:
         store = self._job.store
-        yield from find_repeated((block_id, store.read(item)) for block_id, item in share[1])
+        yield from find_repeated((block_id, store.read(item)) for block_id, item in partition[1])
 
 
 class DropFromBlock(beam.DoFn):

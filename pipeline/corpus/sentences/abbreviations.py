@@ -1,5 +1,5 @@
 """Words before a full stop that do not end a sentence, and words that begin one, for several
-languages at once: a corpus seldom says which language a document is in, and a list too many costs
+languages at once: a corpus seldom states which language a document is in, and a list too many costs
 less than a split after `Dr.`
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from bert_tf.base.kernels import fnv1a
 
-# In all lists a word in lower case also stands for its capitalized form and its form in capitals; a
-# capitalized word does not stand for lower case ("Ill." is Illinois, "ill." ends a sentence).
+# In all lists a word in lower case also means its capitalized form and its form in capitals; a
+# capitalized word does not mean lower case ("Ill." is Illinois, "ill." ends a sentence).
 
 # Something always follows these: a name, a thing, the rest of the sentence.
 _NEVER_LAST = """

@@ -55,9 +55,10 @@ def split_sentences(
         and how many each paragraph has (int64 [paragraphs]; 0 for an empty one).
     """
     counts = np.zeros(len(starts), np.int64)
-    room = len(starts) + len(data) // 2  # a sentence that another follows has two bytes at least
-    sentence_starts = np.empty(room, np.int64)
-    sentence_stops = np.empty(room, np.int64)
+    # A sentence that another follows has two bytes at least.
+    capacity = len(starts) + len(data) // 2
+    sentence_starts = np.empty(capacity, np.int64)
+    sentence_stops = np.empty(capacity, np.int64)
     found = _split(
         data,
         starts,
@@ -232,10 +233,10 @@ def _end_of_closers(data, position, stop, table):
             position = ahead + 1
         elif data[position] == 32 and position + 1 < stop:  # French sets a space before its quotes
             code_point, width = decode(data, position + 1)
-            behind = position + 1 + width
-            if code_point != _GUILLEMET or (behind < stop and data[behind] != 32):
+            after = position + 1 + width
+            if code_point != _GUILLEMET or (after < stop and data[after] != 32):
                 break
-            position = behind
+            position = after
         else:
             break
     return position
@@ -243,7 +244,7 @@ def _end_of_closers(data, position, stop, table):
 
 @numba.njit(cache=True)
 def _next_beginning(data, position, stop, table):
-    """Where the next thing begins behind spaces, quotes, brackets and dashes, and its class (SPACE
+    """Where the next thing begins after spaces, quotes, brackets and dashes, and its class (SPACE
     if nothing comes)."""
     while position < stop:
         kind, width = _kind(data, position, table)
@@ -269,7 +270,7 @@ def _holds(hashes, value):
 
 @numba.njit(cache=True)
 def _word_start(data, begin, mark, table):
-    """Where the word before a full stop starts, behind quotes, brackets and dashes."""
+    """Where the word before a full stop starts, after quotes, brackets and dashes."""
     start = mark
     while start > begin and data[start - 1] != 32 and mark - start < _LONGEST_WORD:
         start -= 1

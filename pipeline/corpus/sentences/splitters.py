@@ -13,7 +13,7 @@ from bert_tf.base.errors import UsageError
 from pipeline.corpus.sentences.rules import split_sentences
 
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
-# sentencex ends sentences here whatever stands around: two paragraphs are never one sentence.
+# sentencex ends sentences here whatever surrounds it: two paragraphs are never one sentence.
 _BETWEEN_PARAGRAPHS = "\n\n"
 _BATCH_PARAGRAPHS = 1000
 
@@ -92,16 +92,16 @@ class SentencexSplitter:
                 for begin, end in zip(begins, ends, strict=True)
             )
             paragraph, position = 0, begins[0]
-            # Joined again, the pieces are the text; but of the breaks between paragraphs, which are
-            # pieces too, one every 10,000 characters is missing (seen in 1.0.32).
-            for piece in segment(self.language, text):
-                if piece == _BETWEEN_PARAGRAPHS:
+            # Joined again, the segments are the text; but of the breaks between paragraphs, also
+            # segments, one every 10,000 characters is missing (seen in 1.0.32).
+            for part in segment(self.language, text):
+                if part == _BETWEEN_PARAGRAPHS:
                     continue
                 if position == ends[paragraph]:
                     paragraph += 1
                     position = begins[paragraph]
-                raw = piece.encode("utf-8")
-                sentence = piece.strip().encode("utf-8")
+                raw = part.encode("utf-8")
+                sentence = part.strip().encode("utf-8")
                 if sentence:
                     start = position + raw.index(sentence)
                     sentence_starts.append(start)

@@ -60,12 +60,12 @@ def test_the_vocabulary_tells_where_nothing_else_does(tmp_path, extra, expected)
         ({"cls_token": {"content": "<s>"}}, "cls_token"),
     ],
 )
-def test_options_that_give_other_pieces_are_refused(tmp_path, settings, refused):
+def test_options_that_give_other_tokens_are_refused(tmp_path, settings, refused):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     if refused is None:
         assert isinstance(read_lowercase(tmp_path, VOCAB), bool)
         return
-    with pytest.raises(UsageError, match=rf"_config.json: {refused} is .*other pieces than BERT's"):
+    with pytest.raises(UsageError, match=rf"_config.json: {refused} is .*other tokens than BERT's"):
         read_lowercase(tmp_path, VOCAB)
 
 

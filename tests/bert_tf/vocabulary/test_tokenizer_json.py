@@ -66,7 +66,7 @@ NORMALIZERS = {
 def test_another_normalizer_is_refused_with_what_it_holds(tmp_path, message):
     tokenizer = bert()
     tokenizer.normalizer = NORMALIZERS[message]
-    with pytest.raises(UsageError, match=f"{message}, which gives other pieces than BERT's rules"):
+    with pytest.raises(UsageError, match=f"{message}, which gives other tokens than BERT's rules"):
         read(tmp_path, tokenizer)
 
 

@@ -45,7 +45,7 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
             report_progress(Progress.SHARDS, 1)
     first, last = re.sub(r"\d+ s\b", "0 s", log.getvalue()).splitlines()
     assert first == "read 1.5 kB of text, 0 s; 1 of 3 shards finished"
-    assert last == "read 4.0 kB of text, 0 s; 7 MB of pieces and records, 3 of 3 shards finished"
+    assert last == "read 4.0 kB of text, 0 s; 7 MB of tokens and records, 3 of 3 shards finished"
 
 
 def test_watching_reads_only_what_is_new(monkeypatch):

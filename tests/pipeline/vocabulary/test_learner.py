@@ -135,8 +135,8 @@ def test_counts_kept_up_to_date_equal_counts_made_anew(word_counts, merges):
     assert learned.pieces[5:] == expected
 
 
-@pytest.mark.parametrize("words_at_once", [1, 50])
-def test_merging_goes_on_where_it_paused(words_at_once, monkeypatch):
+@pytest.mark.parametrize("chunk_size", [1, 50])
+def test_merging_continues_where_it_paused(chunk_size, monkeypatch):
     counts = words_of_the_standard_library()
     whole = learn(counts, vocab_size=900)
     merge, calls = merging._merge, []
@@ -145,11 +145,11 @@ def test_merging_goes_on_where_it_paused(words_at_once, monkeypatch):
         calls.append(merge(*given))
         return calls[-1]
 
-    monkeypatch.setattr(merging, "_WORDS_CHUNK_SIZE", words_at_once)
+    monkeypatch.setattr(merging, "_WORDS_CHUNK_SIZE", chunk_size)
     monkeypatch.setattr(merging, "_merge", merge_some)
     assert learn(counts, vocab_size=900) == whole
     assert calls == [True] * (len(calls) - 1) + [False]
-    assert len(calls) > 500 / words_at_once
+    assert len(calls) > 500 / chunk_size
 
 
 def test_punctuation_and_chinese_characters_have_no_continuation():
@@ -240,12 +240,12 @@ def test_fit_is_weighed_by_counts():
     st.dictionaries(st.text("abcdé,", min_size=1, max_size=8), st.integers(1, 50), min_size=1),
     st.integers(1, 40),
 )
-def test_an_extended_vocabulary_keeps_its_ids_and_writes_the_new_words(word_counts, room):
+def test_an_extended_vocabulary_keeps_its_ids_and_writes_the_new_words(word_counts, capacity):
     words = {word: count for word, count in word_counts.items() if word == "," or "," not in word}
     base = learn({"abba": 3, "cab": 2}, vocab_size=30).pieces
-    extended = learn(words, base=base, vocab_size=len(base) + room)
+    extended = learn(words, base=base, vocab_size=len(base) + capacity)
     assert extended.pieces[: len(base)] == base
-    assert len(base) <= len(extended.pieces) == len(set(extended.pieces)) <= len(base) + room
+    assert len(base) <= len(extended.pieces) == len(set(extended.pieces)) <= len(base) + capacity
     array, counts = pa.array(list(words), pa.string()), np.array(list(words.values()), np.int64)
     if len(words):
         before, after = (measure_fit(p, array, counts) for p in (base, extended.pieces))
