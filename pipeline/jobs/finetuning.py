@@ -27,7 +27,7 @@ _SPEED_AND_SAFETY = (
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, or goes on where an interrupted run was; returns the manifest.
+    """Fine-tunes, or resumes an interrupted run; returns the manifest.
 
     Of several workers only the chief writes; the others train along and return {}.
     """

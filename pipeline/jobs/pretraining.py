@@ -38,14 +38,14 @@ _SPEED_AND_SAFETY = (
 
 
 def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
-    """Pretrains, or goes on where an interrupted run was; returns the manifest.
+    """Pretrains, or resumes an interrupted run; returns the manifest.
 
     Of several workers only the chief writes; the others train along and return {}.
 
     Raises:
         UsageError: data, vocabulary and model do not fit each other.
         InputError: damaged data, or a loss that is not finite.
-        StoppedEarly: a stop was asked for; the same command goes on.
+        StoppedEarly: a stop was asked for; the same command resumes.
     """
     data = [_read_data(folder) for folders in _data_inputs(config).values() for folder in folders]
     vocab = _read_vocab(data)

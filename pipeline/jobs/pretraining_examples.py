@@ -46,7 +46,7 @@ from pipeline.outputs.manifest import check_files, duplicates_path, package_vers
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 
-# What a label of 1 says of a pair; pair_task none has no labels.
+# What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
 
 
@@ -140,7 +140,7 @@ def _make_shards(
 
     def build(pipeline: beam.Pipeline) -> None:
         drop = DropDuplicates(config, job.store, job.work)
-        # Where something may be dropped, all text is needed again to tell what.
+        # Where something may be dropped, all text is needed again to find out what.
         store = None if drop.needs_text else job.store
         blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store)
         blocks = blocks | "DropDuplicates" >> drop

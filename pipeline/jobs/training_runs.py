@@ -1,4 +1,4 @@
-"""What the jobs that train have in common: several workers, and going on from a checkpoint."""
+"""What the jobs that train have in common: several workers, and resuming from a checkpoint."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def train_along(
 
 
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
-    """Tells who asked for `--resume` that there is no checkpoint to go on from."""
+    """Warns that `--resume` was given and there is no checkpoint to resume from."""
     if options.resume and not (Path(output) / "checkpoints").is_dir():
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.sealed_json import read_sealed, sealed
 
 _SECONDS = 5.0
 
@@ -37,18 +39,19 @@ class Elapsed:
 
 
 @contextmanager
-def adding_up_seconds(path: Path | None, *, anew: bool) -> Iterator[Elapsed]:
-    """Measures the block, and keeps its time for the run that continues it if it does not end.
+def adding_up_seconds(path: Path | None, console: Console, *, anew: bool) -> Iterator[Elapsed]:
+    """Measures the block, and saves its time for the run that resumes it if it does not end.
 
     Args:
-        path: file that keeps the time, gone once the block has ended; None where no run continues
-            another.
-        anew: whether the block starts over, whatever earlier runs did.
+        path: file with the time so far, removed once the block has ended; None where no run
+            resumes another.
+        console: warned where that file is damaged; the time is no reason to stop a job.
+        anew: whether the block starts over; the time of earlier runs does not count then.
     """
     if path is None:
         yield Elapsed(0.0)
         return
-    elapsed = Elapsed(0.0 if anew or not path.is_file() else float(path.read_text()))
+    elapsed = Elapsed(0.0 if anew else _read_seconds(path, console))
     ended = threading.Event()
     thread = threading.Thread(target=_keep_on, args=(path, elapsed, ended), daemon=True)
     thread.start()
@@ -71,7 +74,17 @@ def keep_seconds(path: Path, seconds: float) -> None:
         path: the file.
         seconds: of the runs so far.
     """
-    write_text_atomically(path, f"{seconds:.6f}\n")
+    write_text_atomically(path, sealed({"seconds": round(seconds, 6)}))
+
+
+def _read_seconds(path: Path, console: Console) -> float:
+    try:
+        return float(read_sealed(path)["seconds"])
+    except FileNotFoundError:
+        return 0.0
+    except (ValueError, KeyError, TypeError):
+        console.warn(f"{path}: damaged; the time of earlier runs is missing from the total")
+        return 0.0
 
 
 def _keep_on(path: Path, elapsed: Elapsed, ended: threading.Event) -> None:

@@ -62,7 +62,7 @@ def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str
 
 
 def config_key(key: str) -> str:
-    """The config key behind a key of `Inputs`: `phases.data` for `phases[0].data`."""
+    """The config key in a key of `Inputs`: `phases.data` for `phases[0].data`."""
     return re.sub(r"\[.*\]", "", key)
 
 

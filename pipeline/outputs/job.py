@@ -114,7 +114,7 @@ def run_job(
             them. That key's value does not count then: content does, not the name it goes by.
         body: does the work and fills the record.
         ignored_keys: further config keys that do not change the output's content.
-        can_resume: whether `body` goes on from what an interrupted run left in the folder; if not,
+        can_resume: whether `body` resumes from what an interrupted run left in the folder; if not,
             what it left is removed first.
         extendable_key: config key that `body`, which can resume, takes an output up by, finished or
             not, that is of a smaller value and otherwise the same.
@@ -199,12 +199,12 @@ def _run_alone(
     record = JobRecord(console, identity)
     with writing:
         kept = place.seconds if can_resume else None
-        with adding_up_seconds(kept, anew=options.overwrite) as elapsed:
+        with adding_up_seconds(kept, console, anew=options.overwrite) as elapsed:
             body(record)
         record.timings.update(elapsed.timings())
         manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
         written = write_manifest(output, manifest)
-        if place.temporary is not None:  # before the mark goes that says whose it is
+        if place.temporary is not None:  # before the marker, which shows whose it is, is removed
             shutil.rmtree(place.temporary, ignore_errors=True)
     record.made.append((str(written), "what was made, from what and how"))
     for path, meaning in record.made:
@@ -215,7 +215,7 @@ def _run_alone(
 
 
 def _manifest(record: JobRecord) -> dict[str, Any]:
-    """What a finished job tells of itself."""
+    """The manifest of a finished job, without its outputs."""
     peak = max(
         resource.getrusage(who).ru_maxrss
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)

@@ -39,7 +39,7 @@ def holding_output(
     Args:
         output: the file or folder.
         is_directory: which of the two it is.
-        command: the command's name, to be told to others.
+        command: the command's name, for the messages of others.
         console: warned where the file system has no locks.
 
     Raises:

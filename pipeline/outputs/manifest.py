@@ -1,4 +1,4 @@
-"""Manifests and fingerprints: how an output says what it is, what made it and that it is whole."""
+"""Manifests and fingerprints: what an output is, what made it, and that it is whole."""
 
 from __future__ import annotations
 

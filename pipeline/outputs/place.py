@@ -39,12 +39,12 @@ class OutputPlace:
 
     @property
     def marker(self) -> Path:
-        """The file that says with which config the output is being made."""
+        """The file with the config that the output is being made with."""
         return marker_path(self.output, is_directory=self.is_directory)
 
     @property
     def seconds(self) -> Path:
-        """The file that keeps the time of an unfinished job, see `adding_up_seconds`."""
+        """The file with the time so far of an unfinished job, see `adding_up_seconds`."""
         if self.is_directory:
             return self.path / SECONDS
         return self.path.with_name(f".{self.path.name}{SECONDS}")
@@ -64,7 +64,7 @@ class OutputPlace:
 
 
 def marker_path(output: str, *, is_directory: bool) -> Path:
-    """The file that says with which config an output is being made."""
+    """The file with the config that an output is being made with."""
     path = Path(output)
     return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
 

@@ -1,8 +1,7 @@
-"""How a job takes its output in hand: what is not its own stays, what is half done is known."""
+"""How a job prepares its output: files of others are kept, unfinished work is recognized."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from bert_tf.base.atomic_files import (
 )
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.sealed_json import read_sealed, sealed
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, plain_values
 from pipeline.outputs.identity import (
@@ -60,7 +60,7 @@ def writing_folder(
     can_resume: bool,
     extendable_key: str | None,
 ) -> Iterator[None]:
-    """Makes the folder ready for the block to fill; `config.yaml` in it says whose it is.
+    """Makes the folder ready for the block to fill; `config.yaml` in it shows whose it is.
 
     A block that fails before it has written anything leaves the folder as empty as it was. Where it
     has listed the rows that it refused and nothing else, any config may follow.
@@ -69,10 +69,10 @@ def writing_folder(
         place: of the folder.
         config: what it is made with.
         inputs: fingerprints of what it is made from.
-        console: told when an unfinished run goes on.
+        console: informed when an unfinished run is resumed.
         overwrite: remove what is there, if this tool made it.
         ignored_keys: config keys that an unfinished run may differ in.
-        can_resume: whether the block goes on from what an unfinished run left; if not, that is
+        can_resume: whether the block resumes from what an unfinished run left; if not, that is
             removed.
         extendable_key: config key that an unfinished run may have a smaller value of.
 
@@ -105,7 +105,7 @@ def writing_folder(
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(folder / _INPUTS, json.dumps(inputs))
+    write_text_atomically(folder / _INPUTS, sealed({"inputs": inputs}))
     _write_marker(marker, config)
     try:
         yield
@@ -124,7 +124,7 @@ def writing_file(
     """The block makes the file, and its manifest last; it is not called for a finished file
     without `overwrite`.
 
-    `.FILE.config.yaml` beside the file says that it is being made, and how, until its manifest is
+    `.FILE.config.yaml` beside the file shows that it is being made, and how, until its manifest is
     there; the manifest of an older file is gone from the start. Where the block fails before it
     has replaced that file or what lies beside it, both are as before.
 
@@ -169,7 +169,7 @@ def writing_file(
 
 
 def remove_marks(place: OutputPlace, section_name: str) -> None:
-    """Removes what a job that was killed behind its manifest had no time to remove.
+    """Removes what a job that was killed after it wrote its manifest did not remove.
 
     Args:
         place: of a finished output.
@@ -243,11 +243,14 @@ def _check_same_run(
 
 def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
     try:
-        before = json.loads((folder / _INPUTS).read_text(encoding="utf-8"))
+        before = read_sealed(folder / _INPUTS)["inputs"]
     except FileNotFoundError:
         return
-    except ValueError:
-        raise InputError(f"{folder / _INPUTS}: damaged; start again with --overwrite") from None
+    except (ValueError, KeyError) as error:
+        raise InputError(
+            f"{folder / _INPUTS}: damaged ({error}); start again with --overwrite, or delete this "
+            "file if the inputs have not changed since the run began"
+        ) from None
     if not are_same_contents(before, inputs):
         raise UsageError(
             f"{folder}: holds an unfinished run, and the content of its inputs has changed since; "
@@ -260,7 +263,7 @@ def _is_there(place: OutputPlace) -> bool:
 
 
 def _is_begun(place: OutputPlace) -> bool:
-    """Whether there is intermediate data to go on from, for which the marker vouches."""
+    """Whether there is intermediate data to resume from, for which the marker vouches."""
     return place.temporary is not None and place.temporary.exists()
 
 

@@ -1,4 +1,4 @@
-"""What jobs say of rejected rows, and how many are too many (`--max-rejects`)."""
+"""What jobs report on rejected rows, and how many are too many (`--max-rejects`)."""
 
 from __future__ import annotations
 

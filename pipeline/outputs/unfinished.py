@@ -23,13 +23,13 @@ _IDENTITY = "identity.json"
 def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -> Path:
     """Makes the folder, or takes over that of an interrupted run of the very same work.
 
-    Whatever else the output holds is removed, but for what the job says of it: files that were not
+    Whatever else the output holds is removed, except the job's own notes: files that were not
     finished, and everything if the work was cut up otherwise or done by another version.
 
     Args:
         output: the unfinished output.
         identity: all that results follow from, as JSON; `inputs` are fingerprints.
-        console: told what cannot be used.
+        console: informed of what cannot be used.
 
     """
     work = output / WORK_FOLDER
@@ -50,12 +50,12 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 @contextmanager
 def keeping_finished_work(work: Path, console: Console, *, can_resume: bool) -> Iterator[None]:
-    """Removes the folder if its work fails for good: on its input, or where runs cannot go on."""
+    """Removes the folder if its work fails for good: on its input, or if runs cannot be resumed."""
     try:
         yield
     except BaseException as error:
         if can_resume and not isinstance(error, BertPipelineError):
-            console.info(f"what is finished stays in {work}; the same command goes on from there")
+            console.info(f"finished work is kept in {work}; the same command resumes from it")
         else:
             shutil.rmtree(work, ignore_errors=True)
         raise

@@ -1,6 +1,6 @@
 """Rows with their predictions as lines of CSV, TSV or JSON lines.
 
-A row that keeps its format is copied as it stands, so that quotes, numbers and the order of keys
+A row that keeps its format is copied unchanged, so that quotes, numbers and the order of keys
 stay what they were; the predictions are appended to it.
 """
 
@@ -19,7 +19,7 @@ TSV_BREAKS = re.compile(r"[\t\n\r]")
 
 
 class UnwritableRowError(Exception):
-    """A row cannot be said in the output's format; the message is the reason."""
+    """A row cannot be written in the output's format; the message is the reason."""
 
 
 def part_line(
@@ -35,7 +35,7 @@ def part_line(
     `is_rewritten`.
 
     Args:
-        raw: the row as it stands in the source.
+        raw: the row as it is in the source.
         cells: its values by column; needed where CSV or TSV becomes another format.
         predictions: values by the names of the columns that are added.
         delimiter: of a delimited source.
@@ -46,7 +46,9 @@ def part_line(
     """
     if source_format == "jsonl":
         line = json_line(raw, predictions)
-        if output_format == "tsv":  # refused now, though the cells are made when all keys are known
+        if (
+            output_format == "tsv"
+        ):  # rejected now, though the cells are made when all keys are known
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
         return line
     if source_format == output_format:
@@ -133,7 +135,7 @@ def header_line(
 
 
 def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
-    """The values of a JSON object as cells: texts bare, numbers as they stand, the rest as JSON."""
+    """The values of a JSON object as cells: texts bare, numbers as written, the rest as JSON."""
     written = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     if not any(isinstance(value, list | dict) for value in written.values()):
         return [cell_text(written.get(key)) for key in keys]

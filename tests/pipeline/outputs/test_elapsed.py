@@ -1,5 +1,6 @@
 """Seconds add up over the runs of a job, also over those that were killed."""
 
+import io
 import signal
 import subprocess
 import sys
@@ -7,11 +8,13 @@ import time
 
 import pytest
 
-from pipeline.outputs.elapsed import adding_up_seconds
+from bert_tf.base.console import Console
+from bert_tf.base.sealed_json import read_sealed
+from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 
 
 def test_one_run_has_one_time(tmp_path):
-    with adding_up_seconds(tmp_path / "seconds", anew=False) as seconds:
+    with adding_up_seconds(tmp_path / "seconds", Console(io.StringIO()), anew=False) as seconds:
         time.sleep(0.02)
     assert list(seconds.timings()) == ["total"]
     assert 0.02 <= seconds.timings()["total"] < 5
@@ -21,10 +24,13 @@ def test_one_run_has_one_time(tmp_path):
 def test_interrupted_runs_add_up(tmp_path):
     path = tmp_path / "seconds"
     for _ in range(2):
-        with pytest.raises(KeyboardInterrupt), adding_up_seconds(path, anew=False):
+        with (
+            pytest.raises(KeyboardInterrupt),
+            adding_up_seconds(path, Console(io.StringIO()), anew=False),
+        ):
             time.sleep(0.05)
             raise KeyboardInterrupt
-    with adding_up_seconds(path, anew=False) as seconds:
+    with adding_up_seconds(path, Console(io.StringIO()), anew=False) as seconds:
         time.sleep(0.05)
     timings = seconds.timings()
     assert 0.05 <= timings["last_part"] < timings["total"]
@@ -34,11 +40,14 @@ def test_interrupted_runs_add_up(tmp_path):
 
 def test_a_run_that_starts_over_has_its_own_time(tmp_path):
     path = tmp_path / "seconds"
-    path.write_text("1000")
-    with pytest.raises(KeyboardInterrupt), adding_up_seconds(path, anew=True) as seconds:
+    keep_seconds(path, 1000)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        adding_up_seconds(path, Console(io.StringIO()), anew=True) as seconds,
+    ):
         raise KeyboardInterrupt
     assert list(seconds.timings()) == ["total"]
-    assert float(path.read_text()) < 5
+    assert read_sealed(path)["seconds"] < 5
 
 
 def test_a_killed_run_counts_to_its_last_seconds(tmp_path):
@@ -47,12 +56,25 @@ def test_a_killed_run_counts_to_its_last_seconds(tmp_path):
 import os, signal, time
 from pipeline.outputs import elapsed
 from pathlib import Path
+from bert_tf.base.console import Console
 elapsed._SECONDS = 0.01
-with elapsed.adding_up_seconds(Path({str(path)!r}), anew=False):
+with elapsed.adding_up_seconds(Path({str(path)!r}), Console(), anew=False):
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], check=False)
     assert done.returncode == -signal.SIGKILL
-    with adding_up_seconds(path, anew=False) as seconds:
+    with adding_up_seconds(path, Console(io.StringIO()), anew=False) as seconds:
         assert seconds.earlier > 0.1
+
+
+@pytest.mark.parametrize("content", [b"", b"12.5\n", b'{"seconds": 1', b"{}", b"\xff", None])
+def test_a_damaged_time_is_reported_and_starts_at_zero(tmp_path, content):
+    path = tmp_path / "seconds"
+    keep_seconds(path, 1000)
+    path.write_bytes(path.read_bytes().replace(b"1000", b"1001") if content is None else content)
+    stream = io.StringIO()
+    with adding_up_seconds(path, Console(stream), anew=False) as seconds:
+        assert seconds.earlier == 0
+    assert f"warning: {path}: damaged; the time of earlier runs is missing" in stream.getvalue()
+    assert not path.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs import places as outputs
 from pipeline.outputs.manifest import duplicates_path, read_manifest, rejects_path
 
@@ -215,3 +215,31 @@ def test_a_finished_output_that_cannot_be_written_is_finished_all_the_same(job, 
     monkeypatch.setattr(os, "open", read_only)
     monkeypatch.setattr(Path, "unlink", unlink)
     assert job.run()["already_done"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty"])
+def test_damaged_fingerprints_of_an_unfinished_run_are_refused(make_job, damage):
+    job = make_job(directory=True, can_resume=True)
+    job.dies = True
+    with pytest.raises(RuntimeError):
+        job.run()
+    file = job.output / ".inputs.json"
+    whole = file.read_text()
+    digest = re.search(r'"sha256": "(.)', whole)
+    assert digest is not None
+    file.write_text(
+        {
+            "cut": whole[:-9],
+            "changed": whole.replace(
+                digest[0], digest[0][:-1] + ("0" if digest[1] != "0" else "1")
+            ),
+            "empty": "",
+        }[damage]
+    )
+    job.dies = False
+    with pytest.raises(
+        InputError, match=r"\.inputs\.json: damaged \(.*delete this file if the inp"
+    ):
+        job.run()
+    file.unlink()
+    assert job.run()["counts"] == {"bytes": 5}
