@@ -1,7 +1,7 @@
 """What a task is: rows in, a head, a loss, metrics and predictions out.
 
 A new task is one folder with a `TaskDeclaration` and a class that has these members, and a line in
-`registry.py`.
+`registry.py`. `table_task.TableTask` has most of them for rows of a text, or a pair, and a label.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
@@ -106,11 +107,11 @@ class Task(Protocol):
     """A task with everything that was learned from its training data (label names, …).
 
     Attributes:
-        name: as on the command line and in `task.json`.
-        max_seq_length: pieces of the longest row.
+        declaration: its entry in the registry; `task.json` keeps the name.
+        max_seq_length: tokens of the longest row.
     """
 
-    name: ClassVar[str]
+    declaration: ClassVar[TaskDeclaration]
 
     @property
     def max_seq_length(self) -> int: ...

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from bert_tf.base.console import Console
@@ -24,7 +25,8 @@ def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskRe
     The task comes back from its settings as JSON; the rows of a file give model input, targets and
     weights of one length; every weight of the model gets a gradient of the loss; there is a
     prediction for each row of the file with the columns that are declared, whatever the batches;
-    the metrics that may choose the best model are measured.
+    the module that is exported predicts the same from the texts, and so does what it is compared
+    with; the metrics that may choose the best model are measured.
 
     Args:
         task: with what it learned from training rows.
@@ -61,7 +63,8 @@ def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskRe
         for tokens in (1 << 20, 2 * task.max_seq_length)
     )
     assert len(one.predictions) == len(many.predictions) == len(source)
-    declared = TASKS[task.name]
+    declared = task.declaration
+    assert TASKS[declared.name] is declared
     names = {field.name for field in declared.predictions}
     for row, other in zip(one.predictions, many.predictions, strict=True):
         assert names <= row.keys() == other.keys()
@@ -69,6 +72,7 @@ def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskRe
     for name, value in one.metrics.items():
         assert np.isfinite(value), name
         np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)
+    _check_served(task, model, data.source, tokenizer, one)
     return one
 
 
@@ -102,3 +106,33 @@ def _check_gradients(task: Task, model: Any, data: Any, tokenizer: WordPieceToke
     for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
         assert gradient is not None, weight.name
         assert np.isfinite(tf.convert_to_tensor(gradient)).all(), weight.name
+
+
+def _check_served(
+    task: Task, model: Any, source: Any, tokenizer: WordPieceTokenizer, measured: TaskResults
+) -> None:
+    texts = task.texts(source)
+    module = task.serving_module(model, tokenizer)
+    assert set(module.inputs()) == set(texts) <= set(task.declaration.inputs)
+    outputs = module.predict(
+        {name: tf.constant(column) for name, column in texts.items()},
+        tf.constant(2 * task.max_seq_length),
+    )
+    served = {name: _decoded(values.numpy()) for name, values in outputs.items()}
+    reference = task.reference_outputs(model, tokenizer, texts)
+    assert reference
+    for name, values in reference.items():
+        np.testing.assert_allclose(served[name], values, atol=1e-5, err_msg=name)
+    results = task.measure(source, served)
+    assert len(results.predictions) == len(measured.predictions)
+    for row, other in zip(results.predictions, measured.predictions, strict=True):
+        assert row == {
+            name: pytest.approx(value, rel=1e-4, abs=1e-5) if isinstance(value, float) else value
+            for name, value in other.items()
+        }
+
+
+def _decoded(values: np.ndarray) -> np.ndarray:
+    if values.dtype != object:
+        return values
+    return np.array([text.decode() for text in values], object)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
@@ -79,6 +79,20 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def rejecting(self, rejects: Mapping[int, Reject]) -> Self:
+        """The table with usable rows moved to the rejects.
+
+        Args:
+            rejects: what is wrong with a row by its index among the usable ones, in order.
+        """
+        kept = [index for index in range(len(self)) if index not in rejects]
+        return dataclasses.replace(
+            self,
+            columns={name: [cells[i] for i in kept] for name, cells in self.columns.items()},
+            lines=[self.lines[index] for index in kept],
+            rejects=[*self.rejects, *rejects.values()],
+        )
 
 
 def table_format(path: str | Path) -> str:

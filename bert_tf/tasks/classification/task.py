@@ -13,15 +13,8 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
-from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig
-from bert_tf.config.sections.scoring import check_columns_are_read
-from bert_tf.data.rows.encoded_rows import encode_texts
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
-from bert_tf.data.tables.tables import Table, read_table
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.models.classification import BertClassifier
+from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.classification.label_report import (
     LabelRows,
     label_table,
@@ -31,12 +24,11 @@ from bert_tf.tasks.classification.label_report import (
 )
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
-from bert_tf.tasks.classification.reference import reference_probabilities
-from bert_tf.tasks.classification.serving import TextClassifier
+from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.prediction_rows import prediction_rows
-from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
-from bert_tf.tasks.task_card import TaskCard
+from bert_tf.tasks.table_task import TableTask
+from bert_tf.tasks.task import ROW_WEIGHTS
+from bert_tf.tasks.task_fields import learned
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
@@ -47,70 +39,17 @@ _LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationTask:
+class ClassificationTask(TableTask):
     """One label a row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
 
     Attributes:
         labels: names in the order of the logits.
-        text_column, text_pair_column, label_column: where a table holds what.
-        max_seq_length: pieces of a row.
     """
 
-    name: ClassVar[str] = CLASSIFICATION.name
+    declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
+    title: ClassVar[str] = "Text classifier"
 
-    labels: tuple[str, ...]
-    text_column: str
-    text_pair_column: str | None
-    label_column: str
-    max_seq_length: int
-
-    @classmethod
-    def from_training(cls, config: ClassificationConfig, console: Console) -> tuple[Self, Table]:
-        """Reads the training rows and finds the labels.
-
-        Raises:
-            InputError: fewer than two labels.
-        """
-        undecided = cls(
-            labels=(),
-            text_column=config.text_column,
-            text_pair_column=config.text_pair_column,
-            label_column=config.label_column,
-            max_seq_length=config.sequence_length,
-        )
-        table = undecided.read(
-            config.train,
-            console,
-            dialect=TableDialect.of(config),
-            max_rows=config.max_train_rows,
-        )
-        labels = sorted_labels(set(table.columns[config.label_column]))
-        if len(labels) < 2:
-            raise InputError(
-                f"{config.train}: column {config.label_column!r} holds {labels[0]!r} in every row; "
-                f"classification needs at least two labels{_rejected(table)}"
-            )
-        if len(labels) > min(_MANY_LABELS, len(table) // 2):
-            console.warn(
-                f"{config.train}: column {config.label_column!r} holds {len(labels):,} labels in "
-                f"{quantity(len(table), 'row')}; is it the right column?"
-            )
-        else:
-            for line in suspicious_labels(undecided.label_rows(table)):
-                console.warn(line)
-        return dataclasses.replace(undecided, labels=labels), table
-
-    @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The task of a model directory."""
-        columns = settings["columns"]
-        return cls(
-            labels=tuple(settings["labels"]),
-            text_column=columns["text"],
-            text_pair_column=columns["text_pair"],
-            label_column=columns["label"],
-            max_seq_length=settings["max_seq_length"],
-        )
+    labels: tuple[str, ...] = learned(())
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -129,165 +68,72 @@ class ClassificationTask:
             max_seq_length=min(ClassificationConfig.default_sequence_length, longest),
         )
 
-    def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
-        return {
-            "task": self.name,
-            "labels": list(self.labels),
-            "columns": {
-                "text": self.text_column,
-                "text_pair": self.text_pair_column,
-                "label": self.label_column,
-            },
-            "max_seq_length": self.max_seq_length,
-        }
+    def learn(self, table: Table, console: Console) -> Self:
+        """Finds the labels.
 
-    def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them."""
-        pair = () if self.text_pair_column is None else ("text_pair",)
-        check_columns_are_read(config, ("text", *pair, "label"))
-        return dataclasses.replace(
-            self,
-            text_column=config.text_column or self.text_column,
-            text_pair_column=config.text_pair_column or self.text_pair_column,
-            label_column=config.label_column or self.label_column,
-        )
+        Raises:
+            InputError: fewer than two labels.
+        """
+        labels = sorted_labels(set(self.gold(table)))
+        if len(labels) < 2:
+            raise InputError(
+                f"{table.source}: column {self.label_column!r} holds {labels[0]!r} in every row; "
+                f"classification needs at least two labels{_rejected(table)}"
+            )
+        if len(labels) > min(_MANY_LABELS, len(table) // 2):
+            console.warn(
+                f"{table.source}: column {self.label_column!r} holds {len(labels):,} labels in "
+                f"{quantity(len(table), 'row')}; is it the right column?"
+            )
+        else:
+            for line in suspicious_labels(self._label_rows(table)):
+                console.warn(line)
+        return dataclasses.replace(self, labels=labels)
 
-    def read(
-        self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
-    ) -> Table:
-        """Reads texts and labels; rows with a label that the model does not know are rejected.
+    def usable(self, table: Table, console: Console) -> Table:
+        """Rejects rows with a label that the model does not know.
 
         Raises:
             InputError: no row is left.
         """
-        pair = () if self.text_pair_column is None else (self.text_pair_column,)
-        table = read_table(
-            path,
-            dialect=dialect,
-            text_columns=(self.text_column, *pair),
-            value_columns=(self.label_column,),
-            max_rows=max_rows,
-            console=console,
-        )
-        return self._with_known_labels(table, console) if self.labels else table
-
-    def label_rows(self, table: Table) -> LabelRows:
-        """The labels of a table."""
-        return LabelRows(table.source, table.columns[self.label_column], table.lines)
-
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """The labels with their rows."""
-        rows = None if evaluation is None else self.label_rows(evaluation)
-        return label_table(self.labels, self.label_rows(train), rows)
-
-    def _with_known_labels(self, table: Table, console: Console) -> Table:
-        known = set(self.labels)
-        labels = table.columns[self.label_column]
-        kept = [index for index, label in enumerate(labels) if label in known]
-        if len(kept) == len(labels):
+        if not self.labels:
             return table
-        unknown = [
-            (label, line)
-            for label, line in zip(labels, table.lines, strict=True)
-            if label not in known
-        ]
-        rejects = [
-            Reject(table.source, line, "label is not one the model knows", repr(label))
-            for label, line in unknown
-        ]
-        if not kept:
+        known = set(self.labels)
+        rows = zip(self.gold(table), table.lines, strict=True)
+        unknown = {index: row for index, row in enumerate(rows) if row[0] not in known}
+        if not unknown:
+            return table
+        rejects = {
+            index: Reject(table.source, line, "label is not one the model knows", repr(label))
+            for index, (label, line) in unknown.items()
+        }
+        if len(rejects) == len(table):
             raise InputError(
                 f"{table.source}: no row has a label the model knows "
                 f"({shown_labels(self.labels)}); the first: {rejects[0]}"
             )
-        rows = LabelRows(table.source, *zip(*unknown, strict=True))
-        for text in unknown_labels(rows, self.labels):
+        labels, lines = zip(*unknown.values(), strict=True)
+        for text in unknown_labels(LabelRows(table.source, labels, lines), self.labels):
             console.warn(text)
-        return dataclasses.replace(
-            table,
-            columns={name: [values[i] for i in kept] for name, values in table.columns.items()},
-            lines=[table.lines[index] for index in kept],
-            rejects=[*table.rejects, *rejects],
-        )
+        return table.rejecting(rejects)
 
-    def texts(self, source: Table) -> dict[str, list[str]]:
-        """`text`, and `text_pair` where rows are pairs."""
-        texts = {"text": source.columns[self.text_column]}
-        if self.text_pair_column is not None:
-            texts["text_pair"] = source.columns[self.text_pair_column]
-        return texts
+    def gold(self, table: Table) -> list[str]:
+        """The name of each row's label."""
+        return table.columns[self.label_column]
 
-    def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenizes the texts and numbers the labels."""
-        texts = self.texts(source)
-        rows = encode_texts(
-            tokenizer,
-            texts["text"],
-            texts.get("text_pair"),
-            max_seq_length=self.max_seq_length,
-        )
-        return TaskData(
-            source=source,
-            rows=rows,
-            targets={"label": self._numbers(source.columns[self.label_column])},
-            weights=np.ones(len(rows), np.float32),
-        )
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """The labels with their rows."""
+        rows = None if evaluation is None else self._label_rows(evaluation)
+        return label_table(self.labels, self._label_rows(train), rows)
 
-    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
-        number = {label: place for place, label in enumerate(self.labels)}
-        return np.array([number[label] for label in labels], np.int32)
+    @property
+    def num_logits(self) -> int:
+        """One per label."""
+        return len(self.labels)
 
-    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextClassifier:
-        """Labels with their probabilities."""
-        return TextClassifier(self, model, tokenizer)
-
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
-    ) -> dict[str, np.ndarray]:
-        """The probability of every label."""
-        return {
-            "probabilities": reference_probabilities(
-                self, model, tokenizer, texts["text"], texts.get("text_pair")
-            )
-        }
-
-    def card(self) -> TaskCard:
-        """A classifier of texts, or of pairs."""
-        pair = self.text_pair_column
-        texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
-        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
-        more = len(self.labels) - _LABELS_ON_CARD
-        second = "" if pair is None else ', text_pair=tf.constant(["another text"])'
-        return TaskCard(
-            title="Text classifier",
-            facts=(
-                f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
-                f"texts are cut at {self.max_seq_length} pieces",
-                f"labels: {listed}" + (f" and {more:,} more" if more > 0 else ""),
-            ),
-            signature_call=f'text=tf.constant(["some text"]){second}',
-            signature_output="predicted_label",
-            transformers_class="AutoModelForSequenceClassification",
-            keras_hub_class="BertTextClassifier",
-            google_script="run_classifier.py",
-        )
-
-    def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
-        """The encoder with a linear layer on its pooled output."""
-        return BertClassifier(
-            config, num_labels=len(self.labels), dtype=policy, name="classification"
-        )
-
-    def outputs(
-        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        """`logits`, float32 [rows, labels]."""
-        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
-
-    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of rows."""
-        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+    def targets(self, table: Table) -> dict[str, np.ndarray]:
+        """`label`: its number, int32 [rows]."""
+        return {"label": self._numbers(self.gold(table))}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """Cross-entropy and accuracy."""
@@ -298,37 +144,47 @@ class ClassificationTask:
             metrics={"accuracy": weighted_hits(predicted == labels, weights)},
         )
 
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """The logits."""
-        return outputs
-
-    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The likeliest label and its probability."""
-        logits = reduced["logits"].astype(np.float64)
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The likeliest label, its probability, and those of all labels."""
+        probabilities = tf.nn.softmax(logits, axis=-1)
         return {
-            "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
-            "predicted_score": odds.max(axis=1) / odds.sum(axis=1),
+            "predicted_label": tf.gather(self.labels, tf.argmax(probabilities, axis=-1)),
+            "predicted_score": tf.reduce_max(probabilities, axis=-1),
+            "probabilities": probabilities,
         }
 
-    def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
-        """Accuracy, macro F1, Matthews correlation; a label and its probability a row."""
-        gold = source.columns[self.label_column]
-        chosen = predicted["predicted_label"]
-        return TaskResults(
-            metrics=classification_metrics(self._numbers(gold), self._numbers(chosen)),
-            predictions=[
-                {"line": line, "label": label, **cells}
-                for line, label, cells in zip(
-                    source.lines,
-                    gold,
-                    prediction_rows(CLASSIFICATION.predictions, predicted),
-                    strict=True,
-                )
-            ],
-        )
+    def served_constants(self) -> dict[str, tf.Tensor]:
+        """`labels`, string [labels], in the order of `probabilities`."""
+        return {"labels": tf.constant(self.labels)}
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """See `served_predictions`."""
+        wide = logits.astype(np.float64)
+        odds = np.exp(wide - wide.max(axis=1, keepdims=True))
+        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        return {
+            "predicted_label": [self.labels[choice] for choice in wide.argmax(axis=1)],
+            "predicted_score": probabilities.max(axis=1),
+            "probabilities": probabilities,
+        }
+
+    def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Accuracy, macro F1, Matthews correlation."""
+        gold, chosen = self.gold(table), predicted["predicted_label"]
+        return classification_metrics(self._numbers(gold), self._numbers(chosen))
+
+    def card_facts(self) -> Iterator[str]:
+        """The labels."""
+        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
+        more = len(self.labels) - _LABELS_ON_CARD
+        yield f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+
+    def _label_rows(self, table: Table) -> LabelRows:
+        return LabelRows(table.source, self.gold(table), table.lines)
+
+    def _numbers(self, labels: Sequence[str]) -> np.ndarray:
+        number = {label: place for place, label in enumerate(self.labels)}
+        return np.array([number[label] for label in labels], np.int32)
 
 
 def _rejected(table: Table) -> str:

@@ -29,6 +29,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.question_answering.metrics import answer_metrics
@@ -60,7 +61,7 @@ class QuestionAnsweringTask:
             may the model leave a question unanswered.
     """
 
-    name: ClassVar[str] = QUESTION_ANSWERING.name
+    declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
 
     columns: QuestionColumns
     max_seq_length: int
@@ -116,7 +117,7 @@ class QuestionAnsweringTask:
 
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""
-        return {"task": self.name, **dataclasses.asdict(self)}
+        return {"task": self.declaration.name, **dataclasses.asdict(self)}
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""

@@ -55,7 +55,7 @@ def test_classification_card():
     assert "| step | 40 |" in card
     assert "- trained on the columns `body` and `reply` (text) and `verdict` (label)\n" in card
     assert "`label 19` and 5 more" in card
-    assert "texts are cut at 64 pieces" in card
+    assert "texts are cut at 64 tokens" in card
     assert 'text_pair=tf.constant(["another text"])' in card
     assert "AutoModelForSequenceClassification" in card
     assert "`bert-pipeline evaluate`" in card

@@ -14,7 +14,6 @@ from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export import saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.reference import reference_pooled
-from bert_tf.tasks.classification.reference import reference_probabilities
 from bert_tf.tasks.question_answering.reference import reference_answers
 
 pytestmark = pytest.mark.slow  # exports models of every kind
@@ -34,8 +33,11 @@ def test_classifier_equals_the_keras_model(classifier):
     trained, exported = classifier
     lengths = [0, 1, 2, 3, 5, 8, 13, 21, 34] * 3
     texts, replies = random_texts(1, lengths), random_texts(2, lengths[::-1])
-    got = exported.predict({"text": texts, "text_pair": replies}, batch_tokens=60)
-    wanted = reference_probabilities(trained.task, trained.model, trained.tokenizer, texts, replies)
+    columns = {"text": texts, "text_pair": replies}
+    got = exported.predict(columns, batch_tokens=60)
+    reference = trained.task.reference_outputs(trained.model, trained.tokenizer, columns)
+    wanted = reference["probabilities"]
+    assert reference.keys() == {"predicted_score", "probabilities"}
     np.testing.assert_allclose(got["probabilities"], wanted, atol=1e-5)
     labels = np.array(trained.task.labels)[wanted.argmax(axis=1)]
     assert got["predicted_label"].tolist() == labels.tolist()

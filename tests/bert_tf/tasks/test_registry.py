@@ -66,13 +66,16 @@ def test_a_task_needs_a_folder_and_a_line_in_the_registry(run, tmp_path, small_m
     assert best["r2"] > 0.9
     assert measured["r2"] == pytest.approx(best["r2"], abs=1e-4)
     assert exported["r2"] == pytest.approx(best["r2"], abs=1e-4)
+    predictions = (tmp_path / "measured" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(row)["label"] for row in predictions] == [30, -20, 10]
     with (tmp_path / "scored.csv").open() as stream:
         scored = {row["body"]: float(row["predicted_value"]) for row in csv.DictReader(stream)}
     assert scored["the good city"] == pytest.approx(30, abs=5)
     assert scored["the bad film"] == pytest.approx(-20, abs=5)
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
     assert card.startswith("# Text regressor\n")
-    assert "numbers from the column `body`" in card
+    assert "- trained on the columns `body` (text) and `label` (label)\n" in card
+    assert "- numbers from the column `label`, divided by 10\n" in card
     assert "| r2 | " in card
 
 

@@ -1,0 +1,305 @@
+"""Base of the tasks whose rows are a text or a pair of texts with a label: a sequence per row."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.data.rows.encoded_rows import EncodedRows, encode_texts
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.classification import BertClassifier
+from bert_tf.serving.single_batch import single_batch
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.table_options import TableTaskConfig
+from bert_tf.tasks.table_serving import TableModule
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.tasks.task_fields import added_fields, fields_as_settings, fields_from_settings
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableTask(abc.ABC):
+    """A `bert_tf.tasks.task.Task` that predicts from logits of the pooled output.
+
+    A subclass is a frozen dataclass. Each field it adds is kept in `task.json`: its value is that
+    of the option with the same name, or is `learned` from the training rows. A field with an
+    ordinary default may be absent from a `task.json`, as one of an earlier release is.
+
+    Attributes:
+        declaration: the task's entry in the registry.
+        title: heading of model cards.
+        text_column, text_pair_column, label_column: the columns of a table; without pairs
+            `text_pair_column` is None.
+        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+    """
+
+    declaration: ClassVar[TaskDeclaration]
+    title: ClassVar[str]
+
+    text_column: str
+    text_pair_column: str | None
+    label_column: str
+    max_seq_length: int
+
+    # What a subclass declares.
+
+    @property
+    @abc.abstractmethod
+    def num_logits(self) -> int:
+        """Logits per row."""
+
+    @abc.abstractmethod
+    def targets(self, table: Table) -> dict[str, np.ndarray]:
+        """Arrays [rows, …] that `loss_parts` finds in a batch under the same names."""
+
+    @abc.abstractmethod
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """See `Task.loss_parts`; `outputs["logits"]` is float32 [rows, num_logits]."""
+
+    @abc.abstractmethod
+    def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Predictions inside an exported graph: float32 [rows, num_logits] to tensors [rows, …].
+
+        The declared predictions, and others that may be read off the exported model only.
+        """
+
+    @abc.abstractmethod
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """The same in NumPy, for evaluation and to check an exported graph against.
+
+        It shares no code with `served_predictions`, so that either shows a mistake of the other;
+        columns that are arrays of numbers are compared.
+        """
+
+    @abc.abstractmethod
+    def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Metrics by name, the declared ones among them.
+
+        Args:
+            table: labeled rows.
+            predicted: columns from `predictions`, or from an exported model.
+        """
+
+    # What a subclass may add to.
+
+    def usable(self, table: Table, console: Console) -> Table:
+        """Rejects rows whose label cannot be used, by `Table.rejecting`.
+
+        Called on training rows, when fields that are `learned` have their first value, and on
+        evaluation rows.
+        """
+        return table
+
+    def learn(self, table: Table, console: Console) -> Self:
+        """The task with its `learned` fields set from the usable training rows.
+
+        Raises:
+            InputError: nothing can be learned from them.
+        """
+        return self
+
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """See `Task.describe`."""
+        return iter(())
+
+    def gold(self, table: Table) -> Sequence[Any] | np.ndarray:
+        """The label of each row as predictions.jsonl shows it: texts, or an array of numbers."""
+        return table.columns[self.label_column]
+
+    def served_constants(self) -> dict[str, tf.Tensor]:
+        """Outputs of an exported model that do not depend on the rows: names of labels."""
+        return {}
+
+    def card_facts(self) -> Iterator[str]:
+        """What a model card lists besides columns and length."""
+        return iter(())
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """See `Task.from_weights`; None unless a subclass knows better."""
+        return None
+
+    # What every task of this kind does.
+
+    @classmethod
+    def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
+        """Reads the training rows and learns from them."""
+        names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
+        options = {name: getattr(config, name) for name in names}
+        task = cls(**{**options, "max_seq_length": config.sequence_length})
+        table = task.read(
+            config.train,
+            console,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+        )
+        return task.learn(table, console), table
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        columns = settings["columns"]
+        return cls(
+            text_column=columns["text"],
+            text_pair_column=columns["text_pair"],
+            label_column=columns["label"],
+            max_seq_length=settings["max_seq_length"],
+            **fields_from_settings(added_fields(cls, TableTask), settings),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        return {
+            "task": self.declaration.name,
+            **fields_as_settings(added_fields(type(self), TableTask), self),
+            "columns": {
+                "text": self.text_column,
+                "text_pair": self.text_pair_column,
+                "label": self.label_column,
+            },
+            "max_seq_length": self.max_seq_length,
+        }
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the texts of a row: `text`, and `text_pair` where rows are pairs."""
+        return ("text",) if self.text_pair_column is None else ("text", "text_pair")
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        check_columns_are_read(config, (*self.inputs(), "label"))
+        return dataclasses.replace(
+            self,
+            text_column=config.text_column or self.text_column,
+            text_pair_column=config.text_pair_column or self.text_pair_column,
+            label_column=config.label_column or self.label_column,
+        )
+
+    def read(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
+    ) -> Table:
+        """Reads texts and labels.
+
+        Raises:
+            InputError: no row can be used.
+        """
+        pair = () if self.text_pair_column is None else (self.text_pair_column,)
+        table = read_table(
+            path,
+            dialect=dialect,
+            text_columns=(self.text_column, *pair),
+            value_columns=(self.label_column,),
+            max_rows=max_rows,
+            console=console,
+        )
+        return self.usable(table, console)
+
+    def texts(self, source: Table) -> dict[str, list[str]]:
+        """`text`, and `text_pair` where rows are pairs."""
+        texts = {"text": source.columns[self.text_column]}
+        if self.text_pair_column is not None:
+            texts["text_pair"] = source.columns[self.text_pair_column]
+        return texts
+
+    def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Tokenizes the texts and makes targets of the labels."""
+        rows = self._rows(tokenizer, self.texts(source))
+        return TaskData(
+            source=source,
+            rows=rows,
+            targets=self.targets(source),
+            weights=np.ones(len(rows), np.float32),
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> Any:
+        """The encoder with a linear layer on its pooled output."""
+        return BertClassifier(
+            config, num_labels=self.num_logits, dtype=policy, name=self.declaration.name
+        )
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [rows, num_logits]."""
+        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of rows."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The logits."""
+        return outputs
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The predictions of each row."""
+        return self.predictions(reduced["logits"])
+
+    def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
+        """Metrics; line, label and predictions of each row."""
+        cells = prediction_rows(self.declaration.predictions, predicted)
+        gold = self.gold(source)
+        labels = gold.tolist() if isinstance(gold, np.ndarray) else gold
+        return TaskResults(
+            metrics=self.metrics(source, predicted),
+            predictions=[
+                {"line": line, "label": label, **row}
+                for line, label, row in zip(source.lines, labels, cells, strict=True)
+            ],
+        )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:
+        """Predictions for texts."""
+        return TableModule(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """The predictions that are numbers, from rows packed and padded outside of a graph."""
+        batch = single_batch(self._rows(tokenizer, texts), tokenizer.pad_id)
+        outputs = self.outputs(model, batch, training=False, dropout_key=None)
+        predicted = self.predictions(outputs["logits"].numpy())
+        return {
+            name: values
+            for name, values in predicted.items()
+            if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.number)
+        }
+
+    def card(self) -> TaskCard:
+        """Columns and length, then `card_facts`."""
+        pair = self.text_pair_column
+        texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
+        second = "" if pair is None else ', text_pair=tf.constant(["another text"])'
+        return TaskCard(
+            title=self.title,
+            facts=(
+                f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
+                f"texts are cut at {self.max_seq_length} tokens",
+                *self.card_facts(),
+            ),
+            signature_call=f'text=tf.constant(["some text"]){second}',
+            signature_output=self.declaration.predictions[0].name,
+            transformers_class="AutoModelForSequenceClassification",
+            keras_hub_class="BertTextClassifier",
+            google_script="run_classifier.py",
+        )
+
+    def _rows(self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]) -> EncodedRows:
+        return encode_texts(
+            tokenizer, texts["text"], texts.get("text_pair"), max_seq_length=self.max_seq_length
+        )

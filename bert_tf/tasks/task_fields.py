@@ -1,0 +1,57 @@
+"""Fields of a task's dataclass as entries of `task.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_LEARNED = "learned"
+
+
+def learned(before: Any) -> Any:
+    """A field whose value follows from the training rows.
+
+    Args:
+        before: its value until they are read; a `task.json` must have another.
+    """
+    return dataclasses.field(default=before, metadata={_LEARNED: True})
+
+
+def added_fields(task: type, base: type) -> list[dataclasses.Field]:
+    """The fields that a dataclass has beyond those of its base."""
+    names = {field.name for field in dataclasses.fields(base)}
+    return [field for field in dataclasses.fields(task) if field.name not in names]
+
+
+def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
+    """Values ready for JSON, by name; tuples become lists."""
+    values = {field.name: getattr(task, field.name) for field in fields}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
+
+
+def fields_from_settings(
+    fields: Iterable[dataclasses.Field], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The inverse: arguments for the dataclass; lists become tuples.
+
+    A field with a default may be missing, as in a `task.json` of an earlier release, unless it is
+    `learned`.
+
+    Raises:
+        KeyError: a field is missing.
+    """
+    values = {
+        field.name: settings[field.name]
+        for field in fields
+        if field.name in settings or _is_required(field)
+    }
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+
+
+def _is_required(field: dataclasses.Field) -> bool:
+    return field.default is dataclasses.MISSING or _LEARNED in field.metadata
