@@ -6,13 +6,14 @@ import codecs
 import dataclasses
 import socket
 from collections.abc import Collection, Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.compression import uncompressed
+from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import GLOB_MARK
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
@@ -21,18 +22,9 @@ _UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
 FORMAT_OF_ENDING = {
     ".txt": "text",
     ".text": "text",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
+    **TABLE_FORMATS,
     ".parquet": "parquet",
     ".xml": "mediawiki",
-}
-COMPRESSIONS = {
-    ".gz": "gzip",
-    ".bz2": "bz2",
-    ".zst": "zstd",
 }
 
 
@@ -90,17 +82,6 @@ def _check_name_is_utf8(path: str) -> None:
         raise UsageError(f"{path!r}: the name of this file is not UTF-8; rename it") from None
 
 
-def compression_of(path: str) -> str | None:
-    """The compression by a file's name: `gzip`, `bz2`, `zstd` or None."""
-    return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
-
-
-def name_without_compression(path: str) -> str:
-    """The lower-case file name without the ending of its compression."""
-    name = PurePosixPath(path).name.lower()
-    return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
-
-
 class UncompressedFile:
     """A file's bytes as they were before compression; also a context manager.
 
@@ -119,11 +100,7 @@ class UncompressedFile:
         self._path = path
         stream = open_stored(path)
         self._file = stream
-        compression = compression_of(path)
-        if compression is not None:
-            self._stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
-        else:
-            self._stream = stream
+        self._stream = uncompressed(stream, path)
         try:
             self._pending = self._read_stored(_UTF16_MARK_BYTES)
         except InputError:

@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
-from pipeline.beam.files import FileInfo, compression_of
+from bert_tf.data.tables.file_names import compression_of
+from pipeline.beam.files import FileInfo
 
 # More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256

@@ -6,14 +6,14 @@ import codecs
 import collections
 import contextlib
 import dataclasses
-import gzip
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.sealed_json import read_sealed
+from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
 from pipeline.scoring.plan import ScoringPlan
@@ -86,10 +86,6 @@ def _append_file(path: Path, stream: IO[bytes]) -> None:
 
 @contextlib.contextmanager
 def _open_output(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Opens a file to write; compressed, and equal for equal content, if its name ends in .gz."""
-    with path.open("wb") as plain:
-        if not name.endswith(".gz"):
-            yield plain
-            return
-        with gzip.GzipFile(filename="", fileobj=plain, mode="wb", mtime=0) as packed:
-            yield cast(IO[bytes], packed)
+    """Opens a file to write, compressed if the name it will have says so."""
+    with path.open("wb") as plain, compressing(plain, name) as stream:
+        yield stream

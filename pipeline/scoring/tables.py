@@ -7,7 +7,8 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.tables import FORMATS, table_format
+from bert_tf.data.tables.file_names import TABLE_FORMATS, table_format_by_name
+from bert_tf.data.tables.tables import table_format
 from pipeline.beam.files import match_files
 from pipeline.outputs.manifest import manifest_path, rejects_path
 
@@ -43,8 +44,8 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             would replace its input, or the manifest or rejects of the job would replace an output
             or an input.
     """
-    sources = [file.path for file in match_files(patterns, endings=FORMATS)]
-    is_folder = Path(output).is_dir() or not _is_table_name(output)
+    sources = [file.path for file in match_files(patterns, endings=TABLE_FORMATS)]
+    is_folder = Path(output).is_dir() or table_format_by_name(output) is None
     if len(sources) > 1 and not is_folder:
         raise UsageError(
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
@@ -83,7 +84,3 @@ def _own_files(output: str, *, is_folder: bool) -> list[Path]:
     if is_folder:
         return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]
     return [manifest_path(place).resolve(), rejects_path(place).resolve()]
-
-
-def _is_table_name(path: str) -> bool:
-    return Path(Path(path).name.removesuffix(".gz")).suffix.lower() in FORMATS

@@ -53,11 +53,8 @@ def read_json_rows(
             raw = line.strip(JSON_BLANKS)
             if not raw:
                 continue
-            if not seen and raw in ("{", "["):
-                raise InputError(
-                    f"{path}: is one JSON value over many lines; "
-                    "expected an object per line (jq -c '.[]' makes them from an array)"
-                )
+            if not seen:
+                check_first_line(path, raw)
             seen = True
             yield number, raw, _object_or_reject(path, number, raw, dialect)
         if not seen:
@@ -73,6 +70,23 @@ def _object_or_reject(
         return parse_object(raw)
     except RowError as error:
         return Reject(str(path), line, error.reason, error.detail)
+
+
+def check_first_line(path: str | Path, line: str) -> None:
+    """Refuses JSON that is no JSON lines.
+
+    Args:
+        path: named in the error.
+        line: the first that is not blank, without blanks around it.
+
+    Raises:
+        InputError: the file is one array or one object over many lines.
+    """
+    if line in ("{", "["):
+        raise InputError(
+            f"{path}: is one JSON value over many lines; "
+            "expected an object per line (jq -c '.[]' makes them from an array)"
+        )
 
 
 class RowError(Exception):

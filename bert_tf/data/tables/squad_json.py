@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.delimited import ParsedRow
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.file_names import name_without_compression
 from bert_tf.data.tables.json_places import JsonPath, lines_of_parts
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_text
@@ -41,8 +42,7 @@ class SquadEntry(NamedTuple):
 
 def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
     """Whether a file is SQuAD JSON, not a table: by name, then by its beginning."""
-    name = Path(path).name
-    if not name.removesuffix(".gz").lower().endswith(".json"):
+    if not name_without_compression(str(path)).endswith(".json"):
         return False
     with open_text(path, newline="\n", opener=opener) as stream:
         beginning = stream.read(_BEGINNING_CHARACTERS).lstrip()

@@ -1,6 +1,6 @@
 """Tables of labeled or unlabeled rows: CSV, TSV and JSON lines, read in blocks or whole.
 
-The format goes by the end of the file's name: .csv, .tsv, .jsonl or .json, each optionally .gz.
+The ending of a file's name is its format and its compression (`file_names.py`).
 SQuAD JSON is a table of questions with `id`, `question` and `context`.
 Cells are never changed: a text that looks like a number or a formula stays what it is.
 """
@@ -20,12 +20,16 @@ from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
 from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.file_names import (
+    COMPRESSIONS,
+    TABLE_FORMATS,
+    table_format_by_name,
+)
 from bert_tf.data.tables.json_lines import read_json_rows
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.squad_json import is_squad_json, read_squad_rows
 from bert_tf.data.tables.text_files import Opener, open_local
 
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
 _MOST_CHARACTERS = 1 << 26  # read at once, and a row; fewer rows than asked for where they are long
 
@@ -96,19 +100,18 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """`csv`, `tsv` or `jsonl`, by the end of the file's name.
+    """`csv`, `tsv` or `jsonl`, by the ending of the file's name.
 
     Raises:
         UsageError: the name ends otherwise, or is that of a folder.
     """
-    name = Path(path).name.removesuffix(".gz")
-    format_name = FORMATS.get(Path(name).suffix.lower())
+    format_name = table_format_by_name(str(path))
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; name the file to read in it")
     if format_name is None:
         raise UsageError(
-            f"{path}: format unknown; the name must end in {', '.join(FORMATS)}, "
-            "optionally followed by .gz"
+            f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
+            f"optionally followed by {', '.join(COMPRESSIONS)}"
         )
     return format_name
 

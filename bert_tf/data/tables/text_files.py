@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +12,13 @@ from typing import BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.data.tables.compression import uncompressed
+from bert_tf.data.tables.file_names import compression_of
 
 Opener = Callable[[str], BinaryIO]
 """Opens a file by its name to read its bytes as they are stored."""
 
+_BUFFER_BYTES = 1 << 18
 _SKIPPED_AT_ONCE = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
@@ -41,13 +42,13 @@ def open_local(path: str) -> BinaryIO:
 def open_text(
     path: str | Path, *, newline: str, encoding: str = "utf-8", opener: Opener = open_local
 ) -> Iterator[TextIO]:
-    """Opens a text file, `.gz` or plain, without its byte-order mark.
+    """Opens a text file, compressed or plain, without its byte-order mark.
 
     Bytes that are not of the encoding arrive as lone surrogates, see `has_surrogates`, so that one
     bad line does not end the reading of a file.
 
     Args:
-        path: file; a name ending in .gz is decompressed.
+        path: file; its name says whether it is compressed.
         newline: as in `open`: "" splits lines at LF, CR and CRLF, "\\n" at LF only; line ends are
             kept.
         encoding: as Python names it.
@@ -63,7 +64,7 @@ def open_text(
         decoder = _decoder_of(path, buffered.peek(4), encoding)
         try:
             with io.TextIOWrapper(
-                cast(io.BufferedReader, buffered),
+                buffered,
                 encoding=decoder,
                 errors="surrogateescape",
                 newline=newline,
@@ -86,19 +87,17 @@ def has_byte_order_mark(path: str | Path, opener: Opener = open_local) -> bool:
 
 
 @contextmanager
-def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]:
     with opener(str(path)) as binary:
         try:
-            if str(path).endswith(".gz"):
-                yield gzip.GzipFile(fileobj=binary)
-            else:
-                yield io.BufferedReader(cast(io.RawIOBase, binary))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"{path}: compression is damaged ({error}); copy or compress the file again"
-            ) from None
+            raw = cast(io.RawIOBase, uncompressed(binary, str(path)))
+            yield io.BufferedReader(raw, _BUFFER_BYTES)
         except OSError as error:
             message = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+            if error.errno is None and compression_of(str(path)):
+                raise InputError(
+                    f"{path}: compression is damaged ({message}); copy or compress the file again"
+                ) from None
             raise InputError(
                 f"{path}: cannot be read to its end ({message}); try again, or copy the file"
             ) from None

@@ -9,7 +9,8 @@ from typing import Protocol
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.files import FORMAT_OF_ENDING, name_without_compression
+from bert_tf.data.tables.file_names import COMPRESSIONS, name_without_compression
+from pipeline.beam.files import FORMAT_OF_ENDING
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.delimited import DelimitedReader
 from pipeline.corpus.readers.jsonl import JsonlReader
@@ -70,7 +71,7 @@ def _format_by_name(path: str, section: str) -> str:
             return format_name
     raise UsageError(
         f"{path}: the file name does not tell the format; known endings are "
-        f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with .gz, .bz2 or .zst; "
+        f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
         f"leave it out by a glob such as '*.txt', or say what all files are: "
         f"--set {section}.format={'|'.join(_READERS)}"
     )

@@ -9,7 +9,12 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import cell_fault
 from bert_tf.data.tables.csv_records import LONGEST_RECORD_BYTES
-from bert_tf.data.tables.json_lines import JSON_BLANKS, RowError, parse_object
+from bert_tf.data.tables.json_lines import (
+    JSON_BLANKS,
+    RowError,
+    check_first_line,
+    parse_object,
+)
 from bert_tf.data.tables.reasons import INVALID_UTF8, TOO_LONG
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
@@ -31,10 +36,13 @@ class JsonlReader(PieceReader):
         """The reader the configuration asks for.
 
         Raises:
+            InputError: the file is one JSON value over many lines.
             UsageError: none of the objects in the file's first megabytes has the key.
         """
         with UncompressedFile(path) as file:
             head = file.read(_PEEKED_BYTES)
+        first_line = head.lstrip(JSON_BLANKS.encode()).partition(b"\n")[0]
+        check_first_line(path, first_line.decode("utf-8", "replace").strip(JSON_BLANKS))
         keys: dict[str, None] = {}
         for line in head.split(b"\n"):
             try:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
-from pipeline.beam.files import compression_of
 from pipeline.beam.storage import innermost_message, open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.parquet_pages import largest_repeated_value

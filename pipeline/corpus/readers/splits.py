@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from pipeline.beam.files import UncompressedFile, compression_of
+from bert_tf.data.tables.file_names import compression_of
+from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks

@@ -1,5 +1,6 @@
 """Rows through cutting, writing and joining: order, counts and every byte of theirs."""
 
+import bz2
 import csv
 import gzip
 import io
@@ -8,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -203,13 +205,27 @@ def test_semicolons_stay(tmp_path, make_plan, score):
     )
 
 
-def test_compressed_outputs_are_equal_for_equal_rows(tmp_path, make_plan, score):
-    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(b"text\nx\n"))
-    score(make_plan("in.csv.gz", output="out.csv.gz"))
-    first = (tmp_path / "out.csv.gz").read_bytes()
-    score(make_plan("in.csv.gz", output="out.csv.gz"))
-    assert (tmp_path / "out.csv.gz").read_bytes() == first
-    assert b'x,"1, ' in gzip.decompress(first)
+@pytest.mark.parametrize(
+    ("ending", "compress", "decompress"),
+    [
+        (".gz", gzip.compress, gzip.decompress),
+        (".bz2", bz2.compress, bz2.decompress),
+        (
+            ".zst",
+            lambda data: pa.compress(data, "zstd", asbytes=True),
+            lambda data: pa.CompressedInputStream(pa.BufferReader(data), "zstd").read(),
+        ),
+    ],
+)
+def test_compressed_outputs_are_equal_for_equal_rows(
+    tmp_path, make_plan, score, ending, compress, decompress
+):
+    (tmp_path / f"in.csv{ending}").write_bytes(compress(b"text\nx\n"))
+    score(make_plan(f"in.csv{ending}", output=f"out.csv{ending}"))
+    first = (tmp_path / f"out.csv{ending}").read_bytes()
+    score(make_plan(f"in.csv{ending}", output=f"out.csv{ending}"))
+    assert (tmp_path / f"out.csv{ending}").read_bytes() == first
+    assert b'x,"1, ' in decompress(first)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])

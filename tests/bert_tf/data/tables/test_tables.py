@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
@@ -9,6 +10,7 @@ import json
 import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +30,12 @@ def read_all(folder: Path, name: str, content: bytes, **needed):
     return next(read_table_blocks(path, **needed))
 
 
+COMPRESS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+ONE_ROW = ([{"id": "1", "text": "x"}], [2])
 ROWS = [
     ("plain", "a.csv", b"id,text\n1,x\n", [{"id": "1", "text": "x"}], [2]),
     (
@@ -58,7 +66,17 @@ ROWS = [
         [1, 3],
     ),
     ("escaped pair", "a.json", b'{"text": "\\ud83d\\ude00"}\n', [{"text": "\U0001f600"}], [1]),
-    ("compressed", "a.csv.gz", gzip.compress(b"id,text\n1,x\n"), [{"id": "1", "text": "x"}], [2]),
+    *(
+        (f"compressed{ending}", f"a.csv{ending}", compress(b"id,text\n1,x\n"), *ONE_ROW)
+        for ending, compress in COMPRESS.items()
+    ),
+    ("compressed by name", "a.TAB.GZ", gzip.compress(b"id\ttext\n1\tx\n"), *ONE_ROW),
+    (
+        "compressed in parts",
+        "a.csv.bz2",
+        bz2.compress(b"id,te") + bz2.compress(b"xt\n1,x\n"),
+        *ONE_ROW,
+    ),
 ]
 
 
@@ -137,6 +155,10 @@ FAULTS = [
     ("no header", "a.tsv", b"1\tgood film\n0\tbad\n", UsageError, "--no-header"),
     ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "over many lines"),
     ("damaged compression", "a.csv.gz", b"\x1f\x8b\x08\x00broken", InputError, "damaged"),
+    *(
+        (f"cut{ending}", f"a.tsv{ending}", compress(b"text\nx\n" * 999)[:-9], InputError, "damaged")
+        for ending, compress in COMPRESS.items()
+    ),
     ("not compressed", "a.csv.gz", b"id,text\n1,x\n", InputError, "damaged"),
     ("unknown ending", "a.xlsx", b"", UsageError, "must end in .csv"),
     ("column missing", "a.csv", b"id,Texts\n1,a\n", UsageError, "did you mean 'Texts'"),
