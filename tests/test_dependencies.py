@@ -104,7 +104,7 @@ def test_keras_calls_what_the_optimizer_overrides():
     optimizer = Recording()
     variable = keras.Variable([1.0, 2.0])
     optimizer.build([variable])
-    optimizer.admit(tf.constant(1.0), tf.constant(0.1))
+    optimizer.prepare_step(tf.constant(1.0), tf.constant(0.1))
     optimizer.apply([tf.ones(2)])
     missing = {
         "_distributed_tf_update_step", "_all_reduce_sum_gradients", "update_variable"
