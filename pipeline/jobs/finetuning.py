@@ -13,7 +13,11 @@ from bert_tf.tasks.finetuning import finetune
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, row_counts
-from pipeline.jobs.training_runs import log_if_nothing_resumes, train_along
+from pipeline.jobs.training_runs import (
+    log_if_nothing_resumes,
+    train_along,
+    warn_of_unfinished_run,
+)
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 
@@ -45,6 +49,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
 
     def body(record: JobRecord) -> None:
         log_if_nothing_resumes(config.output, options)
+        warn_of_unfinished_run(config.init, options.console)
         rejects_file = rejects_path(config.output)
         check = RejectsCheck(options.max_rejects, rejects_file, options.console)
         with record.stage("finetune"):

@@ -23,7 +23,11 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from pipeline.jobs.training_runs import log_if_nothing_resumes, train_along
+from pipeline.jobs.training_runs import (
+    log_if_nothing_resumes,
+    train_along,
+    warn_of_unfinished_run,
+)
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.report.loss_curve import loss_curve_lines
@@ -70,6 +74,8 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
     def body(record: JobRecord) -> None:
         output = Path(config.output)
         log_if_nothing_resumes(config.output, options)
+        if config.init:
+            warn_of_unfinished_run(config.init, options.console)
         with record.stage("train"):
             result = train()
         write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))

@@ -24,7 +24,7 @@ from bert_tf.base.atomic_files import replacing_directory
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed
 
 _TENSORS, _STATE = "state.safetensors", "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -70,6 +70,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return Checkpoint(path, int(state["step"]), load_file(path / _TENSORS), state)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InputError(f"{path}: damaged checkpoint ({error})") from None
+
+
+def saved_progress(directory: Path) -> tuple[int, int] | None:
+    """How far the newest checkpoint is; its tensors are not read.
+
+    Args:
+        directory: `RUN/checkpoints`.
+
+    Returns:
+        Steps done and steps in all; None if no checkpoint says so.
+    """
+    for step, path in _folders(directory):
+        state = read_if_sound(path / _STATE)
+        if state is not None and "total_steps" in state:
+            return step, int(state["total_steps"])
+    return None
 
 
 class CheckpointStore:
@@ -132,10 +148,15 @@ class CheckpointStore:
             self._console.warn(f"moved {path} to {aside.name}")
 
     def _folders(self) -> list[tuple[int, Path]]:
-        if not self._directory.is_dir():
-            return []
-        found = [(_NAME.fullmatch(path.name), path) for path in self._directory.iterdir()]
-        return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
+        return _folders(self._directory)
+
+
+def _folders(directory: Path) -> list[tuple[int, Path]]:
+    """Step and place of all checkpoints, the newest first."""
+    if not directory.is_dir():
+        return []
+    found = [(_NAME.fullmatch(path.name), path) for path in directory.iterdir()]
+    return sorted(((int(match[1]), path) for match, path in found if match), reverse=True)
 
 
 def variables_by_name(variables: dict[str, list[Any]]) -> dict[str, Any]:
