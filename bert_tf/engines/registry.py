@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError, no_folder
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ class EngineEntry:
         module: with the function `load`; see `Engine`.
         packages: what must be importable for it.
         model_file: name of the file that makes an exported folder one that it loads.
+        other_files: what else it reads there: names, and folders with a slash at the end.
     """
 
     name: str
     module: str
     packages: tuple[str, ...]
     model_file: str
+    other_files: tuple[str, ...] = ()
 
     def is_installed(self) -> bool:
         """Whether its packages are there; imports none of them."""
@@ -41,16 +44,28 @@ class EngineEntry:
         """Whether an exported folder has the model in this engine's format."""
         return (folder / self.model_file).is_file()
 
-    def load(self, folder: str | Path, *, threads: int | None = None) -> Engine:
+    def reads(self, name: str) -> bool:
+        """Whether it reads a file, named by its path in an exported folder."""
+        folders = tuple(other for other in self.other_files if other.endswith("/"))
+        return name in (self.model_file, *self.other_files) or name.startswith(folders)
+
+    def load(
+        self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
+    ) -> Engine:
         """Imports the engine and loads a model.
 
         Args:
             folder: an exported folder.
             threads: of one operation; None leaves all cores to the process.
+            is_checked: whether the files that the engine reads have been compared with the
+                folder's `SHA256SUMS` already.
 
         Raises:
             UsageError, InputError: as `Engine`.
+            InputError: a file that it reads is not the one that `SHA256SUMS` vouches for.
         """
+        if not is_checked:
+            check_sums(Path(folder), self.reads)
         engine: Engine = importlib.import_module(self.module).load(Path(folder), threads=threads)
         return engine
 
@@ -64,6 +79,7 @@ ENGINES: dict[str, EngineEntry] = {
             module="bert_tf.engines.saved_model",
             packages=("tensorflow", "tensorflow_text"),
             model_file="saved_model.pb",
+            other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
         ),
     )
 }

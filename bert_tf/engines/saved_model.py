@@ -10,10 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the operations that the graph uses
 
-from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
-from bert_tf.engines.exported_folder import TASK
 from bert_tf.engines.registry import check_is_exported
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
@@ -37,13 +35,12 @@ class SavedModelEngine:
 
     Raises:
         UsageError: the folder holds no SavedModel, or not one of this tool.
-        InputError: the SavedModel is damaged, or not the one that its `SHA256SUMS` vouches for.
+        InputError: the SavedModel is damaged.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
         check_is_exported(self.path)
-        check_sums(self.path, _is_of_saved_model)
         try:
             # The signature alone does not keep its variables alive.
             with plain_path(self.path) as plain:
@@ -96,7 +93,3 @@ def _decoded(values: np.ndarray) -> np.ndarray:
     if values.dtype != object:
         return values
     return np.array([text.decode() for text in values], object)
-
-
-def _is_of_saved_model(name: str) -> bool:
-    return name in (SAVED_MODEL, FINGERPRINT, TASK) or name.startswith(("assets/", "variables/"))

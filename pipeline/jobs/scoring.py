@@ -49,6 +49,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
                 for table in plan.tables
             },
         },
+        checked_inputs={"model": plan.engine.reads},
         body=lambda record: _score(
             plan.of_model(_model_sha256(record)), config, runner, options, record
         ),

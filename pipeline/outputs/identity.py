@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.config.section import Section, field_type
@@ -13,15 +13,22 @@ from pipeline.outputs.manifest import fingerprint
 # The paths that a config key names, by that key. In brackets is what else decides their part:
 # `phases[0].data`, or `input[NAME]` where names of inputs become those of outputs.
 Inputs = Mapping[str, Sequence[str]]
+# Which files of a folder its `SHA256SUMS` has to vouch for, by the key of `Inputs`.
+CheckedInputs = Mapping[str, Callable[[str], bool]]
 
 
-def input_fingerprints(inputs: Inputs) -> list[dict[str, Any]]:
+def input_fingerprints(inputs: Inputs, checked: CheckedInputs) -> list[dict[str, Any]]:
     """The fingerprint of every input, with the key that names it.
 
     Raises:
         UsageError: an input is not there.
+        InputError: a file that is checked is not the one that `SHA256SUMS` vouches for.
     """
-    return [{"key": key, **fingerprint(path)} for key, paths in inputs.items() for path in paths]
+    return [
+        {"key": key, **fingerprint(path, checked.get(key))}
+        for key, paths in inputs.items()
+        for path in paths
+    ]
 
 
 def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section
 from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.identity import (
+    CheckedInputs,
     Inputs,
     are_same_contents,
     config_key,
@@ -97,6 +98,7 @@ def run_job(
     output_is_directory: bool,
     inputs: Inputs,
     body: Callable[[JobRecord], None],
+    checked_inputs: CheckedInputs | None = None,
     ignored_keys: tuple[str, ...] = (),
     can_resume: bool = False,
     extendable_key: str | None = None,
@@ -113,6 +115,8 @@ def run_job(
         inputs: files and folders the job reads, for fingerprints, by the config key that names
             them. That key's value does not count then: content does, not the name it goes by.
         body: does the work and fills the record.
+        checked_inputs: which files of an input, a folder, are compared with its `SHA256SUMS` while
+            they are read for its fingerprint, so that `body` need not read them for that again.
         ignored_keys: further config keys that do not change the output's content.
         can_resume: whether `body` resumes from what an interrupted run left in the folder; if not,
             what it left is removed first.
@@ -128,6 +132,7 @@ def run_job(
         UsageError: the output was made with another config or from other inputs, holds something
             else, is or holds an input, is being written by another process, or is not on a file
             system of this machine.
+        InputError: a file of `checked_inputs` is not what was written.
     """
     place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
     check_place(place, [path for paths in inputs.values() for path in paths])
@@ -141,6 +146,7 @@ def run_job(
             place=place,
             inputs=inputs,
             body=body,
+            checked_inputs=checked_inputs or {},
             ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
             can_resume=can_resume,
             extendable_key=extendable_key,
@@ -155,12 +161,13 @@ def _run_alone(
     place: OutputPlace,
     inputs: Inputs,
     body: Callable[[JobRecord], None],
+    checked_inputs: CheckedInputs,
     ignored_keys: tuple[str, ...],
     can_resume: bool,
     extendable_key: str | None,
 ) -> dict[str, Any]:
     console, output = options.console, place.output
-    read = input_fingerprints(inputs)
+    read = input_fingerprints(inputs, checked_inputs)
     identity: dict[str, Any] = {
         "command": command,
         "config": kept_keys(config.as_dict(), ignored_keys),

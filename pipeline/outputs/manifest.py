@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import platform
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.checksums import SUMS, file_sha256, read_sums
+from bert_tf.base.checksums import SUMS, check_sums, file_sha256, read_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.sealed_json import read_sealed, sealed
 
@@ -155,7 +155,9 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
             )
 
 
-def fingerprint(path: str | Path) -> dict[str, Any]:
+def fingerprint(
+    path: str | Path, is_checked: Callable[[str], bool] | None = None
+) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
     Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths, and
@@ -163,8 +165,13 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     known by their manifest alone. A file on other storage (`gs://…`) is read from there, so that
     its fingerprint is that of a local copy.
 
+    Args:
+        path: the file or folder.
+        is_checked: which files of a folder have to be those that its `SHA256SUMS` vouches for.
+
     Raises:
         UsageError: there is nothing at `path`.
+        InputError: a file of `is_checked` is not what was written.
     """
     if "://" in str(path):
         return _fingerprint_of_stored(str(path))
@@ -178,9 +185,12 @@ def fingerprint(path: str | Path) -> dict[str, Any]:
     size = sum(file.stat().st_size for file in files)
     if holds_records(path):
         return {"path": str(path), "bytes": size, "sha256": file_sha256(path / "manifest.json")}
+    hashes = {str(file.relative_to(path)): file_sha256(file) for file in files}
+    if is_checked is not None:
+        check_sums(path, is_checked, known=hashes)
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(path)}\0{file_sha256(file)}\n".encode())
+    for name, sha256 in hashes.items():
+        digest.update(f"{name}\0{sha256}\n".encode())
     return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
 
 

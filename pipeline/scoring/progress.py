@@ -46,8 +46,11 @@ class ProgressWatcher:
             now: seconds on any clock that only goes forward.
         """
         running = 0
+        names: set[str] = set()
+        with suppress(FileNotFoundError):  # the folder is gone: the workers report that
+            names.update(os.listdir(self._plan.parts))  # noqa: PTH208
         # There are three files per block: only names are listed, and each file is read once.
-        for name in set(os.listdir(self._plan.parts)) - self._known:  # noqa: PTH208
+        for name in names - self._known:
             path = self._plan.parts / name
             with suppress(FileNotFoundError, ValueError):  # taken away by a worker meanwhile
                 if name.endswith(".progress"):

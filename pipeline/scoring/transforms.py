@@ -68,7 +68,8 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
 
     def load_model(self) -> Engine:
         """Loads the plan's model by its engine."""
-        return self._plan.engine.load(self._plan.model, threads=self._threads)
+        plan = self._plan
+        return plan.engine.load(plan.model, threads=self._threads, is_checked=True)  # by the job
 
     def run_inference(
         self,

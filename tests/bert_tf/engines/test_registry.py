@@ -57,3 +57,14 @@ def test_other_folders_are_refused(tmp_path):
         check_is_exported(tmp_path)
     with pytest.raises(UsageError, match="no such model directory"):
         check_is_exported(tmp_path / "absent")
+
+
+def test_an_engine_reads_its_files_and_folders_alone():
+    reads = ENGINES["tensorflow"].reads
+    assert reads("saved_model.pb")
+    assert reads("variables/variables.index")
+    assert reads("task.json")
+    assert not reads("model.safetensors")
+    assert not reads("variables")
+    assert entry("json").reads("model.json")
+    assert not entry("json").reads("task.json")

@@ -15,7 +15,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.engines.registry import ENGINES
 from bert_tf.export import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
 from bert_tf.models.classification import BertClassifier
@@ -100,7 +100,11 @@ def test_the_fingerprint_of_a_saved_model_follows_from_its_content(export):
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize(
     ("kind", "load"),
-    [("savedmodel", SavedModelEngine), ("keras-hub", read_source), ("google-tf2", read_source)],
+    [
+        ("savedmodel", ENGINES["tensorflow"].load),
+        ("keras-hub", read_source),
+        ("google-tf2", read_source),
+    ],
 )
 def test_no_flipped_bit_of_an_exported_model_goes_unnoticed(export, kind, load, tmp_path):
     exported = shutil.copytree(export(kind), tmp_path / "copy")

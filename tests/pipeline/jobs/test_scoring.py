@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import csv
 import dataclasses
 import gzip
+import hashlib
 import io
 import json
 import shutil
@@ -17,6 +19,7 @@ import pytest
 from constant_engine import CONSTANT
 from memory_storage import MemoryFileSystem
 
+from bert_tf.base.checksums import read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.bert import BertConfig
@@ -172,6 +175,45 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     assert again["already_done"]
     with pytest.raises(UsageError, match="made with another config"):
         scoring.run(dataclasses.replace(config, limit=3), RUNNER, told.options())
+
+
+def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):
+    write_rows(tmp_path / "new.csv")
+    hashed: collections.Counter[str] = collections.Counter()
+    file_digest = hashlib.file_digest
+
+    def count(stream, name):
+        path = Path(stream.name)
+        if path.is_relative_to(model):
+            hashed[str(path.relative_to(model))] += 1
+        return file_digest(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", count)
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    scoring.run(config, RUNNER, Told().options())
+    assert hashed.keys() >= read_sums(model).keys()
+    assert hashed.pop("task.json") == 2, "it is checked where it is read, before the job begins"
+    assert set(hashed.values()) == {1}
+
+
+def test_a_damaged_model_ends_the_job_before_a_row_is_read(model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    folder = shutil.copytree(model, tmp_path / "model")
+    weights = next((folder / "variables").glob("variables.data*"))
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    config = config_of(folder, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    with pytest.raises(InputError, match=r"variables\.data.*: is not what was written"):
+        scoring.run(config, RUNNER, Told().options())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "new.csv"]
+
+
+def test_files_that_the_engine_does_not_read_may_be_edited(model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    folder = shutil.copytree(model, tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(b"")
+    config = config_of(folder, tmp_path / "new.csv", output=tmp_path / "scored.csv")
+    assert scoring.run(config, RUNNER, Told().options())["counts"]["rows_out"] == 5
 
 
 def test_several_tables_go_to_a_folder(model, tmp_path):

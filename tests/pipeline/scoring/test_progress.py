@@ -59,3 +59,9 @@ def test_a_file_is_read_once(tmp_path, make_plan, monkeypatch):
     )
     assert watcher.line(0.5).startswith("scoring: 513 rows")
     assert sorted(read) == sorted([plan.files(0, 50).done, plan.files(0, 51).progress])
+
+
+def test_a_folder_that_is_gone_is_left_to_the_workers_to_report(make_plan):
+    plan = make_plan(output="out.csv")
+    plan.parts.rmdir()
+    assert ProgressWatcher(plan).line(0.0) is None
