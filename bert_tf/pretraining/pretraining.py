@@ -120,7 +120,6 @@ def pretrain(
         metric=SELECTION_METRIC,
         vocab=vocab,
         lowercase=data[0].lowercase,
-        task=None,
         writes=is_chief(strategy),
     )
     loop = _make_loop(

@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.seeds import unsigned_seed
@@ -19,6 +18,7 @@ from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
+from bert_tf.tasks.epoch_evaluation import EpochEvaluation
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_class
@@ -30,7 +30,7 @@ from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.run.best_model import BestModel, BestModelKeeper
+from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,
@@ -66,11 +66,11 @@ def finetune(
 ) -> FinetuningResult:
     """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
 
-    An interrupted run goes on from its newest checkpoint.
+    An interrupted run resumes from its newest checkpoint.
 
     Args:
         config: model, rows and how to train.
-        console: where lines for the user go.
+        console: shows what is read and how training progresses.
         check: may refuse the rows that were read.
 
     Raises:
@@ -83,6 +83,65 @@ def finetune(
     for note in init.notes:
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
+    task, rows = _read_rows(config, init, tokenizer, console, check)
+    precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
+    model = _build_model(
+        config, task, init, policy=precision.policy, strategy=strategy, console=console
+    )
+    inputs = FinetuningInputs(
+        rows.train,
+        batch_size=config.batch_size,
+        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
+        length_multiple=_length_multiple(precision, task.max_seq_length),
+        max_seq_length=task.max_seq_length,
+        pad_id=tokenizer.pad_id,
+        seed=config.seed,
+    )
+    evaluator = None
+    if rows.evaluation is not None:
+        evaluator = Evaluator(
+            task,
+            model,
+            rows.evaluation,
+            pad_id=tokenizer.pad_id,
+            batch_tokens=EVALUATION_TOKENS,
+            max_rows=config.eval_batch_size,
+            console=console,
+        )
+    training = _training_loop(
+        config,
+        model=model,
+        task=task,
+        inputs=inputs,
+        strategy=strategy,
+        precision=precision,
+        evaluate=EpochEvaluation(
+            config,
+            model,
+            task,
+            init=init,
+            evaluator=evaluator,
+            writes=is_chief(strategy),
+        ),
+        console=console,
+    ).run()
+    return _result(config, task, rows, training, steps_per_epoch=inputs.steps_per_epoch)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    train: TaskData
+    evaluation: TaskData | None
+
+
+def _read_rows(
+    config: FinetuneConfig,
+    init: ModelDirectory,
+    tokenizer: WordPieceTokenizer,
+    console: Console,
+    check: RowsCheck,
+) -> tuple[Task, _Rows]:
+    """Reads the rows of all files, learns the task from those of training, and checks both."""
     task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
     train = task.encode(source, tokenizer, training=True)
@@ -95,70 +154,47 @@ def finetune(
         console.info(line)
     check([data.source for data in (train, evaluation) if data is not None])
     _check_selection(config, evaluation)
+    return task, _Rows(train, evaluation)
 
-    numerics = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
+
+def _build_model(
+    config: FinetuneConfig,
+    task: Task,
+    init: ModelDirectory,
+    *,
+    policy: str,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> Any:
+    """The task's model with the weights of `init`; what that lacks is drawn from the seed."""
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
-        model = task.build_model(config.with_dropout(init.config), policy=numerics.policy)
+        model = task.build_model(config.with_dropout(init.config), policy=policy)
         model.build_weights()
         fresh = load_weights(model, init)
     if fresh:
         console.info(f"new weights: {', '.join(fresh)}")
-    evaluator = None
-    if evaluation is not None:
-        evaluator = Evaluator(
-            task,
-            model,
-            evaluation,
-            pad_id=tokenizer.pad_id,
-            batch_tokens=EVALUATION_TOKENS,
-            max_rows=config.eval_batch_size,
-            console=console,
-        )
-    best = BestModelKeeper(
-        Path(config.output) / "best",
-        model,
-        metric=config.selection_metric,
-        vocab=init.vocab,
-        lowercase=init.lowercase,
-        task=task.settings(),
-        writes=is_chief(strategy),
-    )
-    inputs = FinetuningInputs(
-        train,
-        batch_size=config.batch_size,
-        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
-        length_multiple=_length_multiple(numerics, task.max_seq_length),
-        max_seq_length=task.max_seq_length,
-        pad_id=tokenizer.pad_id,
-        seed=config.seed,
-    )
-    training = _training_loop(
-        config,
-        model=model,
-        task=task,
-        inputs=inputs,
-        strategy=strategy,
-        numerics=numerics,
-        evaluate=_EpochEvaluation(
-            Path(config.output),
-            vocab=init.vocab,
-            evaluator=evaluator,
-            best=best,
-            writes=is_chief(strategy),
-        ),
-        console=console,
-    ).run()
+    return model
+
+
+def _result(
+    config: FinetuneConfig,
+    task: Task,
+    rows: _Rows,
+    training: TrainingResult,
+    *,
+    steps_per_epoch: int,
+) -> FinetuningResult:
+    best = training.notes["best"]
+    settings = training.notes.get("task")  # which checkpoints of earlier releases lack
     return FinetuningResult(
-        task=task,
-        train=train,
-        evaluation=evaluation,
+        task=task if settings is None else task.from_settings(settings),
+        train=rows.train,
+        evaluation=rows.evaluation,
         training=training,
-        best=training.notes["best"],
+        best=best,
         best_model=BestModel.of_notes(
-            training.notes["best"],
-            metric=config.selection_metric,
-            steps_per_epoch=inputs.steps_per_epoch,
+            best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
         ),
     )
 
@@ -170,8 +206,8 @@ def _training_loop(
     task: Task,
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
-    numerics: PrecisionPolicy,
-    evaluate: _EpochEvaluation,
+    precision: PrecisionPolicy,
+    evaluate: EpochEvaluation,
     console: Console,
 ) -> TrainingLoop:
     total_steps = max(1, round(config.epochs * inputs.steps_per_epoch))
@@ -194,50 +230,15 @@ def _training_loop(
                     work=ModelFlops.of_encoder(model.config),
                 ),
             ),
-            peak_flops=measure_matmul_peak(numerics.policy, strategy),
+            peak_flops=measure_matmul_peak(precision.policy, strategy),
             eval_every=inputs.steps_per_epoch,
         ),
         run_directory=Path(config.output),
         console=console,
         evaluate=evaluate,
-        use_xla=numerics.use_xla,
-        scale_loss=numerics.scale_loss,
+        use_xla=precision.use_xla,
+        scale_loss=precision.scale_loss,
     )
-
-
-class _EpochEvaluation:
-    """What the loop calls after every epoch: the metrics on the evaluation rows, the best kept.
-
-    Args:
-        run: the run directory.
-        vocab: written there for who looks for it beside the checkpoints.
-        evaluator: None without evaluation rows; the last model is the best then.
-        best: keeps the model.
-        writes: False for workers that only train along.
-    """
-
-    def __init__(
-        self,
-        run: Path,
-        *,
-        vocab: list[str],
-        evaluator: Evaluator | None,
-        best: BestModelKeeper,
-        writes: bool,
-    ):
-        self._run = run
-        self._vocab = vocab
-        self._evaluator = evaluator
-        self._best = best
-        self._writes = writes
-
-    def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
-        """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
-        metrics = {} if self._evaluator is None else dict(self._evaluator.run().metrics)
-        if self._writes and "best" not in notes:
-            write_text_atomically(self._run / "vocab.txt", "\n".join([*self._vocab, ""]))
-        self._best.keep_if_best({"step": step}, metrics, notes)
-        return metrics
 
 
 def _check_length(task: Task, init: ModelDirectory) -> None:
@@ -245,7 +246,7 @@ def _check_length(task: Task, init: ModelDirectory) -> None:
     if task.max_seq_length > longest:
         raise UsageError(
             f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
-            f"pieces only; use at most {longest}"
+            f"tokens only; use at most {longest}"
         )
 
 
@@ -253,7 +254,7 @@ def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> Non
     if evaluation is None or config.selection_metric != "loss" or evaluation.weights.any():
         return
     raise UsageError(
-        f"--best-metric loss: {config.eval} does not say where its answers stand in the contexts, "
+        f"--best-metric loss: {config.eval} does not give the positions of its answers, "
         f"so there is no loss; choose one of {', '.join(config.metrics)}"
     )
 
@@ -265,12 +266,12 @@ def _log_rows(console: Console, train: TaskData, evaluation: TaskData | None) ->
             rejected = f", {len(rejects):,} rejected" if rejects else ""
             console.info(
                 f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
-                f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'piece')}"
+                f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'token')}"
             )
 
 
-def _length_multiple(numerics: PrecisionPolicy, max_seq_length: int) -> int:
+def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
-    if not numerics.use_xla:
+    if not precision.use_xla:
         return LENGTH_MULTIPLE
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8

@@ -25,7 +25,7 @@ class Evaluator:
         model: its built Keras model.
         data: the rows.
         pad_id: id of [PAD].
-        batch_tokens: pieces of a batch, padding included.
+        batch_tokens: tokens per batch, padding included.
         max_rows: rows of the biggest batch; None for no limit.
         console: shows progress.
     """
@@ -70,6 +70,16 @@ class Evaluator:
 
         There is no loss where no row has a target: answers whose place is not given, for example.
         """
+        return self._measured(self._task, *self._forward_all())
+
+    def fit_and_run(self) -> tuple[Task, TaskResults]:
+        """As `run`, by the task as these rows fit it, see `Task.fitted`; returns that task too."""
+        reduced, loss = self._forward_all()
+        fitted = self._task.fitted(self._data, reduced)
+        return fitted, self._measured(fitted, reduced, loss)
+
+    def _forward_all(self) -> tuple[dict[str, np.ndarray], float | None]:
+        """The reduced outputs in row order, and the mean loss."""
         reduced: list[dict[str, np.ndarray]] = []
         losses: dict[str, np.ndarray] = {}
         rows_done = 0
@@ -85,11 +95,16 @@ class Evaluator:
             np.subtract.at(unread, self._owners[chosen], 1)
             rows_done += int((unread[np.unique(self._owners[chosen])] == 0).sum())
             self._console.progress(evaluation_progress(rows_done, len(unread)))
-        predicted = self._task.predict(self._data, self._in_row_order(reduced))
-        results = self._task.measure(self._data.source, predicted)
-        if not all(weight for _, weight in losses.values()):
+        has_loss = all(weight for _, weight in losses.values())
+        loss = sum(total / weight for total, weight in losses.values()) if has_loss else None
+        return self._in_row_order(reduced), None if loss is None else float(loss)
+
+    def _measured(
+        self, task: Task, reduced: dict[str, np.ndarray], loss: float | None
+    ) -> TaskResults:
+        results = task.measure(self._data.source, task.predict(self._data, reduced))
+        if loss is None:
             return results
-        loss = float(sum(total / weight for total, weight in losses.values()))
         return dataclasses.replace(results, metrics={"loss": loss, **results.metrics})
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:

@@ -120,6 +120,10 @@ class TableTask(abc.ABC):
         """The label of each row as predictions.jsonl shows it: texts, or an array of numbers."""
         return table.columns[self.label_column]
 
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """See `Task.fitted`; of evaluation rows, `data.targets` and `reduced["logits"]`."""
+        return self
+
     def served_constants(self) -> dict[str, tf.Tensor]:
         """Outputs of an exported model that do not depend on the rows: names of labels."""
         return {}

@@ -235,6 +235,18 @@ class Task(Protocol):
         """
         ...
 
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The task with what is fitted on evaluation rows after every epoch: thresholds, ….
+
+        The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
+        `outputs`, `loss_parts` and `reduce` must not depend on what is fitted.
+
+        Args:
+            data: the evaluation rows.
+            reduced: as of `predict`.
+        """
+        ...
+
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Predictions for the rows of the file, from the reduced outputs of all rows in row order.
 

@@ -292,6 +292,10 @@ class QuestionAnsweringTask:
             null_threshold=self.null_score_diff_threshold,
         )
 
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The same task: its thresholds are options."""
+        return self
+
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The answer to each question, its place in the context and its probability."""
         answers = self.answers(data.details, data.source.contexts, reduced)

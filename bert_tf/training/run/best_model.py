@@ -71,7 +71,6 @@ class BestModelKeeper:
         model: a built model of `bert_tf.models`.
         metric: what models are chosen by: the lowest of a loss, the highest of anything else.
         vocab, lowercase: of its tokenizer.
-        task: content of `task.json`; None for a pretrained model.
         writes: False for workers that only train along.
     """
 
@@ -83,7 +82,6 @@ class BestModelKeeper:
         metric: str,
         vocab: list[str],
         lowercase: bool,
-        task: dict[str, Any] | None,
         writes: bool,
     ):
         self._path = path
@@ -91,22 +89,30 @@ class BestModelKeeper:
         self._metric = metric
         self._vocab = vocab
         self._lowercase = lowercase
-        self._task = task
         self._writes = writes
 
     def keep_if_best(
-        self, found: dict[str, Any], metrics: dict[str, float], notes: dict[str, Any]
+        self,
+        found: dict[str, Any],
+        metrics: dict[str, float],
+        notes: dict[str, Any],
+        task: dict[str, Any] | None = None,
     ) -> None:
         """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
+
+        The task of the best model is kept in `notes["task"]`.
 
         Args:
             found: `step`, and in a run of several phases `phase`.
             metrics: of the evaluation, the one that decides among them; empty without evaluation.
             notes: of the loop.
+            task: content of `task.json`; None for a pretrained model.
         """
         if self._is_best(found, metrics, notes.get("best")):
-            self._write()
+            self._write(task)
             notes["best"] = {**found, **metrics}
+            if task is not None:
+                notes["task"] = task
 
     def _is_best(
         self, found: dict[str, Any], metrics: dict[str, float], best: dict[str, Any] | None
@@ -124,14 +130,14 @@ class BestModelKeeper:
             -metrics.get("loss", 0.0),
         )
 
-    def _write(self) -> None:
+    def _write(self, task: dict[str, Any] | None) -> None:
         if self._writes:
             write_model_directory(
                 self._path,
                 self._model,
                 vocab=self._vocab,
                 lowercase=self._lowercase,
-                task=self._task,
+                task=task,
             )
 
 

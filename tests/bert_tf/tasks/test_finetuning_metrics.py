@@ -44,7 +44,6 @@ def test_the_metric_decides_and_the_loss_among_equals(tmp_path, monkeypatch, met
         metric=config.selection_metric,
         vocab=[],
         lowercase=True,
-        task={},
         writes=True,
     )
     written, notes = [], {}

@@ -16,7 +16,7 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
 
     monkeypatch.setattr(best_model, "write_model_directory", write)
     keeper = BestModelKeeper(
-        path, "model", metric=metric, vocab=["[PAD]"], lowercase=True, task=None, writes=writes
+        path, "model", metric=metric, vocab=["[PAD]"], lowercase=True, writes=writes
     )
     for found, metrics in evaluations:
         step = found["step"]
