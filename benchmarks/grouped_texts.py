@@ -1,4 +1,4 @@
-"""Megabytes a second from text to examples: ours against a HuggingFace `datasets` map.
+"""Megabytes per second from text to examples: ours against a HuggingFace `datasets` map.
 
     python benchmarks/grouped_texts.py --huggingface-python PATH --text corpus.txt --vocab vocab.txt
 

@@ -103,7 +103,7 @@ def statistics(path: Path) -> dict[str, float]:
         "  fraction of full examples": (lengths == LENGTH).mean(),
         "tokens of the first segment": (lengths - second - 3).mean(),
         "tokens of the second segment": second.mean(),
-        "targets an example": weights.sum(axis=1).mean(),
+        "targets per example": weights.sum(axis=1).mean(),
         "targets per token": weights.sum() / lengths.sum(),
         "fraction of [MASK]": (now == mask_id).mean(),
         "fraction of kept tokens": kept.mean(),

@@ -159,7 +159,7 @@ def pytorch_side(python: str, folder: Path, texts_file: Path) -> Side:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--texts", type=Path, required=True, help="text file, one text a line")
+    parser.add_argument("--texts", type=Path, required=True, help="text file, one text per line")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--weights", help="HuggingFace BERT folder")

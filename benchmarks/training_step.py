@@ -47,7 +47,7 @@ def report(sides: dict[str, Side], settings: dict) -> None:
     speed = ours.median("giga_operations") / ours.median("seconds")
     peak = sides["matmul"].median("gigaflops")
     print(
-        f"ours: {ours.median('giga_operations'):.0f} GFLOP a step, {speed:.0f} GFLOP/s, "
+        f"ours: {ours.median('giga_operations'):.0f} GFLOP per step, {speed:.0f} GFLOP/s, "
         f"{speed / peak:.0%} of the {peak:.0f} that the matrix multiplications alone reach"
     )
 

@@ -85,7 +85,7 @@ def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) 
 
 
 def sync_tree(folder: str | Path) -> None:
-    """Brings a folder to disk with all in it, for what other libraries wrote there."""
+    """Syncs a folder and all its files to disk, after other libraries wrote them."""
     for place, _, names in os.walk(folder):
         for name in names:
             if not (file := Path(place, name)).is_symlink():

@@ -48,7 +48,7 @@ class Console:
         self._last_line = line
 
     def end_progress(self, line: str) -> None:
-        """Prints how far the work came in the end, if less was shown last.
+        """Prints the final progress if it was not shown yet.
 
         Args:
             line: what `progress` would show now.

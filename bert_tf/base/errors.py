@@ -23,11 +23,11 @@ class UsageError(BertPipelineError):
 
 
 def no_folder(path: str | Path, what: str) -> UsageError:
-    """The failure where a folder is wanted and a path is none.
+    """The error for a path that is not the folder it should be.
 
     Args:
         path: as it was given.
-        what: what is wanted, in the singular: `model directory`.
+        what: what was expected, in the singular: `model directory`.
     """
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")

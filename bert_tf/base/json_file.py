@@ -1,4 +1,4 @@
-"""JSON files that others made, read whole in bounded memory; whatever is wrong is one line."""
+"""Reads JSON files of others whole, in bounded memory, with errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled helpers that kernels of several modules share: ranges of flat arrays, 64-bit hashes.
+"""Compiled helpers that kernels of several modules use: ranges of flat arrays, 64-bit hashes.
 
 Orders, splits and random choices of jobs follow from the hashes, so no function here may change
 its results. Numba renews a cached kernel only when the file of the kernel itself changes: after an

@@ -13,7 +13,7 @@ POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
 
 def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
-    """Makes sure that a file is itself.
+    """Checks that a file is not a Git LFS pointer.
 
     Args:
         path: the file; one that cannot be read is left to its reader.

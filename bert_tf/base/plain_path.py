@@ -1,4 +1,4 @@
-"""Names for TensorFlow's checkpoint readers, which take a path for a pattern of file names."""
+"""Names for TensorFlow's checkpoint readers, which treat a path as a glob."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's seed, any whole number, as the generators below us take it."""
+"""Conversions of a user's seed, any whole number, to the ranges that generators take."""
 
 from __future__ import annotations
 

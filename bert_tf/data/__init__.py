@@ -1,1 +1,1 @@
-"""The contracts that the Beam jobs and the trainer share: text layer, records, pure functions."""
+"""The contracts between the Beam jobs and the trainer: text layer, records, pure functions."""

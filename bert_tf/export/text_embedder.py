@@ -13,7 +13,7 @@ from bert_tf.serving.text_module import TextModule
 
 
 class TextEmbedder(TextModule):
-    """From `text` to vectors.
+    """Maps `text` to vectors.
 
     Outputs, float32 [n, hidden]: `pooled_output`, the pooler's (Devlin et al. 2019, section 3), and
     `mean_embedding`, the mean of the last layer over all tokens, [CLS] and [SEP] included (Reimers

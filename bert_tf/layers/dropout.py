@@ -27,7 +27,7 @@ def keep_level(rate: float) -> int:
 
 
 def require_dropout() -> None:
-    """Refuses dropout on backends of Keras other than TensorFlow, whose generator draws the masks.
+    """Raises for dropout on Keras backends other than TensorFlow, whose generator draws the masks.
 
     Raises:
         UsageError: the backend is another one.

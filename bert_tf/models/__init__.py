@@ -1,1 +1,1 @@
-"""Keras models: the encoder, pretraining, and one file a task."""
+"""Keras models: the encoder, pretraining, and one file per task."""

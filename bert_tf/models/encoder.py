@@ -84,7 +84,7 @@ class BertEncoder(BertModel):
                 [batch, query, key] such as the block-diagonal mask of packed texts; None for all.
             position_ids: int32 [batch, length]; None for 0, 1, 2 … in every row.
             pooled_positions: int32 [batch, texts], where each of several texts in a row begins;
-                None for one text a row.
+                None for one text per row.
             training: whether dropout is on.
             dropout_key: int32[2] that decides the dropout masks; None draws one.
             output_hidden_states: also return every layer's output.

@@ -12,7 +12,7 @@ from bert_tf.models.encoder import BertEncoder
 
 
 class LabelScorer(BertModel):
-    """Base of models with a linear layer of one output a label on top of the encoder.
+    """Base of models with a linear layer of one output per label on top of the encoder.
 
     Args:
         config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.

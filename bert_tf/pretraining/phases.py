@@ -38,7 +38,7 @@ class PretrainingPhase:
     warmup_steps: int
 
     def check_batch_size(self, strategy: tf.distribute.Strategy) -> None:
-        """Refuses a batch that replicas and accumulation cannot divide evenly.
+        """Checks that replicas and accumulation divide a batch evenly.
 
         Raises:
             UsageError: with the nearest batch size that works.

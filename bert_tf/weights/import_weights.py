@@ -1,4 +1,4 @@
-"""Turns other libraries' BERT weights into a model directory; the format is detected."""
+"""Converts other libraries' BERT weights to a model directory; the format is detected."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def model_folder(path: str | Path) -> Path:
 
 
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
-    """Makes sure that a model is not built in vain, and no larger than its files can fill.
+    """Checks, before a model is built, that its size is that of the weights in its files.
 
     Args:
         path: the model's.
@@ -140,7 +140,7 @@ def _read_task(path: Path) -> dict[str, Any] | None:
 
 
 def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
-    """Gives a built model the directory's weights.
+    """Loads the directory's weights into a built model.
 
     Heads (and the pooler) that the directory lacks, or has for another number of labels, keep their
     initial values.
@@ -176,7 +176,7 @@ def load_weights(model: Any, directory: ModelDirectory) -> list[str]:
 
 
 def load_all_weights(model: Any, directory: ModelDirectory) -> None:
-    """Gives a built model the directory's weights, of which none may be missing.
+    """Loads all weights of a built model; none may be missing.
 
     Raises:
         UsageError: as `load_weights`, or the head's weights are missing or of another shape.

@@ -11,7 +11,7 @@ _LAYER_NORM_EPS = 1e-12
 
 
 def departures(config: BertConfig, library: str) -> list[str]:
-    """What a library that computes the original BERT does otherwise, a sentence each.
+    """How the original BERT differs from this model, one sentence per difference.
 
     Args:
         config: the model's.

@@ -1,4 +1,4 @@
-"""Imported models with more positions, or more pieces, than they were trained with."""
+"""Adds positions or vocabulary entries to imported models."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class FolderTensors(Mapping[str, np.ndarray]):
         return sum(map(math.prod, self._shapes.values()))
 
     def leave_out(self, prefix: str) -> None:
-        """Forgets the tensors whose names begin so."""
+        """Excludes the tensors whose names have this prefix."""
         for name in [name for name in self._readers if name.startswith(prefix)]:
             del self._readers[name], self._shapes[name]
 

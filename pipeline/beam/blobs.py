@@ -1,4 +1,4 @@
-"""Where bulky intermediate data lies while references to it pass through Beam.
+"""Stores bulky intermediate data while references to it pass through Beam.
 
 The local runner keeps what it shuffles in memory, so there data are spilled to files and only
 references are shuffled; on a cluster, whose workers have no common disk, the data are shuffled.
@@ -58,7 +58,7 @@ Work = Callable[[BlobWriter], Iterable[LabeledBlob]]
 
 
 class BlobStore(Protocol):
-    """Where blobs lie; travels to the workers."""
+    """A store of blobs; sent to the workers."""
 
     def writer(self) -> BlobWriter:
         """A writer for the blobs of one bundle of work."""

@@ -12,7 +12,7 @@ _FILES_LOOKED_AT = 10_000
 
 
 def instead_of_folder(folder: str, endings: Collection[str], compressions: Collection[str]) -> str:
-    """What to do where files are wanted and a folder is given: the glob for most of its files.
+    """What to do where files are expected and a folder is given: the glob for most of its files.
 
     Args:
         folder: its path, without a slash at the end.

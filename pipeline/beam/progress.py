@@ -1,4 +1,4 @@
-"""How far a running job is: a line shown while it runs, and what local workers report for it.
+"""The progress of a running job: a line shown while it runs, and what local workers report for it.
 
 Workers append to a file named by an environment variable, which local worker processes inherit and
 cluster workers do not have: there, the runner's own pages show the progress. Only what is new in

@@ -1,4 +1,4 @@
-"""Which Beam runner takes a job, with which options, and how its failures reach the user."""
+"""Runs Beam pipelines: the choice of runner and options, and errors for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures that come from a worker process as text, a traceback: what they were."""
+"""Recognizes errors of worker processes, which arrive as the text of a traceback."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From files of any kept format to blocks of documents, cleaned and split into sentences."""
+"""From files of any supported format to blocks of documents, cleaned and split into sentences."""

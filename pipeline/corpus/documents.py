@@ -30,7 +30,7 @@ EMPTY_DOCUMENT = "empty document"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentRules:
-    """How texts become documents; travels to the workers with every split to read.
+    """How texts become documents; sent to the workers with every split to read.
 
     Attributes:
         cleaning: the steps that are switched on (see `CorpusSection.cleaning`).
@@ -82,7 +82,7 @@ class _Lines:
 
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
-    """Cleans texts, splits them into sentences and drops the documents the rules do not want."""
+    """Cleans texts, splits them into sentences and drops the documents outside the limits."""
     if raw.layout == SENTENCE_LINES:
         lines = _clean_sentence_lines(raw, rules)
     elif raw.layout == ONE_DOCUMENT:

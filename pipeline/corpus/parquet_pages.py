@@ -16,7 +16,7 @@ _FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit numb
 
 
 def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
-    """Bytes that a value stored once and meant in many rows may have; 0 if there is none.
+    """The most bytes of a value that is stored once and repeated in many rows; 0 if there is none.
 
     Args:
         stream: the file; its position is changed.

@@ -99,7 +99,7 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
 
 
 class ReportCorpus(beam.PTransform):
-    """Writes what became of the documents of all blocks to a folder, for `read_report`.
+    """Writes counts and rejects of all blocks to a folder, for `read_report`.
 
     Args:
         folder: shared by all workers and the submitting process.
@@ -155,7 +155,7 @@ def report_corpus_lines(report: CorpusReport, duplicates: str) -> Iterator[str]:
 
 
 def list_reasons(reasons: dict[str, int]) -> str:
-    """Reasons with their numbers, in a line."""
+    """Reasons with their numbers, on one line."""
     return ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items())) or "none"
 
 

@@ -1,1 +1,1 @@
-"""What the demo works on and shows: its data, a corpus out of documentation, its report."""
+"""The demo: its data, a corpus out of documentation, its report."""

@@ -1,4 +1,4 @@
-"""What the demo shows at the end: curves, measures and predictions to read."""
+"""The report at the end of the demo: curves, measures and predictions to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches worked on by several threads at once, their results in order."""
+"""A thread pool that maps batches ahead of the consumer, results in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def map_ahead(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yields `function` of every item in order; a thread a core works up to two items ahead.
+    """Yields `function` of every item in order; one thread per core, up to two items ahead.
 
     Pays off where `function` spends its time outside Python (TensorFlow, compiled loops).
     """

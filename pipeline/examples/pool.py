@@ -73,7 +73,7 @@ class PoolCounts:
 def sort_pool(
     tokenized: TokenizedDocuments, *, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> Pool:
-    """Brings a pool's documents into an order that does not depend on how they came.
+    """Sorts a pool's documents into an order independent of their arrival.
 
     Args:
         tokenized: at least one document.
@@ -100,7 +100,7 @@ def sort_pool(
 def _choose_eval(
     hashes: np.ndarray, seed: int, eval_fraction: float, is_only_pool: bool
 ) -> np.ndarray:
-    """bool [documents]; equal texts always go the same way."""
+    """bool [documents]; equal texts are in the same split."""
     draws = combine_keys(hashes, seed_key(seed, "eval"))
     is_eval = draws < np.uint64(min(int(eval_fraction * 2.0**64), 2**64 - 1))
     spares_one = is_only_pool and len(np.unique(hashes)) >= _TEXTS_THAT_SPARE_ONE

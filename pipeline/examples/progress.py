@@ -1,4 +1,4 @@
-"""How far a local run is: what its workers report of shards and of data on the way to them."""
+"""The progress of a local run: intermediate data and finished shards, as its workers report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.beam.progress import Describe, Progress
 
 
 def describe_examples(*, found: int, shards: int) -> Describe:
-    """Words on intermediate data and finished shards.
+    """The progress line's text on intermediate data and finished shards.
 
     Args:
         found: shards that an interrupted run had finished.

@@ -66,7 +66,7 @@ def _report_counts(store: BlobStore, reference: BlobReference) -> beam.pvalue.Ta
 
 @dataclasses.dataclass(frozen=True)
 class ExamplesJob:
-    """What every transform of a run needs; travels to the workers.
+    """What every transform of a run needs; sent to the workers.
 
     Attributes:
         config: the job's section.
@@ -369,7 +369,7 @@ class WriteShard(beam.DoFn):
         self._job = job
 
     def setup(self) -> None:
-        """Refuses to write where nobody looks."""
+        """Checks that the output folder is the one of the submitting process."""
         check_shared(self._job.work)
 
     def process(

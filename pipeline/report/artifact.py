@@ -56,7 +56,7 @@ def require_manifest(path: str) -> dict[str, Any]:
 
 
 def _hint(path: str) -> str:
-    """What to give instead of something that is no artifact."""
+    """A hint at the path to give instead of one that is no artifact."""
     place = Path(path).absolute()
     for folder in place.parents:
         if (folder / "manifest.json").is_file():

@@ -1,4 +1,4 @@
-"""A manifest as names and texts, which the terminal and the page both show."""
+"""A manifest as pairs of name and text, for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...
 
 
 def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
-    """Settings as they would be typed again."""
+    """Settings as they are written in a config."""
     return [(path, shown_setting(value)) for path, value in leaves(mapping)]
 
 
@@ -58,7 +58,7 @@ def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
 
 
 def duration(timings: dict[str, float]) -> str:
-    """How long the making took, with the last part of it where it was interrupted."""
+    """How long the job took, with its last part if it was interrupted."""
     total = f"{timings['total']:,.1f} s"
     if "last_part" in timings:
         return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"

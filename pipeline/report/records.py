@@ -1,4 +1,4 @@
-"""What pretraining records are like: statistics, and examples with their masks and labels."""
+"""Summaries of pretraining records: statistics, and examples with their masks and labels."""
 
 from __future__ import annotations
 

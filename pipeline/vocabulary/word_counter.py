@@ -1,4 +1,4 @@
-"""Counts the distinct words of a corpus, exactly, a block of sentences at a time."""
+"""Counts the distinct words of a corpus, exactly, by blocks of sentences."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class WordCounter:
                 self._grow(int(bounds[done + 1] - bounds[done]))
 
     def _grow(self, next_word: int) -> None:
-        """Doubles what is full."""
+        """Doubles the arrays that are full."""
         if self._size == len(self._hashes):
             self._hashes = _grown(self._hashes, 2 * self._size)
             self._counts = _grown(self._counts, 2 * self._size)

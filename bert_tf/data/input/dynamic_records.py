@@ -70,7 +70,7 @@ class DynamicRecords:
         """The records of a block in the order of an epoch, with the features of masked ones.
 
         Raises:
-            InputError: a record is damaged or not as the manifest says.
+            InputError: a record is damaged or does not match the manifest.
         """
         records = read_records(self._blocks[block], compression=self._records.compression)
         numbers = self._firsts[block] + np.arange(len(records))
@@ -81,7 +81,7 @@ class DynamicRecords:
             return self._mask([records[number] for number in order], keys[order])
         except (tf.errors.InvalidArgumentError, ValueError) as error:
             raise InputError(
-                f"{self._blocks[block].shard}: its records are not as the manifest says "
+                f"{self._blocks[block].shard}: its records do not match the manifest "
                 f"(unmasked, max_seq_length {self._records.max_seq_length}, "
                 f"{self._records.feature_names} names): {str(error).splitlines()[0]}; "
                 "make the data again"

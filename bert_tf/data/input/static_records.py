@@ -13,7 +13,7 @@ from bert_tf.data.records.parsing import parse_records
 
 
 class ShuffledRecords:
-    """Reads a block of an epoch as serialized records, which are parsed a batch at a time.
+    """Reads a block of an epoch as serialized records, which are parsed in batches.
 
     Args:
         blocks: of all shards.

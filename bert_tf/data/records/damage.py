@@ -16,7 +16,7 @@ _TENSORFLOWS_OWN = re.compile(r"^\{\{.*?\}\} (Name: <unknown>, )?| \[Op:\w+\].*$
 
 
 def find_damage(shards: list[str], records: PretrainingData) -> InputError | None:
-    """The first record that is damaged or not as the manifest says; None if all are sound.
+    """The first record that is damaged or does not match the manifest; None if all are sound.
 
     Reads everything up to that record: for shards that have failed to be read already.
 
@@ -41,7 +41,7 @@ def _check_features(block: RecordBlock, serialized: list[bytes], records: Pretra
     for number, record in enumerate(serialized, start=block.first_record):
         if failure := _parse_failure([record], records):
             raise InputError(
-                f"{block.shard}: record {number} is not as the manifest says (max_seq_length "
+                f"{block.shard}: record {number} does not match the manifest (max_seq_length "
                 f"{records.max_seq_length}, max_predictions_per_seq "
                 f"{records.max_predictions_per_seq}, {records.feature_names} names): {failure}; "
                 "make the data again"

@@ -91,7 +91,7 @@ class PretrainingData:
         return self.masking == "dynamic"
 
     def check_model(self, config: BertConfig, source: str) -> None:
-        """Refuses a model that these records do not fit.
+        """Checks that these records fit a model.
 
         Args:
             config: the model's.

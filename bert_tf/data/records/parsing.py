@@ -71,7 +71,7 @@ def parse_unmasked_records(
         sep_id: id of [SEP], after which the second segment begins.
 
     Raises:
-        ValueError: a record is not as `records` says.
+        ValueError: a record does not match `records`.
         tf.errors.InvalidArgumentError: the same, found by TensorFlow.
     """
     names = file_names(records.feature_names)

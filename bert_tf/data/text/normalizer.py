@@ -117,7 +117,7 @@ def _utf8_trie(values: np.ndarray) -> np.ndarray:
 
     Every inner node owns a block of units (256 below the root, 64 elsewhere, since a continuation
     byte has six free bits) in which the byte picks the unit: nothing has to be searched for. Equal
-    values share a unit and equal blocks share a place.
+    values have one unit and equal blocks one place.
 
     Args:
         values: uint32 [code points], below 2**31; 0 for code points that are not in the trie.

@@ -1,4 +1,4 @@
-"""What the optimizers of our training step share."""
+"""The base class of the optimizers of our training step."""
 
 from __future__ import annotations
 

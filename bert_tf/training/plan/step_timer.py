@@ -45,8 +45,8 @@ class StepTimer:
             return min(self._fixed, limit)
         if not self.seconds_per_step:
             return 1
-        wanted = int(SECONDS_PER_CALL / self.seconds_per_step)
-        return max(1, min(wanted, limit, MAX_STEPS_PER_CALL))
+        target = int(SECONDS_PER_CALL / self.seconds_per_step)
+        return max(1, min(target, limit, MAX_STEPS_PER_CALL))
 
     @contextmanager
     def call(self, steps: int) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Stretches of bytes: cut texts into lines, and copy stretches into Arrow strings."""
+"""Ranges of bytes: split into lines, and copied into Arrow strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_BYTES = np.iinfo(np.int32).max
 
 
 def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
-    """Copies stretches of UTF-8 into an Arrow string array, whose offsets have 32 bits.
+    """Copies ranges of UTF-8 into an Arrow string array, whose offsets have 32 bits.
 
     Raises:
         InputError: that is 2 GiB or more.

@@ -1,4 +1,4 @@
-"""What a format's reader hands over: stretches of text, and how they are laid out."""
+"""What a format's reader returns: ranges of text, and their layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SENTENCE_LINES, ONE_DOCUMENT, DOCUMENTS = "sentence lines", "one document", "doc
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Texts:
-    """Stretches of a file: lines, or the texts of rows.
+    """Ranges of a file: lines, or the texts of rows.
 
     Attributes:
         data: uint8, the bytes they lie in.
@@ -87,7 +87,7 @@ class RawBlock:
 
 
 def block_of_sentence_lines(path: str, index: int, lines: Texts) -> RawBlock:
-    """A block of text with a sentence a line and blank lines between documents."""
+    """A block of text with a sentence per line and blank lines between documents."""
     return RawBlock(source=path, index=index, texts=lines, layout=SENTENCE_LINES)
 
 
@@ -104,7 +104,7 @@ def block_of_texts(
     rejects: list[Reject],
     dropped: dict[str, int],
 ) -> RawBlock:
-    """A block of documents that are a text each; one that is not UTF-8 will be rejected whole.
+    """A block of documents that are one text each; one that is not UTF-8 will be rejected whole.
 
     Args:
         path: the file.

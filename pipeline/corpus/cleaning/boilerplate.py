@@ -1,4 +1,4 @@
-"""Finds lines of web pages that are no text of theirs: notices, navigation, counters.
+"""Finds lines of web pages that are not prose: notices, navigation, counters.
 
 Two published sets of rules for lines: the phrases of C4 (Raffel et al. 2020, section 2.2:
 JavaScript warnings and policy notices) and the patterns of RefinedWeb (Penedo et al. 2023, appendix

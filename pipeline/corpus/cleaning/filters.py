@@ -20,7 +20,7 @@ _OTHER, _LETTER, _WHITE = 0, 1, 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentLimits:
-    """What a document must have to be kept; 0 asks for nothing.
+    """What a document must have to be kept; 0 sets no limit.
 
     Attributes:
         min_characters: Unicode characters of its sentences, with the spaces inside them.
@@ -65,7 +65,7 @@ class DocumentSizes:
 
 
 def measure_documents(block: DocumentBlock) -> DocumentSizes:
-    """Counts what `DocumentLimits` speaks of."""
+    """Measures what `DocumentLimits` limits."""
     offsets, data = offsets_and_data(block.sentences)
     sizes = np.zeros((4, block.num_documents), np.int64)
     _measure(data, offsets, block.document_offsets, _letter_table(), sizes)

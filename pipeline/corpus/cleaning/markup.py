@@ -1,4 +1,4 @@
-"""Takes HTML's tags out of texts and turns its character references into characters.
+"""Removes HTML tags from texts and decodes character references.
 
 Of the elements HTML knows (WHATWG's standard and the obsolete ones), those that begin or end a
 paragraph become a line end, the others vanish; comments, scripts and styles go with their content,
@@ -48,7 +48,7 @@ _LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
 
 
 def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
-    """Takes the mark-up out of texts; those that are not UTF-8 stay as they are.
+    """Removes the markup of texts; those that are not UTF-8 stay as they are.
 
     Args:
         texts: any bytes.

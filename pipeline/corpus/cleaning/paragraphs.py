@@ -1,4 +1,4 @@
-"""Puts hard-wrapped lines together again, so that sentences are not cut at the margin."""
+"""Joins hard-wrapped lines to paragraphs, so that sentences are not cut at the margin."""
 
 from __future__ import annotations
 

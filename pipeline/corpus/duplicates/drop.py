@@ -77,7 +77,7 @@ class DropDuplicates(beam.PTransform):
         return self._job.documents or self._job.lines
 
     def expand(self, blocks: beam.PCollection[DocumentBlock]) -> beam.PCollection[DocumentBlock]:
-        """Stores, decides, reads again; nothing is done if nothing is to be dropped."""
+        """Stores blocks, decides, reads them again; a no-op if nothing is to be dropped."""
         job = self._job
         if not self.needs_text:
             return blocks

@@ -96,7 +96,7 @@ class Nodes:
 
 
 def select_nodes(occurrences: Occurrences, signatures: np.ndarray, selected: np.ndarray) -> Nodes:
-    """What has to be known of the documents that are candidates.
+    """The records of the documents that are candidates.
 
     Args:
         occurrences: sorted, all of a partition of the keys.

@@ -65,7 +65,7 @@ def first_of_runs(values: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """For documents that go because another one stays: that one, by the key of those that go.
+    """The document kept in place of each near duplicate, by the key of the one dropped.
 
     Attributes:
         keys: uint64 [n], rising: the keys of the documents that go.
@@ -100,7 +100,7 @@ class Kept:
 
 
 def merge_kept(parts: Iterable[bytes]) -> Kept | None:
-    """The only part; None where nothing is near anything."""
+    """The only part; None without near duplicates."""
     loaded = [Kept(*pickle.loads(part)) for part in parts]
     assert len(loaded) <= 1, "near duplicates are found in one place"
     return loaded[0] if loaded else None
@@ -108,7 +108,7 @@ def merge_kept(parts: Iterable[bytes]) -> Kept | None:
 
 @dataclasses.dataclass(frozen=True)
 class Dropped:
-    """Documents that go, in the order of the occurrences.
+    """Documents to drop, in the order of the occurrences.
 
     Attributes:
         rows: OCCURRENCE [n].
@@ -126,7 +126,7 @@ class Dropped:
 
 
 def choose_dropped(occurrences: Occurrences, kept: Kept | None) -> Dropped:
-    """Of equal documents the first stays, unless a similar one stays in its place.
+    """Of equal documents the first is kept, unless a similar one is kept in its place.
 
     Args:
         occurrences: sorted, all of the keys in question.

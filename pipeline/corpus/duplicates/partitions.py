@@ -14,7 +14,7 @@ _NUM_PARTITIONS = 32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DropJob:
-    """What is to be dropped, and where things lie; travels to the workers.
+    """What is to be dropped, and where data are stored; sent to the workers.
 
     Attributes:
         documents: whether documents are dropped.

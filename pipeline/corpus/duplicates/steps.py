@@ -1,4 +1,4 @@
-"""The steps of dropping what occurs again, between which Beam shuffles references to records.
+"""The steps of dropping duplicates, between which Beam shuffles references to records.
 
 How they are joined is in `duplicates.py`; what they decide, in `occurrences.py`,
 `near_duplicates.py` and `repeated_lines.py`.
@@ -53,7 +53,7 @@ from pipeline.corpus.duplicates.repeated_lines import (
 REPORT_NAME = "corpus-duplicates-{}.jsonl"
 TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"
 PAIRS, KEYS = "pairs", "keys"
-_EVERYWHERE = 0  # the key of what has to come to one place
+_EVERYWHERE = 0  # the key of what is processed on one worker
 
 Output: TypeAlias = beam.pvalue.TaggedOutput
 # The documents of a block that go, and whether each is a near duplicate.
@@ -117,7 +117,7 @@ class StoreBlock(beam.DoFn):
 
 
 class PairCandidates(beam.DoFn):
-    """Bands to pairs, and the keys in them to where the documents' records are."""
+    """Pairs documents with equal bands; sends their keys to the partition of their records."""
 
     def __init__(self, job: DropJob):
         self._job = job
@@ -137,7 +137,7 @@ class PairCandidates(beam.DoFn):
 
 
 class SelectCandidates(beam.DoFn):
-    """The records of the documents that are in pairs, to one place."""
+    """Sends the records of the documents that are in pairs to one worker."""
 
     def __init__(self, job: DropJob):
         self._job = job

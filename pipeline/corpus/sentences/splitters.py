@@ -1,4 +1,4 @@
-"""Which way paragraphs become sentences: our rules, or a library's for one language."""
+"""How paragraphs are split into sentences: by our rules, or a library's for one language."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH_PARAGRAPHS = 1000
 
 
 class SentenceSplitter(Protocol):
-    """Finds sentences; small and picklable, it travels to the workers."""
+    """Finds sentences; small and picklable, it is sent to the workers."""
 
     def split(
         self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
@@ -78,7 +78,7 @@ class SentencexSplitter:
     def split(
         self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Splits some paragraphs a call."""
+        """Splits some paragraphs per call."""
         from sentencex import segment
 
         sentence_starts: list[int] = []

@@ -11,7 +11,7 @@ from pipeline.beam.blobs import (
 
 
 class Work:
-    """Stores two blobs, counts its runs, and can be told to die between the two."""
+    """Stores two blobs, counts its runs, and can be made to die between the two."""
 
     def __init__(self):
         self.runs = 0

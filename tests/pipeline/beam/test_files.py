@@ -103,7 +103,7 @@ def test_the_glob_to_give_instead_of_a_folder_works(tmp_path, monkeypatch, names
     assert all(make_reader(path, config) for path in found if not path.endswith((".csv", "gz")))
 
 
-def test_a_file_of_no_known_format_is_told_with_what_to_do(tmp_path):
+def test_a_file_of_no_known_format_is_reported_with_what_to_do(tmp_path):
     config = build_section(VocabConfig, {"input": ("x",), "output": "y"})
     with pytest.raises(UsageError, match=r"README: the file name .*--set vocab\.format=text\|"):
         make_reader(f"{tmp_path}/README", config)

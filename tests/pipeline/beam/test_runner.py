@@ -103,7 +103,7 @@ def test_missing_options_and_files_are_named(values, message):
         pipeline_options(config_for(**values), input_bytes=1)
 
 
-def test_a_job_server_that_does_not_answer_is_told_at_once():
+def test_a_job_server_that_does_not_answer_is_reported_at_once():
     with socket.socket() as silent:  # it has the port and does not listen
         silent.bind(("localhost", 0))
         port = silent.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Storage that Beam opens: a file system in memory stands for gs://, s3:// and their like."""
+"""Storage that Beam opens: a file system in memory in place of gs://, s3:// and their like."""
 
 import bz2
 import gzip
@@ -70,7 +70,7 @@ def test_the_fingerprint_is_that_of_a_local_copy(files, tmp_path):
         fingerprint("memory://b/none")
 
 
-def test_damaged_files_are_told(files):
+def test_damaged_files_are_reported(files):
     files["memory://b/x.txt.gz"] = gzip.compress(b"words and words" * 500)[:40]
     with pytest.raises(InputError, match=r"memory://b/x.txt.gz: cannot be read to its end"):
         documents("memory://b/x.txt.gz", 64, text_layout="lines")
@@ -110,7 +110,7 @@ def test_beams_own_file_systems_have_the_schemes_and_extras_named_here():
         assert re.search(rf'{package}\W.*?extra == "{extra}"', requirements)
 
 
-def test_a_failure_inside_beams_errors_is_what_is_told():
+def test_a_failure_inside_beams_errors_is_what_is_reported():
     inner = BeamIOError("List failed", {"x": ValueError("no such bucket\ntraceback")})
     assert storage.innermost_message(BeamIOError("Match failed", {"y": inner})) == "no such bucket"
     assert storage.innermost_message(KeyError()) == "KeyError"

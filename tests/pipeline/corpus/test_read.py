@@ -236,7 +236,7 @@ def test_compressed_files_read_as_the_plain_ones(suffix, compress, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cut.txt.gz", "nonsense.csv.bz2", "cut.jsonl.zst"])
-def test_damaged_compressed_files_are_told(name, tmp_path):
+def test_damaged_compressed_files_are_reported(name, tmp_path):
     kind = name.rpartition(".")[2]
     compress = {"gz": gzip.compress, "bz2": bz2.compress}.get(
         kind, lambda data: pa.compress(data, "zstd", asbytes=True)

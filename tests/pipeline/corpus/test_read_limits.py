@@ -1,4 +1,4 @@
-"""Corpora that ask for all memory or hours: bounded, and told in one line."""
+"""Corpora that ask for all memory or hours: bounded, and reported in one line."""
 
 import gzip
 import time
@@ -88,7 +88,7 @@ def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl.gz", "a.parquet", "a.xml.bz2"])
-def test_a_git_lfs_pointer_is_told_as_what_it_is(tmp_path, name):
+def test_a_git_lfs_pointer_is_reported_as_what_it_is(tmp_path, name):
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     with pytest.raises(
         BertPipelineError, match=f"{name}: is a Git LFS pointer, not the file itself"

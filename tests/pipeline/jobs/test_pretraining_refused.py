@@ -41,7 +41,9 @@ def test_the_shard_and_record_that_cannot_be_read_are_named(
 ):
     data = write_data(tmp_path / "data")
     damage(data / shard, RECORDS, is_flipped=is_flipped)
-    expected = f"{RECORDS - 1} is damaged" if is_flipped else f"{RECORDS} is not as the manifest"
+    expected = (
+        f"{RECORDS - 1} is damaged" if is_flipped else f"{RECORDS} does not match the manifest"
+    )
     keys = {"model_config": model_config, "batch_size": 1, "packing": "off", "steps": 24}
     with pytest.raises(InputError, match=f"{shard}: record {expected}"):
         train(data, tmp_path / "run", **keys)

@@ -88,11 +88,11 @@ def test_any_position_is_entered_where_it_would_have_been_reached(
         )
         total = sum(sizes)
         assert inputs.record_count == total
-        updates = -(-2 * total // batch_size) + first_step
-        read = numbers_of(inputs.batches(0).take(updates))
+        steps = -(-2 * total // batch_size) + first_step
+        read = numbers_of(inputs.batches(0).take(steps))
         for epoch in range(2):
             assert sorted(read[epoch * total : (epoch + 1) * total]) == list(range(total))
-        later = numbers_of(inputs.batches(first_step).take(updates - first_step))
+        later = numbers_of(inputs.batches(first_step).take(steps - first_step))
         assert later == read[first_step * batch_size :]
         position = inputs.position(first_step)
         assert position["epoch"] == first_step * batch_size // total
@@ -150,7 +150,7 @@ def test_a_flipped_bit_is_found_when_its_block_is_read(tmp_path):
 
 
 def test_records_of_other_lengths_than_the_manifest_says_are_refused(tmp_path):
-    with pytest.raises(InputError, match="not as the manifest says .max_seq_length 16"):
+    with pytest.raises(InputError, match="not match the manifest .max_seq_length 16"):
         PretrainingInputs(
             write_shards(tmp_path, [3]), description(max_seq_length=16), batch_size=1, seed=1
         )
@@ -233,8 +233,8 @@ def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
             packing="on",
         )
         rows_per_epoch = int(inputs.packing.block_rows.sum())
-        updates = -(-2 * rows_per_epoch // inputs.rows) + first_step
-        batches = list(inputs.batches(0).take(updates))
+        steps = -(-2 * rows_per_epoch // inputs.rows) + first_step
+        batches = list(inputs.batches(0).take(steps))
         rows = [
             [number for number, weight in zip(ids, weights, strict=True) if weight]
             for batch in batches
@@ -246,7 +246,7 @@ def test_packed_rows_are_entered_anywhere_and_hold_each_record_once_an_epoch(
             of_epoch = rows[epoch * rows_per_epoch : (epoch + 1) * rows_per_epoch]
             assert sorted(itertools.chain(*of_epoch)) == list(range(sum(sizes)))
         read = [packed_numbers(batch) for batch in batches]
-        later = inputs.batches(first_step).take(updates - first_step)
+        later = inputs.batches(first_step).take(steps - first_step)
         assert [packed_numbers(batch) for batch in later] == read[first_step:]
         assert inputs.sequences_before(first_step) == sum(map(len, read[:first_step]))
         assert inputs.position(first_step)["rows"] == rows_per_epoch
@@ -379,7 +379,7 @@ def test_masked_words_of_unmasked_records_are_those_they_tell(tmp_path):
 
 
 def test_masked_records_are_not_taken_for_unmasked_ones(tmp_path):
-    with pytest.raises(InputError, match="not as the manifest says .unmasked, max_seq_length 8"):
+    with pytest.raises(InputError, match="not match the manifest .unmasked, max_seq_length 8"):
         PretrainingInputs(
             write_shards(tmp_path, [3]),
             description(masking="dynamic"),
