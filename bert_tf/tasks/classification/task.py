@@ -34,7 +34,7 @@ from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 
 _WHOLE_NUMBER = re.compile(r"-?\d+")
-_MANY_LABELS = 1000
+_FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the column
 _LABELS_ON_CARD = 20
 
 
@@ -80,7 +80,7 @@ class ClassificationTask(TableTask):
                 f"{table.source}: column {self.label_column!r} holds {labels[0]!r} in every row; "
                 f"classification needs at least two labels{_rejected(table)}"
             )
-        if len(labels) > min(_MANY_LABELS, len(table) // 2):
+        if len(labels) > max(_FEW_LABELS, min(_MANY_LABELS, len(table) // 2)):
             console.warn(
                 f"{table.source}: column {self.label_column!r} holds {len(labels):,} labels in "
                 f"{quantity(len(table), 'row')}; is it the right column?"

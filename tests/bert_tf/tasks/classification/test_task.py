@@ -117,13 +117,24 @@ def test_rows_longer_than_the_model_are_refused(small_config, tmp_path, quiet_co
         finetune(config, quiet_console)
 
 
-def test_labels_that_are_nearly_all_different_are_worth_a_warning(small_config, tmp_path):
-    train = write_rows(tmp_path / "train.csv", [("a", str(number)) for number in range(9)])
+@pytest.mark.parametrize(
+    ("labels", "rows", "is_doubted"),
+    [(9, 9, True), (6, 11, True), (6, 12, False), (5, 5, False), (2, 2, False), (2, 3, False)],
+)
+def test_labels_that_are_nearly_all_different_are_worth_a_warning(
+    small_config, tmp_path, labels, rows, is_doubted
+):
+    table = [("a", str(number % labels)) for number in range(rows)]
+    train = write_rows(tmp_path / "train.csv", table)
     said = []
     console = Console()
     console.warn = said.append
     ClassificationTask.from_training(small_config(task="classification", train=train), console)
-    assert "9 labels in 9 rows" in said[0]
+    assert [line for line in said if "is it the right column" in line] == (
+        [
+            f"{train}: column 'label' holds {labels} labels in {rows} rows; is it the right column?"
+        ] if is_doubted else []
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
