@@ -28,7 +28,7 @@ _TOKENIZER_CLASSES = (
 
 
 def read_folder_vocab(folder: Path) -> list[str]:
-    """The pieces by id, from `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`.
+    """The entries by id, from `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`.
 
     Raises:
         UsageError: there is neither, they disagree, or it is no WordPiece vocabulary with BERT's
@@ -43,7 +43,7 @@ def read_folder_vocab(folder: Path) -> list[str]:
     vocab = read_vocab(folder / VOCAB)
     if path.is_file() and read_tokenizer_file(path).vocab != vocab:
         raise UsageError(
-            f"{folder}: {VOCAB} and {TOKENIZER} have different pieces; remove the one that is "
+            f"{folder}: {VOCAB} and {TOKENIZER} have different entries; remove the one that is "
             "not the model's"
         )
     return vocab

@@ -30,7 +30,7 @@ class TokenizerFile:
     """The content of a `tokenizer.json`.
 
     Attributes:
-        vocab: pieces by id.
+        vocab: entries by id.
         lowercase: whether texts are lower-cased, and accents stripped.
     """
 
@@ -108,7 +108,7 @@ def _read_model(path: Path, model: Any) -> list[str]:
             raise _unsupported(path, f"model.{key}", model[key])
     ids: dict[str, Any] = model["vocab"]
     if not all(type(number) is int for number in ids.values()):
-        raise InputError(f"{path}: damaged; expected a number for every piece")
+        raise InputError(f"{path}: damaged; expected a number for every entry")
     vocab = sorted(ids, key=lambda piece: ids[piece])
     if [ids[piece] for piece in vocab] != list(range(len(vocab))):
         raise UsageError(f"{path}: ids must run from 0 to {len(vocab) - 1}, each once")

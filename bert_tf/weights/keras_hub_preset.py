@@ -159,7 +159,7 @@ def write_keras_hub_preset(
     Args:
         folder: to write to; made if it is missing.
         config: the model's.
-        vocab: pieces by id.
+        vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         tensors: float32 by HuggingFace's name.
         max_seq_length: to which the classifier's preprocessor cuts rows.

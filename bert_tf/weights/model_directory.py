@@ -44,14 +44,14 @@ class ModelDirectory:
     Attributes:
         path: where it is.
         config: shape of the encoder.
-        vocab: pieces by id.
+        vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
         notes: what the folder holds and the model leaves out, a sentence each.
 
     Raises:
-        UsageError: vocabulary and config disagree on the number of pieces.
+        UsageError: vocabulary and config disagree on the number of entries.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class ModelDirectory:
     def __post_init__(self):
         if len(self.vocab) != self.config.vocab_size:
             raise UsageError(
-                f"{self.path}: the vocabulary has {len(self.vocab)} pieces, but vocab_size in the "
+                f"{self.path}: the vocabulary has {len(self.vocab)} entries, but vocab_size in the "
                 f"config is {self.config.vocab_size}; they must be of the same model"
             )
 
@@ -213,7 +213,7 @@ def write_model_directory(
     Args:
         path: folder to write.
         model: a built model of `bert_tf.models`.
-        vocab: pieces by id.
+        vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
 
@@ -268,7 +268,7 @@ def write_directory(
     path = Path(path)
     if len(vocab) != config.vocab_size:
         raise UsageError(
-            f"{path}: the vocabulary has {len(vocab)} pieces, but the model's vocab_size is "
+            f"{path}: the vocabulary has {len(vocab)} entries, but the model's vocab_size is "
             f"{config.vocab_size}; they must be of the same model"
         )
     document = {

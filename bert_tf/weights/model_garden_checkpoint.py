@@ -34,7 +34,7 @@ def write_model_garden_checkpoint(
     Args:
         folder: to write to; made if it is missing.
         config: the model's.
-        vocab: pieces by id.
+        vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         tensors: float32 by HuggingFace's name.
 

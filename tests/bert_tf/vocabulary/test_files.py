@@ -90,5 +90,5 @@ def test_files_that_disagree_are_refused(tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(UsageError, match=r"do_lower_case True, tokenizer\.json lowercase False"):
         read_lowercase(tmp_path, VOCAB)
-    with pytest.raises(UsageError, match=r"vocab\.txt and tokenizer\.json have different pieces"):
+    with pytest.raises(UsageError, match=r"vocab\.txt and tokenizer\.json have different entries"):
         read_folder_vocab(tmp_path)

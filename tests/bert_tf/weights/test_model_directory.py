@@ -150,10 +150,10 @@ def test_weights_of_another_shape_are_refused(folder):
 def test_a_vocabulary_of_another_model_is_refused(folder, tmp_path):
     with (folder / "vocab.txt").open("a") as stream:
         stream.write("more\n")
-    with pytest.raises(UsageError, match="vocabulary has 41 pieces, but vocab_size .* is 40"):
+    with pytest.raises(UsageError, match="vocabulary has 41 entries, but vocab_size .* is 40"):
         read_model_directory(folder)
     model = built(BertEncoder(CONFIG))
-    with pytest.raises(UsageError, match="vocabulary has 7 pieces, but .* vocab_size is 8"):
+    with pytest.raises(UsageError, match="vocabulary has 7 entries, but .* vocab_size is 8"):
         write_model_directory(tmp_path / "m", model, vocab=VOCAB[:7], lowercase=True, task=None)
     assert not (tmp_path / "m").exists()
 
