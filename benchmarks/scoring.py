@@ -83,7 +83,7 @@ def make_model(weights: Path, folder: Path) -> SavedModelEngine:
         lowercase=directory.lowercase,
         task=task.settings(),
     )
-    trained = load_trained_model(str(folder / "run"))
+    trained = load_trained_model(read_model_directory(folder / "run"))
     FORMATS["savedmodel"].load().write(trained, folder / "model", Console())
     return SavedModelEngine(folder / "model")
 
@@ -107,7 +107,7 @@ def our_side(model: SavedModelEngine, texts: list[str], batch_tokens: int) -> Si
 
 def keras_hub_side(folder: Path, texts: list[str], batch_tokens: int) -> Side:
     """Their backbone in a tf.function, with our tokenizer and batches."""
-    trained = load_trained_model(str(folder))
+    trained = load_trained_model(read_model_directory(folder))
     backbone = keras_hub.models.BertBackbone.from_preset(str(folder), load_weights=True)
     kernel, bias = (trained.model.classifier.kernel, trained.model.classifier.bias)
     ids = tf.TensorSpec([None, None], tf.int32)

@@ -64,6 +64,7 @@ class EngineEntry:
             UsageError, InputError: as `Engine`.
             InputError: a file that it reads is not the one that `SHA256SUMS` vouches for.
         """
+        check_is_exported(folder)
         if not is_checked:
             check_sums(Path(folder), self.reads)
         engine: Engine = importlib.import_module(self.module).load(Path(folder), threads=threads)

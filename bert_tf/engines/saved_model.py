@@ -12,7 +12,6 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
-from bert_tf.engines.registry import check_is_exported
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
 
@@ -34,13 +33,12 @@ class SavedModelEngine:
         input_names: columns of texts that `predict` needs.
 
     Raises:
-        UsageError: the folder holds no SavedModel, or not one of this tool.
+        UsageError: the SavedModel is not one of this tool.
         InputError: the SavedModel is damaged.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
-        check_is_exported(self.path)
         try:
             # The signature alone does not keep its variables alive.
             with plain_path(self.path) as plain:

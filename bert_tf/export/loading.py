@@ -10,11 +10,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import Task
-from bert_tf.weights.model_directory import (
-    ModelDirectory,
-    load_all_weights,
-    read_model_directory,
-)
+from bert_tf.weights.model_directory import ModelDirectory, load_all_weights
 
 _PRETRAINING_TENSOR = "cls.predictions.bias"
 
@@ -41,14 +37,15 @@ class TrainedModel:
         return getattr(self.model, "encoder", self.model)
 
 
-def load_trained_model(path: str) -> TrainedModel:
-    """Loads a run's best model, or any model directory.
+def load_trained_model(directory: ModelDirectory) -> TrainedModel:
+    """Builds the model of a directory and loads its weights.
 
     Raises:
-        UsageError: there is no model, or weights of its head are missing.
+        UsageError: its task is not known, or weights of its head are missing.
     """
-    directory = read_model_directory(path)
-    task = None if directory.task is None else task_from_settings(directory.task, path)
+    task = None
+    if directory.task is not None:
+        task = task_from_settings(directory.task, str(directory.path))
     if task is not None:
         model = task.build_model(directory.config, policy="float32")
     elif _PRETRAINING_TENSOR in directory.tensors:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.formats.registry import FORMATS
+from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.task_card import TaskCard
@@ -43,7 +43,7 @@ def model_card(
     *,
     lowercase: bool,
     manifest: dict[str, Any],
-    written_format: str,
+    written: ModelFormat,
     notes: list[str],
 ) -> str:
     """The card as Markdown.
@@ -53,10 +53,10 @@ def model_card(
         card: of `card_of`.
         lowercase: whether texts are lower-cased.
         manifest: the run's, empty if it has none.
-        written_format: what `export` wrote, by the names of its `--format`.
+        written: the format that was exported.
         notes: what that format lacks, or its library computes otherwise.
     """
-    loading = FORMATS[written_format].load().loading(card, config, lowercase=lowercase)
+    loading = written.loading(card, config, lowercase=lowercase)
     sections = [
         f"# {card.title}",
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "

@@ -1,14 +1,19 @@
-"""Vectors of texts from a model that was pretrained only."""
+"""Vectors of texts from a model that was pretrained only, in a graph and outside of one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 
+from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.embeddings.pooling import pool_tokens
+from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import TextModule
 
 
@@ -60,3 +65,17 @@ class TextEmbedder(TextModule):
             outputs=(width, width),
         )
         return {"pooled_output": pooled, "mean_embedding": mean}
+
+
+def reference_pooled(trained: TrainedModel, texts: Sequence[str]) -> np.ndarray:
+    """The pooler's output computed outside any exported graph, float32 [texts, hidden]."""
+    longest = trained.directory.config.max_position_embeddings
+    rows = encode_texts(trained.tokenizer, texts, None, max_seq_length=longest)
+    batch = single_batch(rows, trained.tokenizer.pad_id)
+    encoded = trained.encoder(
+        batch["input_word_ids"],
+        input_type_ids=batch["input_type_ids"],
+        attention_mask=batch["input_mask"],
+        training=False,
+    )
+    return np.asarray(encoded["pooled_output"])

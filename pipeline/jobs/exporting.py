@@ -22,7 +22,7 @@ _CARD = "MODEL_CARD.md"
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
-    source = read_model_directory(config.run).path
+    directory = read_model_directory(config.run)
     run_manifest = read_manifest(config.run)
     if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
         options.console.warn(f"{config.run} is not finished; taking its best model so far")
@@ -30,17 +30,17 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     def body(record: JobRecord) -> None:
         output = Path(config.output)
         with record.stage("load"):
-            trained = load_trained_model(str(source))
-        directory = trained.directory
+            trained = load_trained_model(directory)
+        written = FORMATS[config.format].load()
         with record.stage("write"):
             with naming_file(output):
-                notes = FORMATS[config.format].load().write(trained, output, options.console)
+                notes = written.write(trained, output, options.console)
             card = model_card(
                 directory.config,
                 card_of(trained),
                 lowercase=directory.lowercase,
                 manifest=run_manifest or {},
-                written_format=config.format,
+                written=written,
                 notes=notes,
             )
             write_sums(output, _new_files_of_model(output))
@@ -65,7 +65,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs={"run": [str(source)]},
+        inputs={"run": [str(directory.path)]},
         body=body,
     )
 

@@ -3,6 +3,7 @@
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import SavedModelEngine
 
 
@@ -14,4 +15,4 @@ def test_a_damaged_saved_model_is_named(tmp_path):
 
 def test_a_folder_without_a_saved_model_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"it has no saved_model\.pb"):
-        SavedModelEngine(tmp_path)
+        ENGINES["tensorflow"].load(tmp_path)

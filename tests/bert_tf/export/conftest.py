@@ -11,11 +11,11 @@ import pytest
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import TrainedModel, load_trained_model
-from bert_tf.export.saved_model import write_saved_model
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCAB = [
@@ -83,7 +83,7 @@ def export(write_model) -> Callable[[dict[str, Any] | None], Exported]:
 
     def make(settings: dict[str, Any] | None) -> Exported:
         path = write_model(settings)
-        trained = load_trained_model(str(path))
+        trained = load_trained_model(read_model_directory(path))
         return trained, write_saved_model(trained, path)
 
     return make

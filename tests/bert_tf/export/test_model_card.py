@@ -7,19 +7,20 @@ import re
 import pytest
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
 CONFIG = BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
 MANIFEST = {
     "inputs": [{"path": "data/train.csv", "bytes": 1234567, "sha256": "ab" * 32}],
     "metrics": {"best": {"step": 40, "accuracy": 0.91234, "loss": 0.3}},
 }
-PLAIN = {"lowercase": True, "manifest": {}, "written_format": "huggingface", "notes": []}
+PLAIN = {"lowercase": True, "manifest": {}, "written": FORMATS["huggingface"].load(), "notes": []}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def encoder_card(tmp_path_factory):
         path = tmp_path_factory.mktemp("encoder") / "model"
         vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(95))]
         write_model_directory(path, model, vocab=vocab, lowercase=True, task=None)
-        return card_of(load_trained_model(str(path)))
+        return card_of(load_trained_model(read_model_directory(path)))
 
     return make
 
@@ -47,7 +48,7 @@ def test_classification_card():
     card = model_card(
         CONFIG,
         task_from_settings(settings, "m").card(),
-        **{**PLAIN, "manifest": MANIFEST, "written_format": "savedmodel"},
+        **{**PLAIN, "manifest": MANIFEST, "written": FORMATS["savedmodel"].load()},
     )
     assert card.startswith("# Text classifier\n")
     assert "| train.csv | 1,234,567 | `abababababababab…` |" in card
@@ -76,7 +77,7 @@ def test_question_answering_card(unanswerable):
     }
     task = task_from_settings(settings, "m")
     manifest = {"metrics": {"best": {"step": 40, "exact_match": 80.0, "f1": 86.23456}}}
-    written = {**PLAIN, "manifest": manifest, "written_format": "savedmodel"}
+    written = {**PLAIN, "manifest": manifest, "written": FORMATS["savedmodel"].load()}
     card = model_card(CONFIG, task.card(), **written)
     assert card.startswith("# Question answering model\n")
     assert "reads the columns `q` and `c`; was trained on `a` and `s`, or on SQuAD JSON" in card
@@ -86,7 +87,7 @@ def test_question_answering_card(unanswerable):
     assert "labels" not in card
     assert 'outputs["predicted_answer"]' in card
     assert "AutoModelForQuestionAnswering" in card
-    google = model_card(CONFIG, task.card(), **{**PLAIN, "written_format": "google-tf1"})
+    google = model_card(CONFIG, task.card(), **{**PLAIN, "written": FORMATS["google-tf1"].load()})
     assert "run_squad.py" in google
     assert "--do_lower_case=True" in google
 
@@ -107,15 +108,15 @@ def test_card_of_a_pretrained_model_without_a_run(encoder_card, model_class, loa
 
 def test_cards_for_other_libraries_say_how_those_load_it(encoder_card):
     encoder = encoder_card(BertPretrainingModel)
-    hub = {**PLAIN, "written_format": "keras-hub", "notes": ["no head"]}
+    hub = {**PLAIN, "written": FORMATS["keras-hub"].load(), "notes": ["no head"]}
     card = model_card(CONFIG, encoder, **hub)
     assert 'keras_hub.models.BertBackbone.from_preset("THIS_FOLDER")' in card
     assert "## What differs\n- no head\n" in card
-    card = model_card(CONFIG, encoder, **{**PLAIN, "written_format": "google-tf1"})
+    card = model_card(CONFIG, encoder, **{**PLAIN, "written": FORMATS["google-tf1"].load()})
     assert "run_pretraining.py --bert_config_file=THIS_FOLDER/bert_config.json" in card
     assert "do_lower_case" not in card, "that script takes records, not text"
     assert "transformers" not in card
-    card = model_card(CONFIG, encoder, **{**PLAIN, "written_format": "google-tf2"})
+    card = model_card(CONFIG, encoder, **{**PLAIN, "written": FORMATS["google-tf2"].load()})
     assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
     assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
 
@@ -132,7 +133,7 @@ def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
 @pytest.mark.parametrize("kind", ["classifier", "answerer", "embedder"])
 def test_the_snippet_of_a_card_runs(kind, request, capsys):
     trained, exported = request.getfixturevalue(kind)
-    written = {**PLAIN, "written_format": "savedmodel"}
+    written = {**PLAIN, "written": FORMATS["savedmodel"].load()}
     card = model_card(trained.directory.config, card_of(trained), **written)
     snippet = re.search(r"```python\n(import tensorflow as tf\n.*?)```", card, re.DOTALL)[1]
     exec(snippet.replace("THIS_FOLDER", str(exported.path)), {})

@@ -12,10 +12,10 @@ from toy_regression import REGRESSION, RegressionTask
 from bert_tf.base.errors import BertPipelineError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.registry import TASKS, task_from_settings
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
 ROWS = "body,reply,stars\nthe film was good,it is,3.5\nvery bad,not good,-1\nblue,red,2\n"
 
@@ -105,7 +105,7 @@ def test_export_finds_a_graph_that_predicts_otherwise(
     model.build_weights()
     path = tmp_path / "model"
     write_model_directory(path, model, vocab=tokenizer.vocab, lowercase=True, task=task.settings())
-    exported = write_saved_model(load_trained_model(str(path)), path)
+    exported = write_saved_model(load_trained_model(read_model_directory(path)), path)
     got = exported.predict({"text": ["a film", "blue"], "text_pair": ["red", "the city"]})
     assert got.keys() == {"predicted_value"}
     assert got["predicted_value"].dtype == np.float32
@@ -117,4 +117,4 @@ def test_export_finds_a_graph_that_predicts_otherwise(
         lambda task, logits: scaled(dataclasses.replace(task, target_scale=11.0), logits),
     )
     with pytest.raises(BertPipelineError, match="results differ by"):
-        write_saved_model(load_trained_model(str(path)), path)
+        write_saved_model(load_trained_model(read_model_directory(path)), path)

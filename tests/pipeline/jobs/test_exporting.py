@@ -16,7 +16,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
-from bert_tf.export import saved_model
+from bert_tf.export.formats import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
 from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source

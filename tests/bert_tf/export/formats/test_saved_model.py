@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.engines.saved_model import SavedModelEngine
-from bert_tf.export import saved_model
+from bert_tf.export.formats import saved_model
 from bert_tf.export.loading import load_trained_model
-from bert_tf.export.reference import reference_pooled
+from bert_tf.export.text_embedder import reference_pooled
 from bert_tf.tasks.question_answering.reference import reference_answers
+from bert_tf.weights.model_directory import read_model_directory
 
 pytestmark = pytest.mark.slow  # exports models of every kind
 
@@ -135,7 +136,7 @@ def test_a_saved_model_that_differs_is_refused(write_model, monkeypatch):
     path = write_model(None)
     monkeypatch.setattr(saved_model, "largest_difference", lambda *_: float("nan"))
     with pytest.raises(BertPipelineError, match="results differ by nan"):
-        saved_model.write_saved_model(load_trained_model(str(path)), path)
+        saved_model.write_saved_model(load_trained_model(read_model_directory(path)), path)
     assert not (path / "saved_model.pb").exists()
 
 
@@ -161,7 +162,7 @@ def test_a_model_without_its_head_is_refused(write_model):
         )
     )
     with pytest.raises(UsageError, match="weights of .*classifier.* are missing"):
-        load_trained_model(str(path))
+        load_trained_model(read_model_directory(path))
 
 
 def test_a_model_is_loaded_from_a_folder_whose_name_is_a_pattern(classifier, tmp_path):
