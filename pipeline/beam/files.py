@@ -23,7 +23,6 @@ FORMAT_OF_ENDING = {
     ".txt": "text",
     ".text": "text",
     **TABLE_FORMATS,
-    ".parquet": "parquet",
     ".xml": "mediawiki",
 }
 

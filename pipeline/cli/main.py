@@ -24,7 +24,7 @@ COMMANDS = {
     "finetune": "fine-tune a model for a task on labeled rows",
     "evaluate": "evaluate a fine-tuned model on labeled rows",
     "export": "export a run as a SavedModel that takes raw text, or for another library",
-    "score": "add predictions to CSV, TSV or JSONL files",
+    "score": "add predictions to CSV, TSV, JSONL or Parquet files",
     "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
     "inspect": "show the config, counts, metrics and samples of an artifact",
     "demo": "run the whole pipeline on this machine in a few minutes",

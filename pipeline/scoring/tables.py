@@ -20,7 +20,7 @@ class ScoredTable:
     Attributes:
         number: place among the inputs, from 0.
         source, output: the files.
-        source_format, output_format: `csv`, `tsv` or `jsonl`.
+        source_format, output_format: `csv`, `tsv` or `jsonl`, which rows of Parquet become.
     """
 
     number: int
@@ -34,13 +34,14 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
     """Expands the inputs and names their outputs.
 
     One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
-    which every table keeps its name.
+    which every table keeps its name; Parquet becomes JSON lines there.
 
     Returns:
         The tables, sorted by path, and whether `output` is a folder.
 
     Raises:
-        UsageError: nothing matches, a format is not known, two inputs have one name, an output
+        UsageError: nothing matches, a format is not known or cannot be written, two outputs would
+            have one name, an output
             would replace its input, or the manifest or rejects of the job would replace an output
             or an input.
     """
@@ -51,14 +52,20 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
             f"({sources[0]}, {sources[1]}, …); name a folder"
         )
-    names = collections.Counter(Path(source).name for source in sources)
+    names = collections.Counter(_name_in_folder(source) for source in sources)
     twice = [name for name, count in names.items() if count > 1]
     if twice and is_folder:
-        raise UsageError(f"two inputs are named {twice[0]}; score them one at a time")
+        raise UsageError(
+            f"--output {output}: two inputs would become {twice[0]}; score them one at a time"
+        )
+    if not is_folder and table_format(output) == "parquet":
+        raise UsageError(
+            f"--output {output}: Parquet is read, not written; let it end in .csv, .tsv or .jsonl"
+        )
     tables = []
     own = _own_files(output, is_folder=is_folder)
     for number, source in enumerate(sources):
-        target = str(Path(output) / Path(source).name) if is_folder else output
+        target = str(Path(output) / _name_in_folder(source)) if is_folder else output
         if Path(source).resolve() in (Path(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
         if Path(target).resolve() in own:
@@ -71,11 +78,23 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
                 number=number,
                 source=source,
                 output=target,
-                source_format=table_format(source),
+                source_format=_row_format(source),
                 output_format=table_format(target),
             )
         )
     return tables, is_folder
+
+
+def _row_format(source: str) -> str:
+    """How rows travel to the output: those of Parquet are written as JSON."""
+    name = table_format(source)
+    return "jsonl" if name == "parquet" else name
+
+
+def _name_in_folder(source: str) -> str:
+    path = Path(source)
+    is_parquet = table_format_by_name(source) == "parquet"
+    return path.with_suffix(".jsonl").name if is_parquet else path.name
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:

@@ -43,7 +43,7 @@ class FinetuneConfig(TableSection, LoopSection):
     default_sequence_length: ClassVar[int]
 
     task: str = option("task to fine-tune for", positional=True)
-    train: str = option("training rows: CSV, TSV or JSONL")
+    train: str = option("training rows: CSV, TSV, JSONL or Parquet")
     eval: str | None = option("evaluation rows, in the same formats", default=None, common=True)
     init: str = option("model directory, run directory or HuggingFace folder to start from")
     max_train_rows: int = option(

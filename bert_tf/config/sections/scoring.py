@@ -47,7 +47,7 @@ class EvaluateConfig(ColumnsSection):
     section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model")
-    data: str = option("labeled rows, as for training: CSV, TSV, JSONL or SQuAD JSON")
+    data: str = option("labeled rows, as for training: CSV, TSV, JSONL, Parquet or SQuAD JSON")
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label (default: the model's)", default=None)
     answer_column: str | None = option(
@@ -57,7 +57,7 @@ class EvaluateConfig(ColumnsSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreConfig(ColumnsSection):
-    """Adds a model's predictions to every row of CSV, TSV or JSONL files."""
+    """Adds a model's predictions to every row of CSV, TSV, JSONL or Parquet files."""
 
     section_name: ClassVar[str] = "score"
 

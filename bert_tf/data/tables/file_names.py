@@ -11,6 +11,7 @@ TABLE_FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".parquet": "parquet",
 }
 """Format by ending of tables: labeled rows, and the text column of a corpus."""
 

@@ -1,4 +1,4 @@
-"""Tables of labeled or unlabeled rows: CSV, TSV and JSON lines, read in blocks or whole.
+"""Tables of labeled or unlabeled rows: CSV, TSV, JSON lines, Parquet, read in blocks or whole.
 
 The ending of a file's name is its format and its compression (`file_names.py`).
 SQuAD JSON is a table of questions with `id`, `question` and `context`.
@@ -26,6 +26,7 @@ from bert_tf.data.tables.file_names import (
     table_format_by_name,
 )
 from bert_tf.data.tables.json_lines import read_json_rows
+from bert_tf.data.tables.parquet_rows import parquet_columns, read_parquet_rows
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.squad_json import is_squad_json, read_squad_rows
 from bert_tf.data.tables.text_files import Opener, open_local
@@ -39,11 +40,11 @@ class TableBlock:
     """Some rows of a table in file order.
 
     Attributes:
-        header: names of the columns and what separates them; None of JSON lines.
+        header: names of the columns and what separates them; None of JSON lines and Parquet.
         columns: names of the columns; of JSON lines the keys in the file's first 8,192 rows.
         rows: one mapping a usable row from column to value: text in CSV and TSV, any JSON value in
             JSON lines, where keys may be absent.
-        raw_rows: the same rows as they stand in the file, without their line ends.
+        raw_rows: the same rows as in the file, without their line ends; of Parquet as JSON.
         lines: the line each row starts on, counted from 1.
         rejects: rows of this stretch of the file that cannot be used.
     """
@@ -100,7 +101,7 @@ class Table:
 
 
 def table_format(path: str | Path) -> str:
-    """`csv`, `tsv` or `jsonl`, by the ending of the file's name.
+    """`csv`, `tsv`, `jsonl` or `parquet`, by the ending of the file's name.
 
     Raises:
         UsageError: the name ends otherwise, or is that of a folder.
@@ -111,7 +112,7 @@ def table_format(path: str | Path) -> str:
     if format_name is None:
         raise UsageError(
             f"{path}: format unknown; the name must end in {', '.join(TABLE_FORMATS)}, "
-            f"optionally followed by {', '.join(COMPRESSIONS)}"
+            f"all but .parquet optionally followed by {', '.join(COMPRESSIONS)}"
         )
     return format_name
 
@@ -125,6 +126,7 @@ def read_table_blocks(
     value_columns: Sequence[str] = (),
     allow_empty: bool = False,
     max_rows: int = 0,
+    needed_only: bool = False,
     console: Console | None = None,
     opener: Opener = open_local,
 ) -> Iterator[TableBlock]:
@@ -138,6 +140,7 @@ def read_table_blocks(
         value_columns: columns that must hold a text, a number or a truth value in every row.
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
+        needed_only: leave out other columns where the format stores columns apart.
         console: told of a delimiter other than the comma.
         opener: opens the file, which may lie on other storage.
 
@@ -155,6 +158,11 @@ def read_table_blocks(
             parsed = read_csv_rows(path, dialect, console=console, opener=opener)
         case "tsv":
             parsed = read_tsv_rows(path, dialect, opener)
+        case "parquet":
+            columns = parquet_columns(path, dialect, opener)
+            check_columns(path, None, columns, needed)
+            read = tuple(needed) if needed_only else columns
+            parsed = read_parquet_rows(path, dialect, opener, columns=read)
         case _:
             is_squad = is_squad_json(path, opener)
             objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
@@ -208,6 +216,7 @@ def read_table(
         value_columns=value_columns,
         allow_empty=allow_empty,
         max_rows=max_rows,
+        needed_only=True,
         console=console,
     ):
         for name in names:
@@ -262,7 +271,7 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
 
 def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
     if first_reject is None:
-        return InputError(f"{path}: has a header but no rows; add rows below it")
+        return InputError(f"{path}: names columns but has no rows; add some")
     (summary,) = summarize_rejects([first_reject])
     remedy = f"; {summary.remedy}" if summary.remedy else ""
     return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")

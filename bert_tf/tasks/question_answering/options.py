@@ -24,7 +24,7 @@ class QuestionAnsweringConfig(FinetuneConfig):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    train: str = option("training rows: SQuAD JSON, CSV, TSV or JSONL")
+    train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet")
     question_column: str = option("column of the question", default="question")
     context_column: str = option("column of the context", default="context")
     answer_column: str = option("column of the answer's text", default="answer")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -205,6 +206,46 @@ def test_semicolons_stay(tmp_path, make_plan, score):
     )
 
 
+@pytest.mark.parametrize("output", ["out.jsonl", "out.csv", "folder"])
+def test_rows_of_parquet_keep_their_values(tmp_path, make_plan, score, output):
+    table = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "text": pa.array(["fine", None, "two\nlines", "x"]).dictionary_encode(),
+            "tags": [["a", "b"], [], None, ["c"]],
+            "price": [0.5, None, 2.0, 1e300],
+            "day": pa.array([0, 1, 2, None], pa.date32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=3)
+    plan = make_plan("in.parquet", output=output)
+    counts = score(plan)
+    assert (counts.rows_in, counts.rows_out) == (4, 3)
+    assert rejects_of(tmp_path) == [(2, "column 'text' is empty")]
+    written = (
+        tmp_path / output / "in.jsonl" if output == "folder" else tmp_path / output
+    ).read_text()
+    if output == "out.csv":
+        found = list(csv.DictReader(io.StringIO(written)))
+        assert [row["tags"] for row in found] == ['["a", "b"]', "", '["c"]']
+        assert [row["text"] for row in found] == ["fine", "two\nlines", "x"]
+        return
+    found = [json.loads(line) for line in written.splitlines()]
+    kept = table.take([0, 2, 3]).set_column(4, "day", pa.array(["1970-01-01", "1970-01-03", None]))
+    assert [{name: row[name] for name in table.column_names} for row in found] == kept.to_pylist()
+    assert [row["predicted_label"] for row in found] == ['4, "f"', '9, "t"', '1, "x"']
+
+
+def test_parquet_is_not_written(tmp_path, make_plan):
+    (tmp_path / "in.csv").write_text("text\nx\n")
+    with pytest.raises(UsageError, match=r"not written; let it end in \.csv, \.tsv or \.jsonl"):
+        make_plan("in.csv", output="out.parquet")
+    (tmp_path / "in.jsonl").touch()
+    (tmp_path / "in.parquet").touch()
+    with pytest.raises(UsageError, match=r"two inputs would become in\.jsonl"):
+        make_plan("in.*[lt]", output="out")
+
+
 @pytest.mark.parametrize(
     ("ending", "compress", "decompress"),
     [
@@ -334,7 +375,7 @@ def test_outputs_never_replace_inputs_or_each_other(tmp_path):
     old_rejects.write_text('{"text": "x"}\n')
     with pytest.raises(UsageError, match="would replace the input"):
         list_tables((str(old_rejects),), str(tmp_path / "b.csv"))
-    with pytest.raises(UsageError, match=r"two inputs are named a\.csv"):
+    with pytest.raises(UsageError, match=r"two inputs would become a\.csv"):
         list_tables((source, str(tmp_path / "sub" / "a.csv")), str(tmp_path / "out"))
     with pytest.raises(UsageError, match="format unknown"):
         (tmp_path / "a.txt").write_text("text\n")

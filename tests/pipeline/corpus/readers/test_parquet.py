@@ -9,9 +9,8 @@ import pytest
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from pipeline.corpus.parquet_pages import largest_repeated_value
+from bert_tf.data.tables import parquet_file
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
-from pipeline.corpus.readers import parquet
 from pipeline.corpus.readers.formats import make_reader
 
 TEXTS = [f"document {number}" for number in range(3000)]
@@ -132,30 +131,11 @@ def test_damage_inside_is_told(tmp_path):
         read(tmp_path / "x.parquet")
 
 
-@pytest.mark.parametrize("size", [1, 1000, 100_000])
-@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
-def test_the_size_of_a_dictionary_is_found_without_decoding_it(tmp_path, size, compression):
-    path = tmp_path / "x.parquet"
-    table = pa.table({"text": ["x" * size] * 50})
-    pq.write_table(table, path, compression=compression)
-    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    with path.open("rb") as stream:
-        assert largest_repeated_value(stream, column) == size + 4  # with the length before it
-    pq.write_table(table, path, compression=compression, use_dictionary=False)
-    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    with path.open("rb") as stream:
-        assert largest_repeated_value(stream, column) == 0
-    pq.write_table(table, path, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
-    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    with path.open("rb") as stream:
-        assert largest_repeated_value(stream, column) >= size
-
-
 @pytest.mark.parametrize("is_dictionary", [True, False])
 def test_long_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(
     tmp_path, monkeypatch, is_dictionary
 ):
-    monkeypatch.setattr(parquet, "_REPEATED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet_file, "_REPEATED_BYTES", 1 << 20)
     path = tmp_path / "x.parquet"
     column = pa.array(["x" * 300_000] * 200)
     column = column.dictionary_encode() if is_dictionary else column
