@@ -22,7 +22,7 @@ class FinetuningInputs:
             weight 0.
         row_multiple: batches are filled up to a multiple of this (replicas x accumulated parts).
         length_multiple: what padded lengths are multiples of.
-        max_seq_length: pieces of the longest padded row.
+        max_seq_length: tokens of the longest padded row.
         pad_id: id of [PAD].
         seed: any whole number.
 

@@ -20,7 +20,7 @@ def epoch_batches(
     batches, and the batches are shuffled: little padding, and yet nearly any two rows may meet.
 
     Args:
-        lengths: int [rows], pieces of each row.
+        lengths: int [rows], tokens of each row.
         batch_size: rows of a batch; one batch may have fewer.
         seed: any whole number.
         epoch: counted from 0.

@@ -1,4 +1,4 @@
-"""Rows of pieces of different lengths as flat arrays, and padded batches cut from them."""
+"""Rows of tokens of different lengths as flat arrays, and padded batches cut from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EncodedRows:
     """Model input before padding.
 
     Attributes:
-        ids: int32 [pieces of all rows], specials included.
+        ids: int32 [tokens of all rows], specials included.
         offsets: int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`.
         second_starts: int32 [rows]; where in its row the second segment (type 1) begins, the row's
             length if there is none.
@@ -34,7 +34,7 @@ class EncodedRows:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Pieces of each row, int64 [rows]."""
+        """Tokens of each row, int64 [rows]."""
         return np.diff(self.offsets)
 
     def padded(
@@ -44,7 +44,7 @@ class EncodedRows:
 
         Args:
             rows: int [n], which rows; none is longer than `length`.
-            length: pieces of every row of the batch.
+            length: tokens of every row of the batch.
             pad_id: id of [PAD].
             batch_size: rows of the batch, rows of padding alone after the given ones (default n).
 

@@ -1,4 +1,4 @@
-"""Question answering over long contexts: windows, and the way between characters and pieces.
+"""Long contexts in windows: rows of a question and a part of its context, and answers in them.
 
 Follows google-research/bert `run_squad.py` (`convert_examples_to_features`), as array functions
 over all questions at once. A row is `[CLS] question [SEP] part of the context [SEP]`.
@@ -7,36 +7,14 @@ over all questions at once. A row is `[CLS] question [SEP] part of the context [
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.token_characters import TokenizedTexts
 
-NO_ANSWER_POSITION = 0  # where [CLS] stands
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Pieces:
-    """Texts as pieces, with the characters each piece covers.
-
-    Attributes:
-        ids: int32 [pieces of all texts].
-        offsets: int64 [texts + 1]; text i has the pieces `offsets[i]:offsets[i + 1]`.
-        first_characters: int64 [pieces], the character of its text a piece begins at.
-        last_characters: int64 [pieces], the character after the piece.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
-    first_characters: np.ndarray
-    last_characters: np.ndarray
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Pieces of each text, int64 [texts]."""
-        return np.diff(self.offsets)
+NO_ANSWER_POSITION = 0  # of [CLS]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,8 +23,8 @@ class Windows:
 
     Attributes:
         question: int64 [windows], which question, ascending.
-        start: int64 [windows], first piece of the context in the window.
-        length: int64 [windows], pieces of the context in the window.
+        start: int64 [windows], first token of the context in the window.
+        length: int64 [windows], tokens of the context in the window.
     """
 
     question: np.ndarray
@@ -64,17 +42,17 @@ def context_windows(
     max_seq_length: int,
     doc_stride: int,
 ) -> Windows:
-    """Cuts contexts into overlapping windows that cover every piece.
+    """Cuts contexts into overlapping windows that cover every token.
 
-    With room for 5 pieces and a stride of 3, a context of 9 pieces gives the windows 0-4, 3-7 and
-    6-8. A stride greater than the room is taken as the room, so that no piece is left out. A
-    context without pieces has one empty window.
+    With room for 5 tokens and a stride of 3, a context of 9 tokens gives the windows 0-4, 3-7 and
+    6-8. A stride greater than the room is taken as the room, so that no token is left out. A
+    context without tokens has one empty window.
 
     Args:
-        context_lengths: int [questions], pieces of each question's context.
-        question_lengths: int [questions], pieces of each question, already cut.
-        max_seq_length: pieces of a row; at least 4 more than the longest question.
-        doc_stride: pieces from the start of one window to the start of the next.
+        context_lengths: int [questions], tokens of each question's context.
+        question_lengths: int [questions], tokens of each question, already cut.
+        max_seq_length: tokens of a row; at least 4 more than the longest question.
+        doc_stride: tokens from the start of one window to the start of the next.
     """
     context_lengths = np.asarray(context_lengths, np.int64)
     room = max_seq_length - 3 - np.asarray(question_lengths, np.int64)
@@ -89,8 +67,8 @@ def context_windows(
 
 def window_rows(
     windows: Windows,
-    questions: Pieces,
-    contexts: Pieces,
+    questions: TokenizedTexts,
+    contexts: TokenizedTexts,
     context_index: np.ndarray,
     *,
     cls_id: int,
@@ -100,8 +78,8 @@ def window_rows(
 
     Args:
         windows: from `context_windows`.
-        questions: pieces of each question, already cut.
-        contexts: pieces of each context.
+        questions: tokens of each question, already cut.
+        contexts: tokens of each context.
         context_index: int [questions], the context of each question.
         cls_id, sep_id: ids of [CLS] and [SEP].
     """
@@ -122,86 +100,67 @@ def window_rows(
     )
 
 
-def answer_pieces(
-    contexts: Pieces, context_index: np.ndarray, starts: np.ndarray, ends: np.ndarray
+def answer_tokens(
+    contexts: TokenizedTexts, context_index: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first and last piece of the context that an answer touches.
+    """The first and last token of the context that an answer touches.
 
     Args:
-        contexts: pieces of each context.
+        contexts: tokens of each context.
         context_index: int [answers], the context of each answer.
         starts: int [answers], first character of the answer in its context.
         ends: int [answers], the character after it.
 
     Returns:
         first, last int64 [answers], counted within the context; -1 where the answer touches no
-        piece (it is blank, or its end is not after its start).
+        token (it is blank, or its end is not after its start).
     """
     # One ascending axis for all contexts: each context's characters begin after the last one's.
-    pieces_of = contexts.lengths
-    widths = np.zeros(len(pieces_of), np.int64)
-    filled = pieces_of > 0
+    tokens_of = contexts.lengths
+    widths = np.zeros(len(tokens_of), np.int64)
+    filled = tokens_of > 0
     widths[filled] = contexts.last_characters[contexts.offsets[1:][filled] - 1]
     if len(ends):
         np.maximum.at(widths, context_index, np.asarray(ends, np.int64))
     bases = offsets_of(widths + 1)[:-1]
-    base_of_piece = np.repeat(bases, pieces_of)
+    base_of_token = np.repeat(bases, tokens_of)
     first = np.searchsorted(
-        base_of_piece + contexts.last_characters, bases[context_index] + starts, side="right"
+        base_of_token + contexts.last_characters, bases[context_index] + starts, side="right"
     )
     last = (
         np.searchsorted(
-            base_of_piece + contexts.first_characters, bases[context_index] + ends, side="left"
+            base_of_token + contexts.first_characters, bases[context_index] + ends, side="left"
         )
         - 1
     )
     begins = contexts.offsets[context_index]
     first, last = np.maximum(first, begins) - begins, last - begins
-    touched = (first <= last) & (first < pieces_of[context_index]) & (ends > starts)
+    touched = (first <= last) & (first < tokens_of[context_index]) & (ends > starts)
     return np.where(touched, first, -1), np.where(touched, last, -1)
 
 
 def window_targets(
     windows: Windows,
     question_lengths: np.ndarray,
-    first_pieces: np.ndarray,
-    last_pieces: np.ndarray,
+    first_tokens: np.ndarray,
+    last_tokens: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where in its row each window's answer begins and ends.
 
     Args:
         windows: from `context_windows`.
         question_lengths: int [questions].
-        first_pieces, last_pieces: int [questions], pieces of the context, -1 for no answer.
+        first_tokens, last_tokens: int [questions], tokens of the context, -1 for no answer.
 
     Returns:
         start and end positions, int32 [windows]; both are [CLS] where the window does not hold the
         whole answer.
     """
-    first = first_pieces[windows.question] - windows.start
-    last = last_pieces[windows.question] - windows.start
-    inside = (first_pieces[windows.question] >= 0) & (first >= 0) & (last < windows.length)
+    first = first_tokens[windows.question] - windows.start
+    last = last_tokens[windows.question] - windows.start
+    inside = (first_tokens[windows.question] >= 0) & (first >= 0) & (last < windows.length)
     shift = question_lengths[windows.question] + 2
     return (
         np.where(inside, first + shift, NO_ANSWER_POSITION).astype(np.int32),
         np.where(inside, last + shift, NO_ANSWER_POSITION).astype(np.int32),
     )
-
-
-def characters_at_bytes(
-    texts: Sequence[bytes], owners: np.ndarray, byte_offsets: np.ndarray
-) -> np.ndarray:
-    """Turns byte offsets into UTF-8 texts into character (code point) offsets.
-
-    Args:
-        texts: the texts, UTF-8.
-        owners: int [n], ascending; the text of each offset.
-        byte_offsets: int [n], at the beginning of a character or at the end of its text.
-
-    Returns:
-        int64 [n].
-    """
-    flat = np.frombuffer(b"".join(texts), np.uint8)
-    characters_before = offsets_of((flat & 0xC0) != 0x80)
-    bases = offsets_of(np.array([len(text) for text in texts], np.int64))[:-1]
-    return characters_before[bases[owners] + byte_offsets] - characters_before[bases[owners]]

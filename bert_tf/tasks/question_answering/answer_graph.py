@@ -1,4 +1,4 @@
-"""`bert_tf.data.rows.answer_spans` as graph operations: logits to the best spans of questions."""
+"""`answer_spans` as graph operations: logits to the best spans of questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RankedSpans(NamedTuple):
 
     Attributes:
         question: int32 [n], ascending.
-        first, last: int32 [n], pieces of the context, both inclusive.
+        first, last: int32 [n], tokens of the context, both inclusive.
         score: float64 [n], start logit plus end logit.
     """
 
@@ -29,7 +29,7 @@ class ChosenSpans(NamedTuple):
 
     Attributes:
         is_answered: bool [questions].
-        first, last: int32 [questions], pieces of the context; 0 where there is no answer.
+        first, last: int32 [questions], tokens of the context; 0 where there is no answer.
         probability: float64 [questions], of the answer, or of there being none.
     """
 
@@ -48,12 +48,12 @@ def window_spans(
     max_answer_length: int,
     n_best: int,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """`bert_tf.data.rows.answer_spans.window_spans` in a graph.
+    """`answer_spans.window_spans` in a graph.
 
     Args:
         start_logits, end_logits: float32 [windows, length].
         context_begins, context_lengths: int32 [windows].
-        max_answer_length: pieces of the longest span.
+        max_answer_length: tokens of the longest span.
         n_best: spans kept a window.
 
     Returns:
@@ -85,13 +85,13 @@ def rank_spans(
     max_answer_length: int,
     n_best: int,
 ) -> RankedSpans:
-    """`question_spans` of `bert_tf.data.rows.answer_spans` in a graph: a span has its best score.
+    """`question_spans` of `answer_spans` in a graph: a span has its best score.
 
     Args:
         question: int32 [windows].
         first, last: int32 [windows, n], counted within the context.
         score: float32 [windows, n], minus infinity where there is no span.
-        max_answer_length: pieces of the longest span.
+        max_answer_length: tokens of the longest span.
         n_best: spans kept a question.
     """
     is_span = tf.math.is_finite(score)
@@ -128,7 +128,7 @@ def choose_spans(
     may_be_unanswerable: bool,
     null_threshold: float,
 ) -> ChosenSpans:
-    """`bert_tf.data.rows.answer_spans.choose_answers` in a graph, up to pieces.
+    """`answer_spans.choose_answers` in a graph, up to tokens.
 
     Args:
         spans: from `rank_spans`.
@@ -156,13 +156,13 @@ def choose_spans(
     total = tf.math.unsorted_segment_sum(odds, spans.question, questions)
     total += tf.where(has_span, tf.exp(competing_null - peak), 1.0)
 
-    def piece(values: tf.Tensor) -> tf.Tensor:
+    def token(values: tf.Tensor) -> tf.Tensor:
         return tf.where(is_answered, tf.gather(tf.concat([values, [0]], 0), place), 0)
 
     return ChosenSpans(
         is_answered=is_answered,
-        first=piece(spans.first),
-        last=piece(spans.last),
+        first=token(spans.first),
+        last=token(spans.last),
         probability=tf.exp(chosen - peak) / total,
     )
 

@@ -18,7 +18,7 @@ from bert_tf.tasks.question_answering.window_graph import WindowRows, window_row
 
 
 class QuestionAnswerer(TextModule):
-    """`question` and `context` to the answer, by the rules of `bert_tf.data.rows.answer_spans`.
+    """`question` and `context` to the answer, by the rules of `answer_spans`.
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,
@@ -41,10 +41,10 @@ class QuestionAnswerer(TextModule):
         """See `TextModule.predict`."""
         task, contexts = self._task, texts["context"]
         asked = self.tokenizer.tokenize(texts["question"])[:, : task.max_query_length]
-        pieces, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
+        tokens, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
         rows = window_rows(
             asked,
-            pieces,
+            tokens,
             max_seq_length=task.max_seq_length,
             doc_stride=task.doc_stride,
             tokenizer=self.tokenizer,
@@ -114,10 +114,10 @@ class QuestionAnswerer(TextModule):
         )
 
 
-def _at(offsets: tf.RaggedTensor, pieces: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
-    """The offset of one piece of each row, int64 [rows]; 0 where there is none."""
+def _at(offsets: tf.RaggedTensor, tokens: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
+    """The offset of one token of each row, int64 [rows]; 0 where there is none."""
     flat = tf.concat([offsets.flat_values, tf.zeros([1], tf.int64)], 0)
-    place = tf.where(is_there, offsets.row_starts() + tf.cast(pieces, tf.int64), 0)
+    place = tf.where(is_there, offsets.row_starts() + tf.cast(tokens, tf.int64), 0)
     return tf.where(is_there, tf.gather(flat, place), 0)
 
 

@@ -15,16 +15,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
-from bert_tf.data.rows.answer_spans import (
-    Answers,
-    choose_answers,
-    null_scores,
-    question_spans,
-    window_spans,
-)
-from bert_tf.data.rows.question_rows import QuestionRows, check_question_lengths, encode_questions
-from bert_tf.data.rows.questions import QuestionColumns, Questions, read_questions
-from bert_tf.data.rows.windows import answer_pieces, window_targets
+from bert_tf.data.rows.windows import answer_tokens, window_targets
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -32,11 +23,24 @@ from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.question_answering.answer_spans import (
+    Answers,
+    choose_answers,
+    null_scores,
+    question_spans,
+    window_spans,
+)
 from bert_tf.tasks.question_answering.metrics import answer_metrics
 from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
+from bert_tf.tasks.question_answering.question_rows import (
+    QuestionRows,
+    check_question_lengths,
+    encode_questions,
+)
+from bert_tf.tasks.question_answering.questions import QuestionColumns, Questions, read_questions
 from bert_tf.tasks.question_answering.reference import reference_answers
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
@@ -53,10 +57,10 @@ class QuestionAnsweringTask:
 
     Attributes:
         columns: where a table holds what; SQuAD JSON has its own names.
-        max_seq_length, doc_stride, max_query_length: pieces of a row, between two windows, of a
+        max_seq_length, doc_stride, max_query_length: tokens of a row, between two windows, of a
             question.
-        max_answer_length, n_best_size: pieces of an answer, spans that compete for it.
-        null_score_diff_threshold: see `bert_tf.data.rows.answer_spans.choose_answers`.
+        max_answer_length, n_best_size: tokens of an answer, spans that compete for it.
+        null_score_diff_threshold: see `answer_spans.choose_answers`.
         may_be_unanswerable: whether the training data have questions without an answer; only then
             may the model leave a question unanswered.
     """
@@ -171,7 +175,7 @@ class QuestionAnsweringTask:
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
         )
-        firsts, lasts = answer_pieces(
+        firsts, lasts = answer_tokens(
             encoded.contexts, encoded.context_index, *_answer_characters(source)
         )
         has_answer = np.array([bool(listed) for listed in source.answers])
@@ -211,8 +215,8 @@ class QuestionAnsweringTask:
             facts=(
                 f"reads the columns `{columns.question}` and `{columns.context}`; was trained on "
                 f"`{columns.answer}` and `{columns.answer_start}`, or on SQuAD JSON",
-                f"contexts of any length, read in windows of {self.max_seq_length} pieces with a "
-                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} pieces",
+                f"contexts of any length, read in windows of {self.max_seq_length} tokens with a "
+                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} tokens",
                 f"a question {may} without an answer",
             ),
             signature_call=(
@@ -224,7 +228,7 @@ class QuestionAnsweringTask:
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:
-        """The encoder with a start and an end score for every piece."""
+        """The encoder with a start and an end score for every token."""
         return BertQuestionAnswerer(config, dtype=policy, name="question_answering")
 
     def outputs(
@@ -338,7 +342,7 @@ def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _located_questions(source: Questions, is_located: np.ndarray) -> Questions:
-    """The questions whose answer holds a piece; the others become rejects."""
+    """The questions whose answer holds a token; the others become rejects."""
     blank = [
         Reject(
             source.source,

@@ -13,10 +13,10 @@ class WindowRows(NamedTuple):
     """The rows of all windows.
 
     Attributes:
-        word_ids, type_ids: ragged int32 [windows, (pieces)].
+        word_ids, type_ids: ragged int32 [windows, (tokens)].
         question: int32 [windows], which question, ascending.
-        start: int32 [windows], first piece of the context in the window.
-        length: int32 [windows], pieces of the context in the window.
+        start: int32 [windows], first token of the context in the window.
+        length: int32 [windows], tokens of the context in the window.
         context_begin: int32 [windows], where in the row the context begins.
     """
 
@@ -38,8 +38,8 @@ def context_windows(
     """`bert_tf.data.rows.windows.context_windows` in a graph.
 
     Args:
-        context_lengths, question_lengths: int32 [questions], in pieces.
-        max_seq_length, doc_stride: in pieces.
+        context_lengths, question_lengths: int32 [questions], in tokens.
+        max_seq_length, doc_stride: in tokens.
 
     Returns:
         question, start and length, int32 [windows].
@@ -65,9 +65,9 @@ def window_rows(
     """Builds `[CLS] question [SEP] part of the context [SEP]` for every window.
 
     Args:
-        questions: ragged int32 [questions, (pieces)], already cut.
-        contexts: ragged int32 [questions, (pieces)].
-        max_seq_length, doc_stride: in pieces.
+        questions: ragged int32 [questions, (tokens)], already cut.
+        contexts: ragged int32 [questions, (tokens)].
+        max_seq_length, doc_stride: in tokens.
         tokenizer: knows the ids of [CLS] and [SEP].
     """
     question_lengths = tf.cast(questions.row_lengths(), tf.int32)

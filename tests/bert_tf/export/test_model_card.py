@@ -81,7 +81,7 @@ def test_question_answering_card(unanswerable):
     card = model_card(CONFIG, task.card(), **written)
     assert card.startswith("# Question answering model\n")
     assert "reads the columns `q` and `c`; was trained on `a` and `s`, or on SQuAD JSON" in card
-    assert "windows of 384 pieces with a stride of 128; answers up to 30 pieces" in card
+    assert "windows of 384 tokens with a stride of 128; answers up to 30 tokens" in card
     assert ("may remain" in card, "never remains" in card) == (unanswerable, not unanswerable)
     assert "| f1 | 86.2346 |" in card
     assert "labels" not in card

@@ -13,7 +13,7 @@ from bert_tf.tasks.training_inputs import FinetuningInputs
 
 @pytest.fixture
 def inputs() -> FinetuningInputs:
-    """23 rows of 3 to 25 pieces; a row's target and all of its ids are its number plus 1."""
+    """23 rows of 3 to 25 tokens; a row's target and all of its ids are its number plus 1."""
     lengths = np.arange(3, 26)
     numbers = np.arange(1, 24, dtype=np.int32)
     rows = EncodedRows(

@@ -140,7 +140,7 @@ def test_labels_that_are_nearly_all_different_are_worth_a_warning(
 @pytest.mark.parametrize(
     ("pair", "length", "least"), [(None, 2, 3), (None, 3, 0), ("b", 4, 5), ("b", 5, 0)]
 )
-def test_rows_have_room_for_a_piece_of_each_text(small_config, pair, length, least):
+def test_rows_have_room_for_a_token_of_each_text(small_config, pair, length, least):
     values = {"task": "classification", "train": "x", "text_pair_column": pair}
     if least:
         with pytest.raises(ConfigError, match=rf"max_seq_length: {length} .* use at least {least}"):

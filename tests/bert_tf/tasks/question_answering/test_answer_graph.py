@@ -1,12 +1,13 @@
-"""The graph's spans are those of `bert_tf.data.rows.answer_spans`, whatever the logits."""
+"""The graph's spans are those of `answer_spans`, whatever the logits."""
 
 import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.rows import answer_spans
-from bert_tf.data.rows.windows import Pieces, Windows
+from bert_tf.data.rows.token_characters import TokenizedTexts
+from bert_tf.data.rows.windows import Windows
+from bert_tf.tasks.question_answering import answer_spans
 from bert_tf.tasks.question_answering.answer_graph import choose_spans, rank_spans, window_spans
 
 LENGTH = 9
@@ -49,7 +50,7 @@ def test_chosen_spans_equal_those_of_the_numpy_rules(
     spans = answer_spans.window_spans(start, end, begins, windows.length, **limits)
     candidates = answer_spans.question_spans(windows, *spans, n_best=n_best)
     places = np.arange(20)
-    pieces = Pieces(  # a piece a character
+    tokens = TokenizedTexts(  # a token a character
         ids=np.zeros(20, np.int32),
         offsets=np.array([0, 20]),
         first_characters=places,
@@ -59,7 +60,7 @@ def test_chosen_spans_equal_those_of_the_numpy_rules(
         candidates,
         answer_spans.null_scores(windows, cls, questions),
         ["." * 20],
-        pieces,
+        tokens,
         np.zeros(questions, np.int64),
         may_be_unanswerable=may_be_unanswerable,
         null_threshold=threshold,

@@ -163,7 +163,7 @@ def test_a_table_gives_the_rows_that_squad_json_gives(
         assert values.tolist() == other.targets[name].tolist()
 
 
-def test_answers_that_hold_no_piece_are_rejected(small_config, tokenizer, tmp_path, quiet_console):
+def test_answers_that_hold_no_token_are_rejected(small_config, tokenizer, tmp_path, quiet_console):
     context = "red \u0301 blue"
     rows = [("what ?", "red", 0), ("what ?", "\u0301", 4)]
     path = tmp_path / "train.csv"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows import windows
-from bert_tf.data.rows.windows import Pieces
+from bert_tf.data.rows.token_characters import TokenizedTexts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.question_answering.window_graph import window_rows
 
@@ -15,10 +15,10 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 40)), min_size=1,
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
 
 
-def pieces_of(lengths: list[int], first_id: int) -> Pieces:
+def tokens_of(lengths: list[int], first_id: int) -> TokenizedTexts:
     ids = np.arange(first_id, first_id + sum(lengths), dtype=np.int32)
     nowhere = np.zeros(len(ids), np.int64)
-    return Pieces(
+    return TokenizedTexts(
         ids=ids,
         offsets=offsets_of(np.array(lengths)),
         first_characters=nowhere,
@@ -29,8 +29,8 @@ def pieces_of(lengths: list[int], first_id: int) -> Pieces:
 @settings(max_examples=20)
 @given(LENGTHS, st.integers(10, 30), st.integers(1, 40))
 def test_rows_and_windows_equal_those_of_the_numpy_functions(lengths, max_seq_length, stride):
-    questions = pieces_of([question for question, _ in lengths], 1000)
-    contexts = pieces_of([context for _, context in lengths], 2000)
+    questions = tokens_of([question for question, _ in lengths], 1000)
+    contexts = tokens_of([context for _, context in lengths], 2000)
     cut = windows.context_windows(
         contexts.lengths, questions.lengths, max_seq_length=max_seq_length, doc_stride=stride
     )

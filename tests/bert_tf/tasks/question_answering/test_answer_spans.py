@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.data.rows.answer_spans import choose_answers, null_scores, question_spans, window_spans
-from bert_tf.data.rows.windows import Pieces, Windows
+from bert_tf.data.rows.token_characters import TokenizedTexts
+from bert_tf.data.rows.windows import Windows
+from bert_tf.tasks.question_answering.answer_spans import (
+    choose_answers,
+    null_scores,
+    question_spans,
+    window_spans,
+)
 
 
 def brute_force_spans(starts, ends, begin, length, longest):
@@ -34,7 +40,7 @@ def test_best_spans_are_those_of_a_search_through_all():
 
 
 CONTEXT = "Aé, bc 上"
-PIECES = Pieces(
+TOKENS = TokenizedTexts(
     ids=np.zeros(5, np.int32),
     offsets=np.array([0, 4, 5, 5]),
     first_characters=np.array([0, 2, 4, 7, 0]),
@@ -66,7 +72,7 @@ def test_answers_are_slices_of_the_context():
         candidates(),
         null,
         [CONTEXT, "x", ""],
-        PIECES,
+        TOKENS,
         np.array([0, 1, 2]),
         may_be_unanswerable=False,
         null_threshold=0.0,
@@ -83,7 +89,7 @@ def test_no_answer_where_the_null_score_wins_by_more_than_the_threshold(threshol
         candidates(),
         np.array([-9.0, 3.0, 0.0]),
         [CONTEXT, "x", ""],
-        PIECES,
+        TOKENS,
         np.array([0, 1, 2]),
         may_be_unanswerable=True,
         null_threshold=threshold,

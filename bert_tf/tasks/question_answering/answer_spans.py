@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.rows.windows import Pieces, Windows
+from bert_tf.data.rows.token_characters import TokenizedTexts
+from bert_tf.data.rows.windows import Windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,7 @@ class SpanCandidates:
 
     Attributes:
         question: int64 [n], ascending.
-        first, last: int64 [n], pieces of the context, both inclusive.
+        first, last: int64 [n], tokens of the context, both inclusive.
         score: float32 [n], start logit plus end logit.
     """
 
@@ -63,8 +64,8 @@ def window_spans(
     Args:
         start_logits, end_logits: float32 [windows, length].
         context_begins: int [windows], where in its row the context begins.
-        context_lengths: int [windows], pieces of the context in the window.
-        max_answer_length: pieces of the longest span allowed.
+        context_lengths: int [windows], tokens of the context in the window.
+        max_answer_length: tokens of the longest span allowed.
         n_best: spans kept a window.
 
     Returns:
@@ -138,7 +139,7 @@ def choose_answers(
     candidates: SpanCandidates,
     null: np.ndarray,
     contexts: Sequence[str],
-    pieces: Pieces,
+    tokens: TokenizedTexts,
     context_index: np.ndarray,
     *,
     may_be_unanswerable: bool,
@@ -153,7 +154,7 @@ def choose_answers(
         candidates: from `question_spans`.
         null: float [questions], from `null_scores`.
         contexts: the texts.
-        pieces: their pieces.
+        tokens: their tokens.
         context_index: int [questions], the context of each question.
         may_be_unanswerable: whether the model was trained on questions without an answer.
         null_threshold: see above.
@@ -174,9 +175,9 @@ def choose_answers(
 
     starts = np.full(number, -1, np.int64)
     ends = np.full(number, -1, np.int64)
-    begins = pieces.offsets[context_index[answered]]
-    starts[answered] = pieces.first_characters[begins + candidates.first[best[answered]]]
-    ends[answered] = pieces.last_characters[begins + candidates.last[best[answered]]]
+    begins = tokens.offsets[context_index[answered]]
+    starts[answered] = tokens.first_characters[begins + candidates.first[best[answered]]]
+    ends[answered] = tokens.last_characters[begins + candidates.last[best[answered]]]
     texts = [
         contexts[context][start:end] if start >= 0 else ""
         for context, start, end in zip(context_index, starts, ends, strict=True)

@@ -1,0 +1,31 @@
+"""Rows of texts and pairs, and batches cut from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.data.rows.encoded_rows import encode_texts
+
+
+def test_padded_batch(tokenizer):
+    rows = encode_texts(tokenizer, ["a", "a b c"], ["b", "d"], max_seq_length=7)
+    batch = rows.padded(np.array([1, 0]), length=8, pad_id=0, batch_size=3)
+    a, b, c, d = (tokenizer.vocab.index(letter) for letter in "abcd")
+    assert batch["input_word_ids"].tolist() == [
+        [2, a, b, c, 3, d, 3, 0],
+        [2, a, 3, b, 3, 0, 0, 0],
+        [0] * 8,
+    ]
+    assert batch["input_mask"].tolist() == [[1] * 7 + [0], [1] * 5 + [0] * 3, [0] * 8]
+    assert batch["input_type_ids"].tolist() == [
+        [0, 0, 0, 0, 0, 1, 1, 0],
+        [0, 0, 0, 1, 1, 0, 0, 0],
+        [0] * 8,
+    ]
+
+
+def test_single_texts_have_one_segment(tokenizer):
+    rows = encode_texts(tokenizer, ["a b", ""], None, max_seq_length=128)
+    assert rows.offsets.tolist() == offsets_of(np.array([4, 2])).tolist()
+    assert not rows.padded(np.array([0, 1]), length=4, pad_id=0)["input_type_ids"].any()
