@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.tables.rejects import count_reasons
-from bert_tf.tasks.finetuning import finetune
+from bert_tf.data.tables.rejects import Reject, count_reasons
+from bert_tf.tasks.finetuning import FinetuningResult, finetune
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, row_counts
@@ -54,56 +55,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         check = RejectsCheck(options.max_rejects, rejects_file, options.console)
         with record.stage("finetune"):
             result = finetune(config, options.console, check)
-        parts = {"train": result.train}
-        if result.evaluation is not None:
-            parts["eval"] = result.evaluation
-        rejects = [reject for data in parts.values() for reject in data.source.rejects]
-        each = {
-            name: {
-                **row_counts(data.source),
-                "sequences": len(data.rows),
-                "tokens": len(data.rows.ids),
-            }
-            for name, data in parts.items()
-        }
-        record.counts = {
-            **{
-                key: sum(counts[key] for counts in each.values())
-                for key in ("rows_in", "rows_out", "rows_rejected")
-            },
-            "rejected": count_reasons(rejects),
-            **each,
-            "steps": result.training.step,
-        }
-        record.metrics = {
-            "best": result.best,
-            "train": result.training.train,
-            "eval": result.training.eval,
-        }
-        stopped = result.training.stopped_early
-        record.extra = {
-            "task": result.task.settings(),
-            "best_model": dataclasses.asdict(result.best_model),
-            "stopped_early": stopped,
-            "extended_from": result.training.extended_from,
-        }
-        if stopped:
-            record.console.info(f"stopped early at step {result.training.step}: {stopped}")
-        record.made = [
-            (str(Path(config.output) / "best"), str(result.best_model)),
-            (str(Path(config.output) / "metrics.jsonl"), "losses and metrics by step"),
-        ]
-        if rejects:
-            meaning = quantity(len(rejects), "rejected row")
-            record.made.append((str(rejects_file), meaning))
-        record.next_command = [
-            "bert-pipeline",
-            "export",
-            "--run",
-            config.output,
-            "--output",
-            f"{Path(config.output)}-model",
-        ]
+        _record(record, config, result, rejects_file)
 
     return run_job(
         "finetune",
@@ -117,3 +69,51 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         can_resume=True,
         extendable_key="epochs",
     )
+
+
+def _record(
+    record: JobRecord, config: FinetuneConfig, result: FinetuningResult, rejects_file: Path
+) -> None:
+    """Puts counts, metrics and files of a fine-tuning into the manifest."""
+    sources = [data.source for data in (result.train, result.evaluation) if data is not None]
+    rejects = [reject for source in sources for reject in source.rejects]
+    record.counts = {**_row_counts(result, rejects), "steps": result.training.step}
+    record.metrics = {
+        "best": result.best,
+        "train": result.training.train,
+        "eval": result.training.eval,
+    }
+    stopped = result.training.stopped_early
+    record.extra = {
+        "task": result.task.settings(),
+        "best_model": dataclasses.asdict(result.best_model),
+        "stopped_early": stopped,
+        "extended_from": result.training.extended_from,
+    }
+    if stopped:
+        record.console.info(f"stopped early at step {result.training.step}: {stopped}")
+    run = Path(config.output)
+    record.made = [
+        (str(run / "best"), str(result.best_model)),
+        (str(run / "metrics.jsonl"), "losses and metrics by step"),
+    ]
+    if rejects:
+        record.made.append((str(rejects_file), quantity(len(rejects), "rejected row")))
+    record.next_command = [
+        *("bert-pipeline", "export", "--run", config.output),
+        *("--output", f"{run}-model"),
+    ]
+
+
+def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
+    """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
+    each = {
+        name: {**row_counts(data.source), "sequences": len(data.rows), "tokens": len(data.rows.ids)}
+        for name, data in (("train", result.train), ("eval", result.evaluation))
+        if data is not None
+    }
+    totals = {
+        key: sum(counts[key] for counts in each.values())
+        for key in ("rows_in", "rows_out", "rows_rejected")
+    }
+    return {**totals, "rejected": count_reasons(rejects), **each}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
@@ -15,16 +14,17 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.classification.label_report import (
-    LabelRows,
-    label_table,
-    shown_labels,
-    suspicious_labels,
-    unknown_labels,
-)
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
 from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.labels import (
+    LabelRows,
+    label_table,
+    shown_labels,
+    sorted_labels,
+    suspicious_labels,
+    unknown_labels,
+)
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.table_task import TableTask
 from bert_tf.tasks.task import ROW_WEIGHTS
@@ -33,7 +33,6 @@ from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 
-_WHOLE_NUMBER = re.compile(r"-?\d+")
 _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the column
 _LABELS_ON_CARD = 20
 
@@ -193,10 +192,3 @@ def _rejected(table: Table) -> str:
     rows = len(table) + len(table.rejects)
     summary = summarize_rejects(table.rejects)[0]
     return f"; {len(table.rejects):,} of {quantity(rows, 'row')} are rejected, most for: {summary}"
-
-
-def sorted_labels(labels: set[str]) -> tuple[str, ...]:
-    """Labels in a stable order: by number if all are whole numbers, else as text."""
-    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
-        return tuple(sorted(labels, key=lambda label: (int(label), label)))
-    return tuple(sorted(labels))

@@ -8,13 +8,14 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.tasks.classification.label_report import (
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.labels import (
     LabelRows,
     label_table,
+    sorted_labels,
     suspicious_labels,
     unknown_labels,
 )
-from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import finetune_config
 
 
@@ -116,3 +117,8 @@ def test_one_label_left_by_rejects_says_so(tmp_path):
     values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
     with pytest.raises(InputError, match=r"two labels; 1 of 3 rows are rejected.*latin-1$"):
         ClassificationTask.from_training(finetune_config(values), Console())
+
+
+def test_labels_are_sorted_by_number_or_as_text():
+    assert sorted_labels({"10", "9", "-1"}) == ("-1", "9", "10")
+    assert sorted_labels({"10", "9", "x"}) == ("10", "9", "x")

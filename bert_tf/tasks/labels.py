@@ -1,14 +1,16 @@
-"""The labels of a table, shown before training: how often each occurs, and which look wrong."""
+"""The labels of a table: their order, how often each occurs, and which look wrong."""
 
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
 from bert_tf.base.combining_marks import normalize
 from bert_tf.base.wording import quantity
 
+_WHOLE_NUMBER = re.compile(r"-?\d+")
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
 _LABEL_WIDTH = 40
@@ -42,6 +44,13 @@ class LabelRows:
         rows = self.counts[label]
         where = f"line {self.first[label]}" if rows == 1 else f"first at line {self.first[label]}"
         return f"{_quoted(label)} ({quantity(rows, 'row')}, {where})"
+
+
+def sorted_labels(labels: set[str]) -> tuple[str, ...]:
+    """Labels in a stable order: by number if all are whole numbers, else as text."""
+    if all(_WHOLE_NUMBER.fullmatch(label) for label in labels):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
 
 
 def label_table(
