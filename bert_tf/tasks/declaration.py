@@ -12,7 +12,7 @@ FieldKind = Literal["label", "probability", "text", "place", "value"]
 
 @dataclasses.dataclass(frozen=True)
 class PredictionField:
-    """A column that predictions add to a row.
+    """A column that predictions add to rows.
 
     Attributes:
         name: of the column, and of the exported model's output.

@@ -13,7 +13,7 @@ from bert_tf.training.plan.protocols import Batch, LossParts
 class FinetuningLoss:
     """Runs a task's model and sums its loss up; a `bert_tf.training.plan.protocols.TaskLoss`.
 
-    AutoGraph is told to leave it alone: there is nothing to convert in it, and looking through the
+    AutoGraph does not convert it: there is nothing to convert in it, and looking through the
     source of all it calls takes seconds.
     """
 
@@ -40,6 +40,6 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def weighted_hits(hits: tf.Tensor, row_weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sum and weight of a share of right rows: bool [rows], float32 [rows] to two scalars."""
+    """Sum and weight of the fraction of right rows: bool [rows], float32 [rows] to two scalars."""
     right = tf.reduce_sum(tf.cast(hits, tf.float32) * row_weights)
     return right, tf.reduce_sum(row_weights)

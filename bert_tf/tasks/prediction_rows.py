@@ -1,4 +1,4 @@
-"""Predictions as cells of rows: what is written beside a row is the same wherever it was made."""
+"""Predictions as cells of rows, the same whichever command writes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prediction_rows(
 
     Args:
         fields: the columns, in order.
-        predicted: values [rows] by name; a place of -1 stands for none and becomes None, a
+        predicted: values [rows] by name; a place of -1 means none and becomes None, a
             probability is rounded to six decimals, a value to the digits that float32 has.
     """
     columns = [

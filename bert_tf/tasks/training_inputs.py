@@ -18,9 +18,9 @@ class FinetuningInputs:
 
     Args:
         data: the rows.
-        batch_size: rows of an update; the last batch of an epoch is filled up with rows of
+        batch_size: rows per step; the last batch of an epoch is filled up with rows of
             weight 0.
-        row_multiple: batches are filled up to a multiple of this (replicas x accumulated parts).
+        row_multiple: batches are filled up to a multiple of this (replicas x micro-batches).
         length_multiple: what padded lengths are multiples of.
         max_seq_length: tokens of the longest padded row.
         pad_id: id of [PAD].
@@ -52,7 +52,7 @@ class FinetuningInputs:
         self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
     def batches(self, first_step: int) -> tf.data.Dataset:
-        """Endless batches from update `first_step` on: int32 [rows, length] and targets."""
+        """Endless batches from step `first_step` on: int32 [rows, length] and targets."""
         example = self._batch(np.zeros(1, np.int64))
         signature = {
             name: tf.TensorSpec(
@@ -65,7 +65,7 @@ class FinetuningInputs:
         )
 
     def position(self, first_step: int) -> dict[str, int]:
-        """Epoch and batch where an update starts; number and checksum of the rows."""
+        """Epoch and batch where a step starts; number and checksum of the rows."""
         epoch, batch = divmod(first_step, self.steps_per_epoch)
         return {
             "epoch": epoch,

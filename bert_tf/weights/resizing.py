@@ -35,7 +35,7 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
     if positions < old:
         raise UsageError(
             f"--max-position-embeddings {positions}: {directory.path} has positions for {old} "
-            "pieces; give more, or leave it out"
+            "tokens; give more, or leave it out"
         )
     table = directory.tensors[_POSITIONS]
     places = np.linspace(0.0, old - 1.0, positions)

@@ -39,7 +39,7 @@ _LABELS_ON_CARD = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationTask(TableTask):
-    """One label a row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
+    """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
 
     Attributes:
         labels: names in the order of the logits.

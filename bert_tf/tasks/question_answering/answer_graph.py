@@ -54,7 +54,7 @@ def window_spans(
         start_logits, end_logits: float32 [windows, length].
         context_begins, context_lengths: int32 [windows].
         max_answer_length: tokens of the longest span.
-        n_best: spans kept a window.
+        n_best: spans kept per window.
 
     Returns:
         first, last (int32, counted within the window's part of the context) and score (float32),
@@ -92,7 +92,7 @@ def rank_spans(
         first, last: int32 [windows, n], counted within the context.
         score: float32 [windows, n], minus infinity where there is no span.
         max_answer_length: tokens of the longest span.
-        n_best: spans kept a question.
+        n_best: spans kept per question.
     """
     is_span = tf.math.is_finite(score)
     question = tf.boolean_mask(tf.broadcast_to(question[:, None], tf.shape(score)), is_span)

@@ -34,7 +34,7 @@ class SpanCandidates:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answers:
-    """One answer a question.
+    """One answer per question.
 
     Attributes:
         texts: exact slices of the contexts, "" for no answer.
@@ -66,7 +66,7 @@ def window_spans(
         context_begins: int [windows], where in its row the context begins.
         context_lengths: int [windows], tokens of the context in the window.
         max_answer_length: tokens of the longest span allowed.
-        n_best: spans kept a window.
+        n_best: spans kept per window.
 
     Returns:
         first, last (int64, counted within the window's part of the context) and score (float32),
@@ -99,7 +99,7 @@ def question_spans(
     Args:
         windows: the windows, in the order of the rows of the other arguments.
         first, last, score: [windows, n] from `window_spans`.
-        n_best: spans kept a question.
+        n_best: spans kept per question.
     """
     there = np.isfinite(score)
     question = np.broadcast_to(windows.question[:, None], score.shape)[there]

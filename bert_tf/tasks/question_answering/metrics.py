@@ -49,7 +49,7 @@ def answer_metrics(
     """Exact match and F1, each the best over a question's gold answers, mean over the questions.
 
     Args:
-        predicted: an answer a question, "" for none.
+        predicted: an answer per question, "" for none.
         golds: the gold answers of each question, none where it has no answer.
         version_2: score as the script of SQuAD 2.0 does; adds `exact_match_answerable`,
             `f1_answerable` and `exact_match_unanswerable` where there are such questions.

@@ -22,7 +22,7 @@ class QuestionRows:
     """Questions over contexts, ready for a model.
 
     Attributes:
-        rows: one row a window.
+        rows: one row per window.
         windows: which part of which question's context each row holds.
         question_lengths: int64 [questions], tokens of each question.
         contexts: the tokens of each context and the characters they cover.

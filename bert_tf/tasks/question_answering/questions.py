@@ -1,4 +1,4 @@
-"""Questions with contexts and answers: SQuAD 1.1 and 2.0 JSON, or a table with a row a question."""
+"""Questions with contexts and answers: SQuAD 1.1 and 2.0 JSON, or a table of questions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST_CONTEXT = 10**9  # characters
 
 
 class Answer(NamedTuple):
-    """A text and the character of the context it starts at, -1 where that is not said."""
+    """A text and the character of the context it starts at, -1 where that is not given."""
 
     text: str
     start: int
@@ -87,11 +87,11 @@ def read_questions(
     Args:
         path: the file.
         columns: the columns of a table; SQuAD JSON has its own names.
-        check_offsets: reject questions whose answer does not stand where it is said to, as training
+        check_offsets: reject questions whose answer is not at the given position, as training
             must; measuring needs only the text.
         dialect: encoding of the file, and whether a table has a header.
         max_rows: read only the first questions, rejected ones included (0: all).
-        console: told of a CSV delimiter other than the comma.
+        console: where lines for the user go.
 
     Raises:
         InputError: the file is damaged, no question can be used, or they take more memory than
@@ -196,7 +196,7 @@ class _Builder:
         if found.context.startswith(text, start):
             return None
         there = found.context[start : start + len(text)]
-        return "answer does not stand at its start", f"{text!r} at {start}, where {there!r} stands"
+        return "answer is not at its start", f"{text!r} at {start}, where the context has {there!r}"
 
 
 def _squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[_Question]:

@@ -53,7 +53,7 @@ _FAR_BELOW = -1e9
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class QuestionAnsweringTask:
-    """A span of the context, or no answer, a question (Devlin et al. 2019, sections 4.2 and 4.3).
+    """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
     Attributes:
         columns: where a table holds what; SQuAD JSON has its own names.
@@ -135,7 +135,7 @@ class QuestionAnsweringTask:
         return dataclasses.replace(self, columns=columns)
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
-        """Reads questions with their gold answers; where these stand does not matter."""
+        """Reads questions with their gold answers, whose positions do not matter."""
         return read_questions(
             path, self.columns, check_offsets=False, dialect=dialect, console=console
         )
@@ -244,7 +244,7 @@ class QuestionAnsweringTask:
         return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Mean of the cross-entropies of start and end; the share of windows with both right."""
+        """Mean of the cross-entropies of start and end; the fraction of windows with both right."""
         start, end = outputs["start_logits"], outputs["end_logits"]
         weights = batch[ROW_WEIGHTS]
         losses = 0.5 * (
@@ -311,7 +311,7 @@ class QuestionAnsweringTask:
         }
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
-        """Exact match and F1; an answer, its place and its probability a question."""
+        """Exact match and F1; an answer, its place and its probability per question."""
         golds = [[answer.text for answer in listed] for listed in source.answers]
         answers = predicted["predicted_answer"]
         rows = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
@@ -328,7 +328,7 @@ class QuestionAnsweringTask:
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
-    """Where the first answer of each question stands; 0 and 0 where there is none, or elsewhere."""
+    """Where the first answer of each question is; 0 and 0 where there is none, or elsewhere."""
     starts = np.zeros(len(source), np.int64)
     ends = np.zeros(len(source), np.int64)
     for index, (listed, context) in enumerate(

@@ -45,7 +45,7 @@ def test_positions_are_interpolated_between_the_old_ends(source, positions, tmp_
 def test_as_many_positions_change_nothing_and_fewer_are_refused(source):
     old = source.tensors[POSITIONS]
     np.testing.assert_array_equal(with_positions(source, len(old)).tensors[POSITIONS], old)
-    with pytest.raises(UsageError, match=f"{len(old) - 1}: .* has positions for {len(old)} pieces"):
+    with pytest.raises(UsageError, match=f"{len(old) - 1}: .* has positions for {len(old)} tokens"):
         with_positions(source, len(old) - 1)
 
 

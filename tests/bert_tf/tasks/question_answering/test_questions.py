@@ -68,12 +68,12 @@ def test_broken_squad_questions_are_rejected(tmp_path):
     reasons = [(reject.reason, reject.detail) for reject in found.rejects]
     assert reasons == [
         (
-            "answer does not stand at its start",
-            "question 'off-by-two': 'China' at 20, where 'n Chi' stands",
+            "answer is not at its start",
+            "question 'off-by-two': 'China' at 20, where the context has 'n Chi'",
         ),
         ("duplicate question id", "question 'ok'"),
         ("question has no list of answers", "question 'no-answers'"),
-        ("answer does not stand at its start", "question 'beyond': 'x' at 9999, where '' stands"),
+        ("answer is not at its start", "question 'beyond': 'x' at 9999, where the context has ''"),
         ("question is missing or not text", "question 'no-question'"),
         ("question is empty", "question 'blank'"),
         ("question has no id", ""),
@@ -123,7 +123,7 @@ def test_questions_and_rejects_of_squad_json_have_lines(tmp_path):
     assert found.lines == [line_before('"id": "a"')]
     lines = {reject.reason: reject.line for reject in found.rejects}
     assert lines == {
-        "answer does not stand at its start": line_before('"id": "b"'),
+        "answer is not at its start": line_before('"id": "b"'),
         "question is not a JSON object": line_before('"no object"') + 1,
         "article has no list of paragraphs": line_before(" 3,\n") + 1,
         "context is missing or not text": line_before('"id": "c"'),
@@ -206,7 +206,7 @@ def test_questions_from_a_table(tmp_path):
     assert found.lines == [2, 3]
     assert found.answers == [(("China", 22),), ()]
     assert [(reject.line, reject.reason) for reject in found.rejects] == [
-        (4, "answer does not stand at its start"),
+        (4, "answer is not at its start"),
         (5, "too few cells"),
         (6, "answer has no start that is a whole number"),
     ]
