@@ -27,6 +27,7 @@ PIPELINE_LEVELS = {
     "vocabulary": 3,
     "examples": 3,
     "scoring": 3,
+    "embedding": 4,
     "report": 4,
     "jobs": 5,
     "demo": 6,

@@ -74,7 +74,7 @@ class Embedder:
         tokens = tokenize_rows(
             self.tokenizer, list(numbers), max_seq_length=self.settings.max_seq_length
         )
-        vectors: list[np.ndarray] = [np.empty(0)] * len(numbers)
+        vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
         for chosen in budgeted_batches(
             tokens.rows.lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE
         ):
@@ -82,10 +82,13 @@ class Embedder:
                 vectors[row] = vector
             if on_rows is not None:
                 on_rows(int(repeats[chosen].sum()))
+        hidden = self._encoder.config.hidden_size
         outputs = (
             self._token_outputs(tokens, vectors)
             if self.settings.tokens
-            else {EMBEDDING: np.stack(vectors)}
+            else {
+                EMBEDDING: np.array(vectors).reshape(len(vectors), self.settings.dimensions(hidden))
+            }
         )
         outputs[TEXT_TOKENS] = tokens.lengths
         return {name: values[place] for name, values in outputs.items()}

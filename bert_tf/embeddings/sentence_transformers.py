@@ -117,7 +117,7 @@ def _read_pooling(path: Path) -> str:
     if len(chosen) != 1 or chosen[0] not in known:
         raise UsageError(
             f"{path}: pools by {', '.join(map(str, chosen)) or 'nothing'}; expected one of "
-            f"{', '.join(_MODES)}; --pooling chooses one in its place"
+            f"{', '.join(_MODES)}, others are not computed here"
         )
     return known[chosen[0]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,17 +42,29 @@ class EmbedderSettings:
         """Names of what is made for each text."""
         return TOKEN_COLUMNS if self.tokens else (EMBEDDING,)
 
+    def dimensions(self, hidden_size: int) -> int:
+        """Length of a vector, of an encoder with states of this size."""
+        is_joined = self.layer_combination == "concat"
+        return hidden_size * len(self.layers) if is_joined else hidden_size
+
     @property
     def name(self) -> str:
-        """What makes the vectors, as an engine is named."""
-        return "encoder"
+        """The settings; jobs of different names make different vectors."""
+        return f"encoder {json.dumps(dataclasses.asdict(self))}"
 
-    def load(self, folder: str | Path, *, threads: int | None = None) -> Engine:
+    def reads(self, name: str) -> bool:
+        """Whether a file of a model's folder may decide the vectors."""
+        return True
+
+    def load(
+        self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
+    ) -> Engine:
         """Loads a model to make these vectors; see `EngineEntry.load`.
 
         Args:
             folder: a model directory or a HuggingFace folder.
             threads: of one operation; None leaves all cores to the process.
+            is_checked: of no account: a model directory is checked as it is read.
         """
         import tensorflow as tf
 

@@ -40,7 +40,7 @@ def tokenize_rows(
     """Tokenizes texts and cuts what is longer than `max_seq_length` tokens, specials included."""
     parts = [
         _tokenize(tokenizer, texts[begin : begin + _BATCH_TEXTS], max_seq_length - _SPECIALS)
-        for begin in range(0, len(texts), _BATCH_TEXTS)
+        for begin in range(0, max(1, len(texts)), _BATCH_TEXTS)
     ]
     ids, starts, ends, lengths = (
         np.concatenate([part[index] for part in parts]) for index in range(4)

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+
+
+class EngineLoader(Protocol):
+    """What a job knows of an engine before it is loaded.
+
+    Attributes:
+        name: which engine and what it is set to; part of a job's identity.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def reads(self, name: str) -> bool:
+        """Whether it reads a file, named by its path in the model's folder."""
+
+    def load(
+        self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
+    ) -> Engine:
+        """Loads a model.
+
+        Args:
+            folder: with the model.
+            threads: of one operation; None leaves all cores to the process.
+            is_checked: whether its files have been compared with its `SHA256SUMS` already.
+
+        Raises:
+            UsageError, InputError: as `Engine`.
+        """
 
 
 class Engine(Protocol):

@@ -111,7 +111,7 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
 
 
 def _default(field: dataclasses.Field) -> str:

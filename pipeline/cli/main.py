@@ -25,12 +25,13 @@ COMMANDS = {
     "evaluate": "evaluate a fine-tuned model on labeled rows",
     "export": "export a run as a SavedModel that takes raw text, or for another library",
     "score": "add predictions to CSV, TSV, JSONL or Parquet files",
+    "embed": "turn texts of tables into vectors",
     "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
     "inspect": "show the config, counts, metrics and samples of an artifact",
     "demo": "run the whole pipeline on this machine in a few minutes",
     "doctor": "check this machine and the installation",
 }
-RUN_MODELS = ("train", "finetune", "evaluate", "score", "demo")
+RUN_MODELS = ("train", "finetune", "evaluate", "score", "embed", "demo")
 
 
 class LazyGroup(click.Group):

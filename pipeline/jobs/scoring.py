@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pipeline.scoring.blocks import check_table
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.threads import threads_per_worker
 from pipeline.scoring.transforms import ScoreTables
 
 _SPEED = ("batch_tokens", "block_rows")
@@ -51,7 +51,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         },
         checked_inputs={"model": plan.engine.reads},
         body=lambda record: _score(
-            plan.of_model(_model_sha256(record)), config, runner, options, record
+            plan.of_model(model_sha256(record)), config, runner, options, record
         ),
         ignored_keys=_SPEED,
         can_resume=True,
@@ -77,7 +77,7 @@ def _score(
         run_pipeline(
             runner,
             lambda pipeline: (
-                pipeline | "ScoreTables" >> ScoreTables(plan, threads=_threads(runner))
+                pipeline | "ScoreTables" >> ScoreTables(plan, threads=threads_per_worker(runner))
             ),
             console=options.console,
             input_bytes=0,  # TensorFlow uses all cores of one process
@@ -105,14 +105,7 @@ def _score(
         record.made.append((str(rejects), meaning))
 
 
-def _model_sha256(record: JobRecord) -> str:
+def model_sha256(record: JobRecord) -> str:
     """The fingerprint that the job's frame has taken of the model."""
     (model,) = (item for item in record.identity["inputs"] if item["key"] == "model")
     return str(model["sha256"])
-
-
-def _threads(runner: RunnerConfig) -> int | None:
-    """Threads of one operation where the cores are shared by worker processes."""
-    if runner.runner != "local" or runner.workers <= 1:
-        return None
-    return max(1, len(os.sched_getaffinity(0)) // runner.workers)

@@ -29,6 +29,7 @@ _MEANINGS = {
     "evaluate": "evaluation",
     "export": "exported model",
     "score": "scored rows",
+    "embed": "vectors of texts",
     "import-weights": "model directory",
 }
 
@@ -87,6 +88,7 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
     lines += [f"{name}: {text}" for name, text in input_facts(manifest.get("inputs", []))]
     for key in ("counts", "metrics"):
         lines += _fact_lines(key, measured_facts(manifest.get(key, {})))
+    lines += [f"note: {note}" for note in manifest.get("notes", [])]
     lines.append(f"made in {duration(manifest['timings'])}")
     if manifest.get("command") == "preprocess":
         lines += record_lines(summarize_records(path, samples=samples))

@@ -16,7 +16,7 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
-from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
 
@@ -31,21 +31,33 @@ class ScoringCounts:
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes each output whole from its parts, and the file of all rejects."""
+    counts = join_rejects(plan, rejects_file)
+    for table in plan.tables:
+        summary = read_summary(table, plan)
+        parts = [files.part for files in block_files(table, summary, plan)]
+        _join_table(table, summary, plan.columns.predictions, parts)
+    return counts
+
+
+def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
+    """Writes the file of all rejects, and counts the rows of all parts."""
     rows_in = rows_out = 0
     rejected: collections.Counter[str] = collections.Counter()
-    predictions = plan.columns.predictions
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
             summary = read_summary(table, plan)
             rows_in += summary.rows_in
-            blocks = [plan.files(table.number, block) for block in range(summary.blocks)]
-            for files in blocks:
+            for files in block_files(table, summary, plan):
                 done = read_sealed(files.done)
                 rows_out += done["rows_out"]
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
-            _join_table(table, summary, predictions, [files.part for files in blocks])
     return ScoringCounts(rows_in=rows_in, rows_out=rows_out, rejected=dict(rejected.most_common()))
+
+
+def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> list[BlockFiles]:
+    """The files of a table's blocks, in order."""
+    return [plan.files(table.number, block) for block in range(summary.blocks)]
 
 
 def _join_table(

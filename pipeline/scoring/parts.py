@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -53,14 +55,35 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
             lines.append(line)
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
-    rejects.sort(key=lambda reject: reject.line)
-    files = block.reference.files
-    write_text_atomically(files.part, "".join(f"{line}\n" for line in lines))
-    write_rejects(files.rejects, rejects)
+    text = "".join(f"{line}\n" for line in lines)
+    write_text_atomically(block.reference.files.part, text)
+    finish_part(block.reference, plan, rows_out=len(lines), rejects=rejects)
+
+
+def finish_part(
+    reference: BlockReference,
+    plan: ScoringPlan,
+    *,
+    rows_out: int,
+    rejects: list[Reject],
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes the rejects of a part that is written, and then its counts, which finish it.
+
+    Args:
+        reference: the part's block.
+        plan: the job.
+        rows_out: rows of the part.
+        rejects: rows that are not in it, in any order.
+        facts: what else is noted with the counts.
+    """
+    files = reference.files
+    write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
+        **(facts or {}),
         "identity": plan.identity,
-        "block": block.reference.sha256,
-        "rows_out": len(lines),
+        "block": reference.sha256,
+        "rows_out": rows_out,
         "rejected": count_reasons(rejects),
         "sha256": _sha256_of_part(files),
     }

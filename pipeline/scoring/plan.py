@@ -16,8 +16,9 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, check_columns_are_read
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
+from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
-from bert_tf.engines.registry import EngineEntry, resolve_engine
+from bert_tf.engines.registry import resolve_engine
 from bert_tf.tasks.declaration import PredictionField
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
@@ -67,7 +68,7 @@ class ScoringPlan:
     """A scoring job.
 
     Attributes:
-        model: absolute path of an exported model.
+        model: absolute path of the model.
         engine: what runs it.
         columns: what it reads and adds.
         tables: the inputs and outputs.
@@ -83,7 +84,7 @@ class ScoringPlan:
     """
 
     model: str
-    engine: EngineEntry
+    engine: EngineLoader
     columns: ScoringColumns
     tables: tuple[ScoredTable, ...]
     is_folder: bool

@@ -22,18 +22,26 @@ _SECONDS = 1.0
 
 
 @contextmanager
-def showing_progress(plan: ScoringPlan, console: Console) -> Iterator[None]:
+def showing_progress(
+    plan: ScoringPlan, console: Console, *, label: str = "scoring"
+) -> Iterator[None]:
     """Shows rows done, rows in total and rows per second while the block runs."""
-    watcher = ProgressWatcher(plan)
+    watcher = ProgressWatcher(plan, label=label)
     with watching(console, lambda: watcher.line(time.monotonic()), seconds=_SECONDS):
         yield
 
 
 class ProgressWatcher:
-    """Counts rows by the files in a plan's folder."""
+    """Counts rows by the files in a plan's folder.
 
-    def __init__(self, plan: ScoringPlan):
+    Args:
+        plan: the job.
+        label: what is done to the rows.
+    """
+
+    def __init__(self, plan: ScoringPlan, *, label: str = "scoring"):
         self._plan = plan
+        self._label = label
         self._known: set[str] = set()
         self._finished_rows = 0
         self._tables: dict[str, int] = {}
@@ -51,6 +59,8 @@ class ProgressWatcher:
             names.update(os.listdir(self._plan.parts))  # noqa: PTH208
         # There are three files per block: only names are listed, and each file is read once.
         for name in names - self._known:
+            if name.endswith(".progress") and _done_name(name) in names:
+                continue  # finished, and about to be removed
             path = self._plan.parts / name
             with suppress(FileNotFoundError, ValueError):  # taken away by a worker meanwhile
                 if name.endswith(".progress"):
@@ -71,7 +81,11 @@ class ProgressWatcher:
         total = sum(self._tables.values())
         rows_done = f"{done:,} of {quantity(total, 'row')}" if all_known else quantity(done, "row")
         speed = f", {rows / seconds:,.1f} rows/s" if rows else ""
-        return f"scoring: {rows_done}{speed}"
+        return f"{self._label}: {rows_done}{speed}"
+
+
+def _done_name(progress: str) -> str:
+    return progress.replace("block-", "part-").replace(".progress", ".done.json")
 
 
 def _finished_rows(path: Path) -> int:

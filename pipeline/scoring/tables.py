@@ -78,14 +78,14 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
                 number=number,
                 source=source,
                 output=target,
-                source_format=_row_format(source),
+                source_format=row_format(source),
                 output_format=table_format(target),
             )
         )
     return tables, is_folder
 
 
-def _row_format(source: str) -> str:
+def row_format(source: str) -> str:
     """How rows travel to the output: those of Parquet are written as JSON."""
     name = table_format(source)
     return "jsonl" if name == "parquet" else name

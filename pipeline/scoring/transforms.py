@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,20 @@ class ScoreTables(beam.PTransform):
     Args:
         plan: the job.
         threads: see `EngineHandler`.
+        write: writes the part of a scored block, by default `write_part`.
     """
 
-    def __init__(self, plan: ScoringPlan, *, threads: int | None = None):
+    def __init__(
+        self,
+        plan: ScoringPlan,
+        *,
+        threads: int | None = None,
+        write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
+    ):
         super().__init__()
         self._plan = plan
         self._threads = threads
+        self._write = write or write_part
 
     def expand(self, pipeline: beam.pvalue.PBegin) -> beam.PCollection[None]:
         """Applies the transforms."""
@@ -45,7 +53,7 @@ class ScoreTables(beam.PTransform):
             | "SkipScoredBlocks" >> beam.Filter(lambda reference: not is_scored(reference, plan))
             | "ReadBlock" >> beam.Map(read_block, plan)
             | "Predict" >> RunInference(EngineHandler(plan, threads=self._threads))
-            | "WritePart" >> beam.Map(write_part, plan)
+            | "WritePart" >> beam.Map(self._write, plan)
         )
 
 

@@ -2,6 +2,7 @@
 
 from bert_tf.config.section import Section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
+from bert_tf.config.sections.embedding import EmbedConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
@@ -18,6 +19,7 @@ SECTIONS: dict[str, type[Section]] = {
         EvaluateConfig,
         ExportConfig,
         ScoreConfig,
+        EmbedConfig,
         ImportWeightsConfig,
         RunnerConfig,
     )

@@ -30,6 +30,10 @@ CONTRACT = {
         "--model --input --output --text-column --text-pair-column --question-column "
         "--context-column --limit"
     ),
+    "embed": (
+        "--model --input --output --tokens --text-column --pooling --layers --layer-combination "
+        "--normalize --max-seq-length --limit"
+    ),
     "import-weights": "--output",
     "inspect": "",
     "demo": "",

@@ -65,3 +65,11 @@ def test_a_folder_that_is_gone_is_left_to_the_workers_to_report(make_plan):
     plan = make_plan(output="out.csv")
     plan.parts.rmdir()
     assert ProgressWatcher(plan).line(0.0) is None
+
+
+def test_a_block_that_is_finished_and_still_has_its_progress_counts_once(make_plan, tmp_path):
+    (tmp_path / "a.csv").write_text("text\none\ntwo\n")
+    plan = make_plan("a.csv", output="out.csv")
+    plan.files(0, 0).done.write_text(json.dumps({"rows_out": 2, "rejected": {}}))
+    plan.files(0, 0).progress.write_text("2")
+    assert ProgressWatcher(plan).line(0.0) == "scoring: 2 rows"

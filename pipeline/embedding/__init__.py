@@ -1,0 +1,1 @@
+"""Vectors of the texts of tables, and the files that they are written to."""

@@ -1,0 +1,100 @@
+"""Blocks of vectors as files, in Arrow's format whatever the output's is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.sealed_json import read_sealed
+from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
+from pipeline.embedding.row_values import kinds_of
+from pipeline.scoring.blocks import RowBlock, read_summary
+from pipeline.scoring.join import block_files
+from pipeline.scoring.parts import ScoredBlock, finish_part
+from pipeline.scoring.plan import BlockFiles, ScoringPlan
+
+ROW = "row"
+
+
+def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
+    """Writes a block's rows, as JSON objects, and their vectors; its rejects and counts last.
+
+    Args:
+        scored: with the outputs of an `Embedder`.
+        plan: the job, whose engine is an `EmbedderSettings`.
+    """
+    block, predicted = scored.block, scored.predicted
+    assert isinstance(plan.engine, EmbedderSettings)
+    rows = _rows_as_json(block)
+    arrays = {ROW: pa.array(rows, pa.string()), **_vector_arrays(predicted)}
+    with replacing_file(block.reference.files.part) as aside:
+        part = pa.table(arrays)
+        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, part.schema) as writer:
+            writer.write_table(part)
+    tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
+    facts = {
+        "kinds": kinds_of(map(json.loads, rows)),
+        "tokens": int(tokens.sum()),
+        "rows_truncated": int((tokens > most).sum()),
+        "tokens_truncated": int(np.maximum(tokens - most, 0).sum()),
+    }
+    finish_part(block.reference, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
+
+
+def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
+    """What `write_vectors` noted of each part, in the order of tables and blocks."""
+    return [read_sealed(files.done) for files in _files(plan)]
+
+
+def read_parts(plan: ScoringPlan) -> Iterator[pa.Table]:
+    """The parts in the order of tables and blocks: `row` and the columns of vectors."""
+    for files in _files(plan):
+        with pa.memory_map(str(files.part)) as file:
+            yield pa.ipc.open_file(file).read_all()
+
+
+def _files(plan: ScoringPlan) -> Iterator[BlockFiles]:
+    for table in plan.tables:
+        yield from block_files(table, read_summary(table, plan), plan)
+
+
+def _rows_as_json(block: RowBlock) -> list[str]:
+    if block.cells is None:  # JSON lines
+        return block.raw_rows
+    return [json.dumps(cells, ensure_ascii=False) for cells in block.cells]
+
+
+def _vector_arrays(predicted: dict[str, np.ndarray]) -> dict[str, pa.Array]:
+    if EMBEDDING in predicted:
+        return {EMBEDDING: vector_array(predicted[EMBEDDING])}
+    tokens, starts, ends, vectors = (predicted[name] for name in TOKEN_COLUMNS)
+    bounds = pa.array(offsets_of(np.array([len(row) for row in tokens], np.int64)), pa.int32())
+    flat = (
+        pa.array([token for row in tokens for token in row], pa.string()),
+        pa.array(_joined(starts), pa.int32()),
+        pa.array(_joined(ends), pa.int32()),
+        vector_array(_joined(vectors)),
+    )
+    return {
+        name: pa.ListArray.from_arrays(bounds, values)
+        for name, values in zip(TOKEN_COLUMNS, flat, strict=True)
+    }
+
+
+def vector_array(vectors: np.ndarray) -> pa.FixedSizeListArray:
+    """Vectors as Arrow's lists of one length.
+
+    Args:
+        vectors: float32 [n, dimensions].
+    """
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+
+
+def _joined(rows: np.ndarray) -> np.ndarray:
+    return np.concatenate(list(rows))

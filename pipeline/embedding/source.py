@@ -1,0 +1,94 @@
+"""The model that vectors are made with, and how it makes them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections.embedding import TextVectorsSection
+from bert_tf.embeddings.recipe import EmbeddingRecipe
+from bert_tf.embeddings.sentence_transformers import read_recipe, transformer_folder
+from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.weights.model_directory import ModelDirectory, model_folder, read_model_directory
+from pipeline.outputs.places import check_finished
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorSource:
+    """A model that vectors are made with.
+
+    Attributes:
+        directory: the model.
+        recipe: how its vectors are made.
+        settings: the same, for the engine.
+        text_column: column of the texts.
+    """
+
+    directory: ModelDirectory
+    recipe: EmbeddingRecipe
+    settings: EmbedderSettings
+    text_column: str
+
+
+def open_vector_source(
+    model: str, config: TextVectorsSection, *, tokens: bool = False
+) -> VectorSource:
+    """Opens a model and resolves what the config leaves to it.
+
+    Raises:
+        UsageError: it is no BERT model, is not finished, has fewer positions or layers than asked
+            for, or makes its vectors in a way that is not computed here.
+        InputError: a file of it is damaged.
+    """
+    check_finished(model)
+    folder = model_folder(model)
+    directory = read_model_directory(transformer_folder(folder))
+    shape = directory.config
+    most = shape.max_position_embeddings
+    if config.max_seq_length is not None and config.max_seq_length > most:
+        raise UsageError(
+            f"--max-seq-length {config.max_seq_length}: {model} has {most} positions; "
+            f"give at most {most}"
+        )
+    for layer in config.layers:
+        if not -shape.num_hidden_layers - 1 <= layer <= shape.num_hidden_layers:
+            raise UsageError(
+                f"--layers {layer}: {model} has {quantity(shape.num_hidden_layers, 'layer')}; "
+                f"give 0 to {shape.num_hidden_layers}, or -1 for the last"
+            )
+    recipe = read_recipe(folder, max_positions=most) or EmbeddingRecipe(max_seq_length=most)
+    recipe = recipe.changed(
+        pooling=config.pooling,
+        normalize=config.normalize,
+        max_seq_length=config.max_seq_length,
+    )
+    settings = EmbedderSettings(
+        pooling=recipe.pooling,
+        normalize=recipe.normalize,
+        max_seq_length=recipe.max_seq_length,
+        layers=config.layers,
+        layer_combination=config.layer_combination,
+        tokens=tokens,
+    )
+    trained_on = (directory.task or {}).get("columns", {}).get("text")
+    return VectorSource(
+        directory=directory,
+        recipe=recipe,
+        settings=settings,
+        text_column=config.text_column or trained_on or "text",
+    )
+
+
+def describe_settings(settings: EmbedderSettings) -> str:
+    """How vectors are made, for the console."""
+    layers = ", ".join(map(str, settings.layers))
+    parts = [
+        "one per token" if settings.tokens else f"{settings.pooling} of the tokens",
+        f"layer {layers}"
+        if len(settings.layers) == 1
+        else f"{settings.layer_combination} of layers {layers}",
+        "normalized" if settings.normalize else "not normalized",
+        f"at most {settings.max_seq_length} tokens",
+    ]
+    return "; ".join(parts)

@@ -1,0 +1,195 @@
+"""`embed`: the texts of tables to vectors, with the machinery of `score`."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import EmbedConfig, RunnerConfig
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_names import TABLE_FORMATS
+from bert_tf.embeddings.recipe import RAW_CLS
+from bert_tf.tasks.declaration import PredictionField
+from pipeline.beam.files import match_files
+from pipeline.beam.runner import run_pipeline
+from pipeline.beam.storage import use_storage_options
+from pipeline.embedding.outputs import output_format, write_output
+from pipeline.embedding.parts import finished_parts, read_parts, write_vectors
+from pipeline.embedding.row_values import column_types
+from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
+from pipeline.jobs.scoring import model_sha256
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.rejected_rows import report_rejects
+from pipeline.scoring.blocks import check_table
+from pipeline.scoring.join import join_rejects
+from pipeline.scoring.plan import ScoringColumns, ScoringPlan
+from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.tables import ScoredTable, row_format
+from pipeline.scoring.threads import threads_per_worker
+from pipeline.scoring.transforms import ScoreTables
+
+_SPEED = ("batch_tokens", "block_rows")
+_TOKEN_BLOCKS = 16  # times fewer rows per block, whose every token has a vector
+_LARGE_TRUNCATED_FRACTION = 0.05
+
+
+def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Writes the vectors of the tables' texts; returns the manifest.
+
+    An interrupted job keeps its finished blocks in a folder beside the output and resumes with the
+    others.
+    """
+    use_storage_options(runner.options)
+    source = open_vector_source(config.model, config, tokens=config.tokens)
+    plan = _make_plan(config, source)
+    for table in plan.tables:
+        check_table(table, plan, options.console)
+    return run_job(
+        "embed",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=False,
+        inputs={
+            "model": [str(source.directory.path)],
+            # The order of several inputs is that of the vectors.
+            **{f"input[{table.number}]": [table.source] for table in plan.tables},
+        },
+        checked_inputs={"model": source.settings.reads},
+        body=lambda record: _embed(
+            plan.of_model(model_sha256(record)), source, config, runner, options, record
+        ),
+        ignored_keys=_SPEED,
+        can_resume=True,
+        temporary=plan.parts,
+    )
+
+
+def _embed(
+    plan: ScoringPlan,
+    source: VectorSource,
+    config: EmbedConfig,
+    runner: RunnerConfig,
+    options: RunOptions,
+    record: JobRecord,
+) -> None:
+    settings = source.settings
+    if options.overwrite:
+        shutil.rmtree(plan.parts, ignore_errors=True)
+    resumed = plan.parts.is_dir()
+    if resumed:
+        record.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
+    plan.parts.mkdir(parents=True, exist_ok=True)
+    notes = [RAW_CLS] if source.recipe.is_raw_cls and not config.tokens else []
+    for note in notes:
+        record.console.warn(note)
+    record.console.info(f"vectors: {describe_settings(settings)}")
+    with (
+        record.stage("embed"),
+        showing_progress(plan, record.console, label="embedding"),
+    ):
+        run_pipeline(
+            runner,
+            lambda pipeline: (
+                pipeline
+                | "EmbedTables"
+                >> ScoreTables(plan, threads=threads_per_worker(runner), write=write_vectors)
+            ),
+            console=record.console,
+            input_bytes=0,  # TensorFlow uses all cores of one process
+        )
+    with record.stage("join"):
+        counts = join_rejects(plan, rejects_path(config.output))
+        parts = finished_parts(plan)
+        write_output(
+            config.output,
+            read_parts(plan),
+            rows=counts.rows_out,
+            types=column_types(part["kinds"] for part in parts),
+        )
+    report_rejects(record.console, rejects_path(config.output), counts.rows_in, config.input)
+    if counts.rows_out < counts.rows_in and config.output.endswith(".npy"):
+        record.console.warn(
+            f"{config.output}: has no vectors of rejected rows, so its rows are those of the "
+            "inputs without them"
+        )
+    sums = {
+        key: sum(part[key] for part in parts)
+        for key in ("tokens", "rows_truncated", "tokens_truncated")
+    }
+    _report_truncated(record.console, counts.rows_out, sums, settings.max_seq_length)
+    dimensions = settings.dimensions(source.directory.config.hidden_size)
+    record.counts = {
+        "rows_in": counts.rows_in,
+        "rows_out": counts.rows_out,
+        "rows_rejected": counts.rows_in - counts.rows_out,
+        "rejected": counts.rejected,
+        **sums,
+    }
+    if not resumed:
+        speed = counts.rows_out / record.timings["embed"]
+        record.metrics = {"rows_per_second": round(speed, 1)}
+    record.extra = {
+        "columns": {**plan.columns.sources, "added": plan.columns.predictions},
+        "embedding": {**dataclasses.asdict(settings), "dimensions": dimensions},
+        "notes": notes,
+    }
+    of = "the tokens of " if config.tokens else ""
+    record.made = [
+        (
+            config.output,
+            f"vectors of {dimensions} dimensions of {of}{quantity(counts.rows_out, 'text')}",
+        )
+    ]
+    if counts.rejected:
+        meaning = quantity(sum(counts.rejected.values()), "rejected row")
+        record.made.append((str(rejects_path(config.output)), meaning))
+
+
+def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
+    output = Path(config.output).absolute()
+    written = output_format(config.output)
+    tables = tuple(
+        ScoredTable(
+            number=number,
+            source=file.path,
+            output=config.output,
+            source_format=row_format(file.path),
+            output_format=written,
+        )
+        for number, file in enumerate(match_files(config.input, endings=TABLE_FORMATS))
+    )
+    model = str(source.directory.path.absolute())
+    columns = ScoringColumns(
+        sources={"text": source.text_column},
+        fields=tuple(PredictionField(name, "value") for name in source.settings.columns),
+    )
+    rows = config.block_rows // _TOKEN_BLOCKS if config.tokens else config.block_rows
+    return ScoringPlan(
+        model=model,
+        engine=source.settings,
+        columns=columns,
+        tables=tables,
+        is_folder=False,
+        parts=output.with_name(f".{output.name}.parts"),
+        block_rows=max(1, rows),
+        limit=config.limit,
+        batch_tokens=config.batch_tokens,
+        dialect=TableDialect.of(config),
+    )
+
+
+def _report_truncated(console: Console, rows: int, sums: dict[str, int], most: int) -> None:
+    if not sums["rows_truncated"]:
+        return
+    line = (
+        f"{sums['rows_truncated']:,} of {quantity(rows, 'text')} longer than {most} tokens: "
+        f"{sums['tokens_truncated']:,} of {quantity(sums['tokens'], 'token')} left out"
+    )
+    is_large = sums["rows_truncated"] > _LARGE_TRUNCATED_FRACTION * rows
+    console.warn(line) if is_large else console.info(line)
