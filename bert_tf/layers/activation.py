@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import keras
 from keras import ops
+
+_TANH_SCALE = math.sqrt(2.0 / math.pi)
+_TANH_CUBE = 0.044715
 
 
 def activation(name: str | None, inputs: Any) -> Any:
@@ -23,11 +28,58 @@ def activation(name: str | None, inputs: Any) -> Any:
         case None:
             return inputs
         case "gelu":
-            return ops.gelu(inputs, approximate=False)
+            return _exact_gelu(inputs)
         case "gelu_new" | "gelu_pytorch_tanh":
-            return ops.gelu(inputs, approximate=True)
+            return _tanh_gelu(inputs)
         case "relu":
             return ops.relu(inputs)
         case "tanh":
             return ops.tanh(inputs)
     raise ValueError(f"activation {name!r} is not known")
+
+
+# Both GELUs are computed in float32 at least and keep nothing for the gradient but their input.
+# Outside XLA every elementary operation passes through memory once, and those on bfloat16 convert
+# each number twice; TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
+
+
+@ops.custom_gradient
+def _exact_gelu(inputs: Any) -> Any:
+    values = _in_float32(inputs)
+    outputs = ops.cast(values * _normal_cdf(values), inputs.dtype)
+
+    def gradient(*args: Any, upstream: Any = None) -> Any:
+        (upstream,) = args if upstream is None else (upstream,)
+        values = _in_float32(inputs)
+        density = ops.exp(-0.5 * ops.square(values)) / math.sqrt(2.0 * math.pi)
+        return upstream * ops.cast(_normal_cdf(values) + values * density, inputs.dtype)
+
+    return outputs, gradient
+
+
+@ops.custom_gradient
+def _tanh_gelu(inputs: Any) -> Any:
+    values = _in_float32(inputs)
+    outputs = ops.cast(0.5 * values * (1.0 + _tanh_term(values)), inputs.dtype)
+
+    def gradient(*args: Any, upstream: Any = None) -> Any:
+        (upstream,) = args if upstream is None else (upstream,)
+        values = _in_float32(inputs)
+        term = _tanh_term(values)
+        inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * ops.square(values))
+        slope = 0.5 * (1.0 + term + values * (1.0 - ops.square(term)) * inner)
+        return upstream * ops.cast(slope, inputs.dtype)
+
+    return outputs, gradient
+
+
+def _in_float32(inputs: Any) -> Any:
+    return ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+
+
+def _normal_cdf(values: Any) -> Any:
+    return 0.5 + 0.5 * ops.erf(values * math.sqrt(0.5))
+
+
+def _tanh_term(values: Any) -> Any:
+    return ops.tanh(_TANH_SCALE * (values + _TANH_CUBE * ops.square(values) * values))

@@ -1,0 +1,57 @@
+"""Activations beside the normal distribution and the paper's formula, gradients included."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.layers.activation import activation
+
+VALUES = np.linspace(-8, 8, 4001)
+
+
+def values_and_slopes(name, dtype):
+    inputs = tf.constant(VALUES, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = activation(name, inputs)
+    assert outputs.dtype == inputs.dtype
+    slopes = tape.gradient(outputs, inputs)
+    return tf.cast(outputs, tf.float64).numpy(), tf.cast(slopes, tf.float64).numpy()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6)])
+def test_gelu_is_the_input_times_the_normal_distribution(dtype, tolerance):
+    outputs, slopes = values_and_slopes("gelu", dtype)
+    distribution = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in VALUES])
+    density = np.exp(-(VALUES**2) / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(outputs, VALUES * distribution, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(slopes, distribution + VALUES * density, rtol=0, atol=tolerance)
+
+
+def hendrycks_and_gimpel(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-5)])
+def test_the_tanh_approximation_is_that_of_its_paper(dtype, tolerance):
+    outputs, slopes = values_and_slopes("gelu_new", dtype)
+    step = 1e-6
+    differences = hendrycks_and_gimpel(VALUES + step) - hendrycks_and_gimpel(VALUES - step)
+    np.testing.assert_allclose(outputs, hendrycks_and_gimpel(VALUES), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(slopes, differences / (2 * step), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_new"])
+def test_bfloat16_is_rounded_once(name):
+    rounded = tf.cast(tf.constant(VALUES, tf.float32), tf.bfloat16)
+    exact = activation(name, tf.cast(rounded, tf.float64)).numpy()
+    outputs = tf.cast(activation(name, rounded), tf.float64).numpy()
+    # Half a step between two neighboring numbers of 8 significant bits, and float32's own error.
+    np.testing.assert_allclose(outputs, exact, rtol=2.0**-8, atol=1e-6)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="'swish' is not known"):
+        activation("swish", tf.zeros([1]))
