@@ -14,8 +14,15 @@ from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.export.formats.registry import recognize_format
 from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
+from pipeline.report.files_check import files_line
 from pipeline.report.loss_curve import loss_curve_lines
-from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
+from pipeline.report.manifest_facts import (
+    changed_settings,
+    duration,
+    input_facts,
+    measured_facts,
+    setting_facts,
+)
 from pipeline.report.record_lines import record_lines
 from pipeline.report.records import summarize_records
 
@@ -70,12 +77,13 @@ def _hint(path: str) -> str:
     return "; give a vocabulary file, a data, run or model folder, or a scored file"
 
 
-def describe_artifact(path: str, *, samples: int) -> list[str]:
+def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> list[str]:
     """Lines that describe an artifact: what it is, its counts and metrics, and samples of it.
 
     Args:
         path: file or folder with a manifest, or a model directory.
         samples: examples, rows or entries to show.
+        all_settings: whether to show the config keys that have their defaults, too.
 
     Raises:
         UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
@@ -84,12 +92,14 @@ def describe_artifact(path: str, *, samples: int) -> list[str]:
         return [foreign_headline(path), *model_lines(Path(path))]
     manifest = require_manifest(path)
     lines = [headline(path, manifest)]
-    lines += _fact_lines("config", setting_facts(manifest.get("config", {})))
+    lines += _config_lines(manifest, all_settings=all_settings)
     lines += [f"{name}: {text}" for name, text in input_facts(manifest.get("inputs", []))]
     for key in ("counts", "metrics"):
         lines += _fact_lines(key, measured_facts(manifest.get(key, {})))
     lines += [f"note: {note}" for note in manifest.get("notes", [])]
     lines.append(f"made in {duration(manifest['timings'])}")
+    if manifest.get("outputs"):
+        lines.append(files_line(Path(path), manifest["outputs"]))
     if manifest.get("command") == "preprocess":
         lines += record_lines(summarize_records(path, samples=samples))
     else:
@@ -120,6 +130,18 @@ def headline(path: str, manifest: dict[str, Any]) -> str:
     """What is at a path, and what made it."""
     command = manifest.get("command", "")
     return f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"
+
+
+def _config_lines(manifest: dict[str, Any], *, all_settings: bool) -> list[str]:
+    if all_settings:
+        return _fact_lines("config", setting_facts(manifest.get("config", {})))
+    changed, defaults = changed_settings(manifest)
+    lines = _fact_lines("config", setting_facts(changed))
+    if defaults:
+        lines.append(
+            f"config: {quantity(defaults, 'more key')} with default values (see --all-settings)"
+        )
+    return lines
 
 
 def _fact_lines(title: str, facts: list[tuple[tuple[str, ...], str]]) -> list[str]:

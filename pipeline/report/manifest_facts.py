@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf.base.wording import shown_number, shown_setting, shown_size
+from bert_tf.config.section import Section
+from bert_tf.config.sections import SECTIONS, FinetuneConfig
+from bert_tf.tasks.registry import TASKS
 
 Fact = tuple[str, str]
 _INPUTS_SHOWN = 3
@@ -23,6 +26,27 @@ def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...
 def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
     """Settings as they are written in a config."""
     return [(path, shown_setting(value)) for path, value in leaves(mapping)]
+
+
+def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The config of a manifest without the keys that have their defaults, and how many those are.
+
+    Of a command or task that is not known, all of it.
+    """
+    config = manifest.get("config", {})
+    section = _section_of(manifest.get("command", ""), config)
+    defaults = {} if section is None else section().as_dict()
+    changed = {
+        key: value for key, value in config.items() if key not in defaults or value != defaults[key]
+    }
+    return changed, len(config) - len(changed)
+
+
+def _section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
+    if command == FinetuneConfig.section_name:
+        declaration = TASKS.get(config.get("task", ""))
+        return None if declaration is None else declaration.options
+    return SECTIONS.get(command.replace("-", "_"))
 
 
 def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:

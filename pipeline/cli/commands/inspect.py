@@ -17,12 +17,21 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     show_default=True,
     help="number of examples or rows to show",
 )
+@click.option(
+    "--all-settings", is_flag=True, help="show the config keys that have their defaults, too"
+)
 @click.option("--html", metavar="FILE", help="write a web page with plots instead")
 @click.option("--overwrite", is_flag=True, help="let --html replace a file that is not such a page")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest as JSON instead")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
-    path: str, samples: int, html: str | None, overwrite: bool, as_json: bool, verbose: bool
+    path: str,
+    samples: int,
+    all_settings: bool,
+    html: str | None,
+    overwrite: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Shows the config, counts and metrics of the artifact at PATH, and samples from it.
 
@@ -32,10 +41,12 @@ def command(
       bert-pipeline inspect data --html data.html
     """
     with filtered_third_party_output(verbose=verbose):
-        _inspect(path, samples, html, overwrite, as_json)
+        _inspect(path, samples, all_settings, html, overwrite, as_json)
 
 
-def _inspect(path: str, samples: int, html: str | None, overwrite: bool, as_json: bool) -> None:
+def _inspect(
+    path: str, samples: int, all_settings: bool, html: str | None, overwrite: bool, as_json: bool
+) -> None:
     from pipeline.report.artifact import describe_artifact, require_manifest
 
     if as_json:
@@ -47,5 +58,5 @@ def _inspect(path: str, samples: int, html: str | None, overwrite: bool, as_json
         write_page(path, html, samples=samples, overwrite=overwrite)
         click.echo(f"{html}: open it in a browser", err=True)
         return
-    for line in describe_artifact(path, samples=samples):
+    for line in describe_artifact(path, samples=samples, all_settings=all_settings):
         click.echo(line)

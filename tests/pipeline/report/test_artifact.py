@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.outputs.manifest import write_manifest
+from bert_tf.config.sections import ImportWeightsConfig
+from pipeline.outputs.manifest import describe_files, write_manifest
 from pipeline.report.artifact import content_lines, describe_artifact
 from pipeline.report.page import artifact_page
 
@@ -101,3 +102,24 @@ def test_what_is_no_output_is_told_with_what_is(tmp_path, model):
     part = model / "model.safetensors"
     with pytest.raises(UsageError, match=rf"it is a part of {model}, inspect that$"):
         describe_artifact(str(part), samples=1)
+
+
+def test_defaults_are_listed_where_asked_for(model):
+    config = ImportWeightsConfig(source="bert", output="m").as_dict()
+    write_manifest(model, {**MANIFEST, "config": config})
+    short = describe_artifact(str(model), samples=1)
+    full = describe_artifact(str(model), samples=1, all_settings=True)
+    assert "config: source = bert" in short
+    hint = next(line for line in short if "with default values (see --all-settings)" in line)
+    assert {line for line in short if line != hint} <= set(full)
+    assert hint not in full
+
+
+def test_a_changed_file_is_reported(model):
+    write_manifest(model, {**MANIFEST, "outputs": describe_files(model, {})})
+    assert "outputs: 2 files as written (compared by SHA-256)" in describe_artifact(
+        str(model), samples=1
+    )
+    (model / "model.safetensors").write_bytes(bytes(1499) + b"x")
+    line = "warning: 1 of 2 files not as written: model.safetensors (another SHA-256)"
+    assert line in describe_artifact(str(model), samples=1)

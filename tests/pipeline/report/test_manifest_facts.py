@@ -1,6 +1,14 @@
 """Numbers of manifests are shown as they are, and long lists of inputs in a few lines."""
 
-from pipeline.report.manifest_facts import duration, input_facts, measured_facts, setting_facts
+from bert_tf.config.sections import ScoreConfig
+from bert_tf.tasks.registry import TASKS
+from pipeline.report.manifest_facts import (
+    changed_settings,
+    duration,
+    input_facts,
+    measured_facts,
+    setting_facts,
+)
 
 
 def test_small_settings_are_not_rounded():
@@ -50,3 +58,16 @@ def test_the_time_of_a_resumed_job_is_that_of_all_its_parts():
     assert duration({"total": 4021.0, "last_part": 21.0, "train": 20.0}) == (
         "4,021.0 s, of which 21.0 s since it was resumed"
     )
+
+
+def test_settings_at_their_defaults_are_counted_and_left_out():
+    config = {**ScoreConfig().as_dict(), "limit": 7, "older_key": 0}
+    changed, defaults = changed_settings({"command": "score", "config": config})
+    assert changed == {"limit": 7, "older_key": 0}
+    assert defaults == len(config) - 2
+    task = {**TASKS["qa"].options().as_dict(), "doc_stride": 5}
+    changed, _ = changed_settings({"command": "finetune", "config": {**task, "task": "qa"}})
+    assert changed["doc_stride"] == 5
+    assert "max_answer_length" not in changed
+    for command in ("finetune", "of another tool"):
+        assert changed_settings({"command": command, "config": {"a": 1}}) == ({"a": 1}, 0)

@@ -1,0 +1,53 @@
+"""Whether the files of an artifact are still those that its manifest lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.checksums import file_sha256
+from bert_tf.base.wording import quantity
+
+# Read in about a second, so that a look at terabytes of records stays a look.
+LARGEST_BYTES_HASHED = 256_000_000
+_NAMES_SHOWN = 5
+
+
+def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
+    """Compares the files of an artifact with its manifest, in a line for the user.
+
+    Sizes are always compared. Contents are compared from the smallest file on, as long as all that
+    is read stays within `LARGEST_BYTES_HASHED`.
+
+    Args:
+        path: the artifact, a folder or a file, which may have been renamed with those beside it.
+        outputs: of its manifest; at least one.
+    """
+    differences, hashed, budget = [], 0, LARGEST_BYTES_HASHED
+    first = outputs[0]["path"]
+    for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
+        name = each["path"]
+        file = (
+            path / name if path.is_dir() else path.with_name(path.name + name.removeprefix(first))
+        )
+        if not file.is_file():
+            differences.append(f"{name} (missing)")
+            continue
+        size = file.stat().st_size
+        if size != each["bytes"]:
+            differences.append(f"{name} ({size:,} bytes instead of {each['bytes']:,})")
+            continue
+        budget -= size
+        if budget >= 0:
+            hashed += 1
+            if file_sha256(file) != each["sha256"]:
+                differences.append(f"{name} (another SHA-256)")
+    if differences:
+        shown = ", ".join(differences[:_NAMES_SHOWN])
+        more = len(differences) - _NAMES_SHOWN
+        return (
+            f"warning: {len(differences)} of {quantity(len(outputs), 'file')} not as written: "
+            f"{shown}{f' and {more:,} more' if more > 0 else ''}"
+        )
+    how = "by SHA-256" if hashed == len(outputs) else f"by size, {hashed:,} also by SHA-256"
+    return f"outputs: {quantity(len(outputs), 'file')} as written (compared {how})"
