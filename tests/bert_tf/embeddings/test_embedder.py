@@ -53,6 +53,7 @@ def states_of(text: str) -> np.ndarray:
     return np.concatenate([np.asarray(state) for state in states])
 
 
+@pytest.mark.slow  # encodes every text of a hundred lists alone
 @given(texts=TEXTS, batch_tokens=st.integers(1, 200))
 def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_tokens):
     together = tiny["mean"].predict({"text": texts}, batch_tokens=batch_tokens)["embedding"]
