@@ -29,7 +29,8 @@ def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """The config of a manifest without the keys that have their defaults, and how many those are.
+    """The config of a manifest without the values that are defaults, and how many of those there
+    are, empty ones aside.
 
     Of a command or task that is not known, all of it.
     """
@@ -39,7 +40,8 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
     changed = {
         key: value for key, value in config.items() if key not in defaults or value != defaults[key]
     }
-    return changed, len(config) - len(changed)
+    unchanged = {key: value for key, value in config.items() if key not in changed}
+    return changed, len(list(leaves(unchanged)))
 
 
 def _section_of(command: str, config: dict[str, Any]) -> type[Section] | None:

@@ -64,7 +64,8 @@ def test_settings_at_their_defaults_are_counted_and_left_out():
     config = {**ScoreConfig().as_dict(), "limit": 7, "older_key": 0}
     changed, defaults = changed_settings({"command": "score", "config": config})
     assert changed == {"limit": 7, "older_key": 0}
-    assert defaults == len(config) - 2
+    assert defaults == len(setting_facts(config)) - len(setting_facts(changed))
+    assert defaults > 0
     task = {**TASKS["qa"].options().as_dict(), "doc_stride": 5}
     changed, _ = changed_settings({"command": "finetune", "config": {**task, "task": "qa"}})
     assert changed["doc_stride"] == 5
