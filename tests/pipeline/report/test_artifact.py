@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.sections import ImportWeightsConfig
+from bert_tf.config.sections import ExportConfig
 from pipeline.outputs.manifest import describe_files, write_manifest
 from pipeline.report.artifact import content_lines, describe_artifact
 from pipeline.report.page import artifact_page
@@ -105,13 +105,15 @@ def test_what_is_no_output_is_told_with_what_is(tmp_path, model):
 
 
 def test_defaults_are_listed_where_asked_for(model):
-    config = ImportWeightsConfig(source="bert", output="m").as_dict()
-    write_manifest(model, {**MANIFEST, "config": config})
+    config = ExportConfig(run="run", output="m").as_dict()
+    write_manifest(model, {**MANIFEST, "command": "export", "config": config})
     short = describe_artifact(str(model), samples=1)
     full = describe_artifact(str(model), samples=1, all_settings=True)
-    assert "config: source = bert" in short
+    assert "config: run = run" in short
     hint = next(line for line in short if "with default values (see --all-settings)" in line)
     assert {line for line in short if line != hint} <= set(full)
+    assert hint == "config: 1 more key with default values (see --all-settings)"
+    assert "config: format = savedmodel" in set(full) - set(short)
     assert hint not in full
 
 
