@@ -21,6 +21,7 @@ from bert_tf.vocabulary.files import TOKENIZER_CONFIG
 MODULES = "modules.json"
 _LENGTH = "sentence_bert_config.json"
 _SETTINGS = "config_sentence_transformers.json"
+_IS_TRAINED = "bert_pipeline_is_trained"  # a key that the library ignores
 _POOLING_FOLDER = "1_Pooling"
 _POOLING = f"{_POOLING_FOLDER}/config.json"
 _PREFIX = "pooling_mode_"
@@ -56,12 +57,13 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
             f"{folder / MODULES}: lists {', '.join(kinds) or 'nothing'}; expected Transformer, "
             "Pooling and at most Normalize, other modules are not computed here"
         )
-    _check_no_prompt(folder / _SETTINGS)
+    settings = read_json_object(folder / _SETTINGS) if (folder / _SETTINGS).is_file() else {}
+    _check_no_prompt(folder / _SETTINGS, settings)
     return EmbeddingRecipe(
         pooling=_read_pooling(folder / str(modules[1].get("path", "")) / "config.json"),
         normalize=kinds[-1] == "Normalize",
         max_seq_length=min(max_positions, _read_length(folder) or max_positions),
-        is_trained=True,
+        is_trained=settings.get(_IS_TRAINED) is not False,
     )
 
 
@@ -81,6 +83,7 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
         "prompts": {},
         "default_prompt_name": None,
         "similarity_fn_name": "cosine",
+        _IS_TRAINED: recipe.is_trained,
     }
     (folder / _POOLING_FOLDER).mkdir(exist_ok=True)
     for name, content in (
@@ -135,8 +138,7 @@ def _read_length(folder: Path) -> int | None:
     return None
 
 
-def _check_no_prompt(path: Path) -> None:
-    content = read_json_object(path) if path.is_file() else {}
+def _check_no_prompt(path: Path, content: dict[str, Any]) -> None:
     name = content.get("default_prompt_name")
     if name is not None:
         raise UsageError(

@@ -24,12 +24,16 @@ class TrainedModel:
         task: what it was fine-tuned for; None for a pretrained model.
         model: the Keras model, float32.
         tokenizer: the model's.
+        pooling, normalize: how vectors of texts are to be made, for formats that state it; None
+            where the model's folder decides (see `EmbeddingRecipe`).
     """
 
     directory: ModelDirectory
     task: Task | None
     model: Any
     tokenizer: WordPieceTokenizer
+    pooling: str | None = None
+    normalize: bool | None = None
 
     @property
     def encoder(self) -> Any:

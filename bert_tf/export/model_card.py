@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.embeddings.recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
@@ -22,7 +23,7 @@ _ENCODER = TaskCard(
     script_reads_text=False,
     limits=(
         "The model predicts nothing before it is fine-tuned for a task (`bert-pipeline finetune "
-        "--init`); measure what comes out on rows of your own before relying on it."
+        "--init`); measure what comes out on rows of your own before relying on it. " + RAW_CLS
     ),
 )
 _PRETRAINED = dataclasses.replace(

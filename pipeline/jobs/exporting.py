@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,11 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     def body(record: JobRecord) -> None:
         output = Path(config.output)
         with record.stage("load"):
-            trained = load_trained_model(directory)
+            trained = dataclasses.replace(
+                load_trained_model(directory),
+                pooling=config.pooling,
+                normalize=config.normalize,
+            )
         written = FORMATS[config.format].load()
         with record.stage("write"):
             with naming_file(output):
@@ -53,7 +58,12 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             (str(output), "the model"),
             (str(output / _CARD), "its data and metrics, and how to load it"),
         ]
-        if is_exported(output) and directory.task is not None:
+        if FORMATS[config.format].has_pooling:
+            record.next_command = [
+                *("bert-pipeline", "embed", "--model", config.output),
+                *("--input", "texts.csv", "--output", "vectors.parquet"),
+            ]
+        elif is_exported(output) and directory.task is not None:
             record.next_command = [
                 *("bert-pipeline", "score", "--model", config.output),
                 *("--input", "new.csv", "--output", "scored.csv"),

@@ -11,6 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.embeddings.recipe import RAW_CLS
 from bert_tf.export.formats.registry import recognize_format
 from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
@@ -197,6 +198,8 @@ def model_lines(folder: Path) -> list[str]:
         if (folder / name).is_file():
             content = {**_read_json(folder / name), "label2id": None}  # id2label once more
             lines += _fact_lines(name, setting_facts(content))
+    if (folder / "saved_model.pb").is_file() and not (folder / TASK).is_file():
+        lines.append(f"note: {RAW_CLS}")  # one of its outputs
     sizes = (
         f"{path.name} {shown_size(path.stat().st_size)}"
         for path in sorted(folder.iterdir())

@@ -6,6 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import Section, option
+from bert_tf.config.sections.embedding import POOLINGS
 from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
 
 MAX_POSITIONS = 65_536
@@ -24,6 +25,28 @@ class ExportConfig(Section):
         default=DEFAULT_FORMAT,
         choices=FORMATS.keys(),
     )
+    pooling: str | None = option(
+        "tokens to the vector of a text, for formats that state it (default: the model's, "
+        "otherwise mean)",
+        default=None,
+        choices=POOLINGS,
+    )
+    normalize: bool | None = option(
+        "whether such vectors are divided by their Euclidean norm (default: the model's, "
+        "otherwise no)",
+        default=None,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses a pooling for a format without one."""
+        faults = super().faults()
+        for key in ("pooling", "normalize"):
+            if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
+                able = [name for name, entry in FORMATS.items() if entry.has_pooling]
+                faults.append(
+                    f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
+                )
+        return faults
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

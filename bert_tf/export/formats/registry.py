@@ -21,6 +21,7 @@ class FormatEntry:
         title: what it writes, for help and for reports on a folder.
         config_file: name of the file with the model's shape.
         model_file: name of the file that, with `config_file`, makes a folder one of this format.
+        has_pooling: whether it states how the vector of a text is made.
     """
 
     name: str
@@ -28,6 +29,7 @@ class FormatEntry:
     title: str
     config_file: str
     model_file: str
+    has_pooling: bool = False
 
     def load(self) -> ModelFormat:
         """Imports the format."""
@@ -45,6 +47,14 @@ FORMATS: dict[str, FormatEntry] = {
             title="SavedModel in a HuggingFace folder",
             config_file="config.json",
             model_file="saved_model.pb",
+        ),
+        FormatEntry(
+            name="sentence-transformers",
+            module="bert_tf.export.formats.sentence_transformers",
+            title="sentence-transformers folder",
+            config_file="config.json",
+            model_file="modules.json",
+            has_pooling=True,
         ),
         FormatEntry(
             name="huggingface",

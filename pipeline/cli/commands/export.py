@@ -9,7 +9,7 @@ command = job_command(
     job="pipeline.jobs.exporting",
     summary=(
         "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
-        "KerasHub, google-research/bert or TF Model Garden."
+        "sentence-transformers, KerasHub, google-research/bert or TF Model Garden."
     ),
     example="bert-pipeline export --run complaints --output complaints-model",
 )

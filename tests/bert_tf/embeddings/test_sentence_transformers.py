@@ -32,8 +32,15 @@ def test_what_is_written_is_read(tmp_path, pooling, normalize):
     recipe = RECIPE.changed(pooling=pooling, normalize=normalize)
     write_recipe(tmp_path, recipe, hidden_size=8)
     assert read_recipe(tmp_path, max_positions=512) == EmbeddingRecipe(
-        pooling=pooling, normalize=normalize, max_seq_length=128, is_trained=True
+        pooling=pooling, normalize=normalize, max_seq_length=128, is_trained=pooling == "cls"
     )
+
+
+def test_an_untrained_recipe_stays_one(tmp_path):
+    recipe = EmbeddingRecipe(pooling="cls", max_seq_length=128)
+    write_recipe(tmp_path, recipe, hidden_size=8)
+    assert read_recipe(tmp_path, max_positions=512) == recipe
+    assert recipe.is_raw_cls
 
 
 def test_the_published_folder_of_minilm_is_read():

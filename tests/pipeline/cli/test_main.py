@@ -25,7 +25,7 @@ CONTRACT = {
         "--batch-size --learning-rate --max-seq-length --seed"
     ),
     "evaluate": "--model --data --output",
-    "export": "--run --output --format",
+    "export": "--run --output --format --pooling --normalize",
     "score": (
         "--model --input --output --text-column --text-pair-column --question-column "
         "--context-column --limit"

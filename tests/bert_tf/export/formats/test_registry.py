@@ -25,7 +25,9 @@ def test_a_registered_format_is_a_value_of_the_config(monkeypatch):
     entry = FormatEntry(
         name="toy", module="toy", title="toy", config_file="toy.json", model_file="toy.bin"
     )
-    with pytest.raises(ConfigError, match="expected one of savedmodel, huggingface, .*, got 'toy'"):
+    with pytest.raises(
+        ConfigError, match="expected one of savedmodel, sentence-.*, huggingface, .*, got 'toy'"
+    ):
         build_section(ExportConfig, {**GIVEN, "format": "toy"})
     monkeypatch.setitem(FORMATS, "toy", entry)
     assert build_section(ExportConfig, {**GIVEN, "format": "toy"}).format == "toy"

@@ -1,0 +1,54 @@
+"""The folder that sentence-transformers loads: an encoder and how its vectors are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.embeddings.recipe import RAW_CLS, EmbeddingRecipe
+from bert_tf.embeddings.sentence_transformers import read_recipe, write_recipe
+from bert_tf.export.loading import TrainedModel
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.weights.model_directory import write_model_directory
+
+
+class SentenceTransformersFormat:
+    """A `ModelFormat`; heads are left out, of which no vector is made."""
+
+    def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
+        """See `ModelFormat.write`."""
+        directory = trained.directory
+        longest = directory.config.max_position_embeddings
+        recipe = read_recipe(directory.path, max_positions=longest)
+        recipe = (recipe or EmbeddingRecipe(max_seq_length=longest)).changed(
+            pooling=trained.pooling, normalize=trained.normalize
+        )
+        write_model_directory(
+            output,
+            trained.encoder,
+            vocab=directory.vocab,
+            lowercase=directory.lowercase,
+            task=None,
+        )
+        write_recipe(output, recipe, hidden_size=directory.config.hidden_size)
+        notes = []
+        if trained.model is not trained.encoder:
+            notes.append("The model's head is left out; vectors are made of the encoder's states.")
+        if recipe.is_raw_cls:
+            notes.append(RAW_CLS)
+        return notes
+
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        """See `ModelFormat.loading`."""
+        return [
+            "With sentence-transformers:",
+            "```python",
+            "from sentence_transformers import SentenceTransformer",
+            'model = SentenceTransformer("THIS_FOLDER")',
+            'vectors = model.encode(["a text", "another text"])',
+            "```",
+        ]
+
+
+FORMAT = SentenceTransformersFormat()
