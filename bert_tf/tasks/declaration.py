@@ -7,7 +7,7 @@ from typing import Literal
 
 from bert_tf.config.sections.finetuning import FinetuneConfig
 
-FieldKind = Literal["label", "probability", "text", "place", "value"]
+FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +17,8 @@ class PredictionField:
     Attributes:
         name: of the column, and of the exported model's output.
         kind: what it holds: a `label`; a `probability`; a `text`; a `place`, counted in characters,
-            -1 for none; or any other number, a `value`.
+            -1 for none; any other number, a `value`; or lists and objects, as `json`: JSON text in
+            the outputs of an exported model, Python lists and dicts in a task's own predictions.
     """
 
     name: str

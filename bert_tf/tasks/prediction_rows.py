@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ def prediction_rows(
     Args:
         fields: the columns, in order.
         predicted: values [rows] by name; a place of -1 means none and becomes None, a
-            probability is rounded to six decimals, a value to the digits that float32 has.
+            probability is rounded to six decimals, a value to the digits that float32 has, and
+            JSON text is parsed.
     """
     columns = [
         [_CELLS[field.kind](value) for value in _plain(predicted[field.name])] for field in fields
@@ -40,4 +42,5 @@ _CELLS: dict[FieldKind, Callable[[Any], Any]] = {
     "probability": lambda value: round(float(value), _PROBABILITY_DIGITS),
     "place": lambda value: int(value) if value >= 0 else None,
     "value": lambda value: float(f"{float(value):.{_FLOAT32_DIGITS}g}"),
+    "json": lambda value: json.loads(value) if isinstance(value, str) else value,
 }

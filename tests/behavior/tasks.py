@@ -126,10 +126,16 @@ def _check_served(
     results = task.measure(source, served)
     assert len(results.predictions) == len(measured.predictions)
     for row, other in zip(results.predictions, measured.predictions, strict=True):
-        assert row == {
-            name: pytest.approx(value, rel=1e-4, abs=1e-5) if isinstance(value, float) else value
-            for name, value in other.items()
-        }
+        assert row == _approximately(other)
+
+
+def _approximately(value: Any) -> Any:
+    """A value of JSON that equals those whose numbers differ by no more than rounding."""
+    if isinstance(value, dict):
+        return {name: _approximately(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_approximately(item) for item in value]
+    return pytest.approx(value, rel=1e-4, abs=1e-5) if isinstance(value, float) else value
 
 
 def _decoded(values: np.ndarray) -> np.ndarray:

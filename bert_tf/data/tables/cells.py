@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -14,13 +15,15 @@ from bert_tf.data.tables.reasons import (
 
 
 def cell_text(value: Any) -> str:
-    """A cell as text: numbers as JSON writes them, `true` and `false`, nothing for null."""
+    """A cell as text: values as JSON writes them, but texts bare and nothing for null."""
     if isinstance(value, str):
         return value
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
     return str(value)
 
 

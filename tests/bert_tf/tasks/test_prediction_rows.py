@@ -1,5 +1,7 @@
 """The cells of predictions."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,12 @@ def test_lists_and_arrays_give_the_same_cells():
     arrays = {"place": np.array([-1, 3]), "label": np.array(["a", "b"], object)}
     lists = {name: list(values) for name, values in arrays.items()}
     assert prediction_rows(fields, arrays) == prediction_rows(fields, lists)
+
+
+def test_json_text_and_python_values_give_the_same_cells():
+    fields = [PredictionField("spans", "json")]
+    values = [[], ["a", {"start": 3, "score": 0.5, "text": 'ł "b"\n'}], {"none": None}]
+    texts = np.array([json.dumps(value) for value in values], object)
+    rows = prediction_rows(fields, {"spans": values})
+    assert rows == [{"spans": value} for value in values]
+    assert prediction_rows(fields, {"spans": texts}) == rows

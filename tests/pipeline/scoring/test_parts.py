@@ -198,6 +198,44 @@ def test_tsv_quotes_are_characters(tmp_path, make_plan, score):
     )
 
 
+SPANS = ScoringColumns(sources={"text": "text"}, fields=(PredictionField("spans", "json"),))
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.tsv", "in.jsonl"])
+@pytest.mark.parametrize("output", ["out.csv", "out.tsv", "out.jsonl"])
+def test_values_of_json_are_values_in_json_lines_and_text_in_cells(
+    tmp_path, make_plan, source, output
+):
+    delimiter = "\t" if source == "in.tsv" else ","
+    rows = ["id", "text"], ["7", "a"], ["8", "b"]
+    content = "".join(f"{delimiter.join(row)}\n" for row in rows)
+    if source == "in.jsonl":
+        content = '{"id": "7", "text": "a"}\n{"id": "8", "text": "b"}\n'
+    (tmp_path / source).write_text(content)
+    spans = [[{"start": 0, "text": 'a\tł "q", \n', "score": 0.25}], []]
+    plan = make_plan(source, output=output, columns=SPANS)
+    for reference in cut_table(plan.tables[0], plan):
+        texts = np.array([json.dumps(value) for value in spans], object)
+        write_part(ScoredBlock(read_block(reference, plan), {"spans": texts}), plan)
+    assert join_parts(plan, tmp_path / "rejects.jsonl").rows_out == 2
+
+    written = (tmp_path / output).read_text()
+    if output == "out.jsonl":
+        found = [json.loads(line) for line in written.splitlines()]
+        assert found == [
+            {"id": "7", "text": "a", "spans": spans[0]},
+            {"id": "8", "text": "b", "spans": spans[1]},
+        ]
+        return
+    if output == "out.tsv":
+        header, *cells = (line.split("\t") for line in written.splitlines())
+    else:
+        header, *cells = csv.reader(io.StringIO(written))
+    assert header == ["id", "text", "spans"]
+    assert [row[:2] for row in cells] == [["7", "a"], ["8", "b"]]
+    assert [json.loads(row[2]) for row in cells] == spans
+
+
 def test_semicolons_stay(tmp_path, make_plan, score):
     (tmp_path / "in.csv").write_text("id;text;note\n1;a, b;x\n")
     score(make_plan("in.csv", output="out.csv"))
