@@ -7,17 +7,18 @@ import dataclasses
 import numba
 import numpy as np
 
-from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE
+from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
 
-_QUOTE = ord('"')
-LONGEST_RECORD_BYTES = 64 << 20
+_QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
+LONGEST_RECORD = 64 << 20  # characters
 # What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one
 # that is closed on a later line and followed by text has met the opening quote of another row.
-SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, OPEN_BEYOND_LINE = 0, 1, 2, 3
+SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, NEVER_CLOSED, LONG_RECORD = range(5)
 FAULT_REASONS = {
     OPEN_AT_END: QUOTE_NOT_CLOSED,
-    OPEN_BEYOND_LINE: QUOTE_NOT_CLOSED,
+    NEVER_CLOSED: QUOTE_NOT_CLOSED,
     TEXT_FOLLOWING_QUOTE: TEXT_AFTER_QUOTE,
+    LONG_RECORD: TOO_LONG,
 }
 
 
@@ -30,155 +31,275 @@ class Records:
             has none.
         lines: int64 [records], where each begins, from 1.
         starts: int64 [records], the byte where each begins.
-        faults: uint8 [records], SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE or OPEN_BEYOND_LINE.
+        stops: int64 [records], the byte after each, before its line end; of a broken record with a
+            quote that after its first line.
+        faults: uint8 [records], SOUND or what is wrong.
         field_starts: int64 [fields], without the opening quote.
         field_stops: int64 [fields], without the closing quote.
         blank_lines: how many lines were blank.
+        end: the byte where the first record begins that is not among these.
+        end_line: the line of that byte.
+        unfinished_lines: line ends so far in a record that begins there, is too long and does not
+            end in these bytes; -1 if there is none.
     """
 
     offsets: np.ndarray
     lines: np.ndarray
     starts: np.ndarray
+    stops: np.ndarray
     faults: np.ndarray
     field_starts: np.ndarray
     field_stops: np.ndarray
     blank_lines: int
+    end: int
+    end_line: int
+    unfinished_lines: int
 
 
-def find_records(data: np.ndarray, *, delimiter: int, has_quotes: bool, first_line: int) -> Records:
+def find_records(
+    data: np.ndarray,
+    *,
+    delimiter: int,
+    has_quotes: bool,
+    first_line: int,
+    start: int = 0,
+    longest: int = LONGEST_RECORD,
+    most_records: int | None = None,
+    is_end: bool = True,
+) -> Records:
     """Finds records in bytes that begin with one.
 
     A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
     closing quote only a delimiter or a line end may come; where something else comes, or no closing
-    quote within LONGEST_RECORD_BYTES, the record's first line is broken and the next line begins a
-    record: one bad quote does not swallow the rest of the file.
+    quote within `longest`, the record's first line is broken and the next line begins a record: one
+    bad quote does not swallow the rest of the file. Lines of CSV end with LF, CR or both, those of
+    TSV with LF, before which a CR is none of the text. A line of spaces and tabs is blank, unless
+    one of these is the delimiter.
 
     Args:
         data: uint8.
         delimiter: the byte between fields.
         has_quotes: whether quotes mean anything (they do not in TSV).
         first_line: number of the first line, from 1.
+        start: the byte where the first record begins.
+        longest: characters of a record; longer ones are broken.
+        most_records: how many to find; None for all.
+        is_end: whether the file ends with the bytes; if not, a record that may continue after them
+            is left out.
     """
-    ends = int(np.count_nonzero(data == ord("\n"))) + 1
-    records = (np.empty(ends + 1, np.int64), np.empty(ends, np.int64), np.empty(ends, np.int64))
-    faults = np.empty(ends, np.uint8)
-    room = ends + int(np.count_nonzero(data == delimiter))
-    fields = np.empty(room, np.int64), np.empty(room, np.int64)
-    found, found_fields, blank_lines = _find(
-        data, delimiter, has_quotes, first_line, *records, faults, *fields
+    rest = data[start:]
+    ends = int(np.count_nonzero(rest == _LINE_FEED)) + 1
+    if has_quotes:
+        ends += int(np.count_nonzero(rest == _RETURN))
+    delimiters = int(np.count_nonzero(rest == delimiter))
+    room = ends if most_records is None else min(ends, most_records)
+    starts, stops, lines = np.empty((3, room), np.int64)
+    offsets, faults = np.empty(room + 1, np.int64), np.empty(room, np.uint8)
+    field_room = room + delimiters + 1
+    field_starts, field_stops = np.empty(field_room, np.int64), np.empty(field_room, np.int64)
+    found, fields, *others = _find(
+        rest,
+        delimiter,
+        has_quotes,
+        first_line,
+        longest,
+        is_end,
+        (offsets, lines, starts, stops, faults, field_starts, field_stops),
     )
-    offsets, lines, starts = records
+    blank_lines, end, end_line, unfinished_lines = others
+    if start:
+        for places in (starts[:found], stops[:found], field_starts[:fields], field_stops[:fields]):
+            places += start
     return Records(
         offsets=offsets[: found + 1],
         lines=lines[:found],
         starts=starts[:found],
+        stops=stops[:found],
         faults=faults[:found],
-        field_starts=fields[0][:found_fields],
-        field_stops=fields[1][:found_fields],
+        field_starts=field_starts[:fields],
+        field_stops=field_stops[:fields],
         blank_lines=blank_lines,
+        end=start + end,
+        end_line=end_line,
+        unfinished_lines=unfinished_lines,
     )
 
 
 @numba.njit(cache=True, nogil=True)
-def _find(
-    data,
-    delimiter,
-    has_quotes,
-    line,
-    offsets,
-    lines,
-    starts,
-    faults,
-    field_starts,
-    field_stops,
-):
+def _find(data, delimiter, has_quotes, line, longest, is_end, found):
+    offsets, lines, starts, stops, faults, field_starts, field_stops = found
     records = fields = blank_lines = position = 0
+    unfinished_lines = -1
     offsets[0] = 0
     size = len(data)
-    while position < size:
-        after = _end_of_line(data, position)
-        if after:
+    line_end = _RETURN if has_quotes else _LINE_FEED
+    while position < size and records < len(starts):
+        after = _after_blank_line(data, position, delimiter, has_quotes, is_end)
+        if after > position:
             blank_lines += 1
             line += 1
             position = after
             continue
-        start, first_field, fault, feeds = position, fields, SOUND, 0
+        if after < 0:
+            break
+        start, first_field, fault, line_ends = position, fields, SOUND, 0
         while True:
             if has_quotes and position < size and data[position] == _QUOTE:
-                begin, position, fault, inside = _quoted(data, position, start)
-                feeds += inside
+                begin, position, fault, inside = _quoted(data, position, start, longest)
+                line_ends += inside
                 stop = position - 1
                 if fault == SOUND and not _ends_field(data, position, delimiter):
-                    fault = OPEN_BEYOND_LINE if feeds else TEXT_FOLLOWING_QUOTE
+                    fault = NEVER_CLOSED if line_ends else TEXT_FOLLOWING_QUOTE
                 if fault != SOUND:
                     break
             else:
                 begin = position
-                while position < size and data[position] != delimiter and data[position] != 10:
+                while (
+                    position < size
+                    and data[position] != delimiter
+                    and data[position] != _LINE_FEED
+                    and data[position] != line_end
+                ):
                     position += 1
                 stop = position
-                if stop > begin and data[stop - 1] == 13 and _at_end(data, position):
-                    stop -= 1
+                if not has_quotes and stop > begin and data[stop - 1] == _RETURN:
+                    stop -= position == size or data[position] == _LINE_FEED
             field_starts[fields], field_stops[fields] = begin, stop
             fields += 1
             if position < size and data[position] == delimiter:
                 position += 1
                 continue
             break
-        lines[records], starts[records], faults[records] = line, start, fault
+        may_be_closed = fault == OPEN_AT_END and not is_end
+        record_stop = position
+        if fault != SOUND:
+            position = start
+            while position < size and data[position] != _LINE_FEED and data[position] != line_end:
+                position += 1
+            line_ends = 0
+            record_stop = position
+        elif not has_quotes:
+            record_stop = stop
+        if _is_longer(data, start, position, longest):
+            fault = LONG_RECORD
         if fault != SOUND:
             fields = first_field
+        after = _after_line_end(data, position)
+        if not is_end and (
+            may_be_closed or after == position or (after == size and data[after - 1] == _RETURN)
+        ):
+            if fault == LONG_RECORD and after == position:
+                unfinished_lines = line_ends
+            fields = first_field
             position = start
-            while position < size and data[position] != 10:
-                position += 1
-            feeds = 0
-        elif position < size and data[position] == 13:
-            position += 1
-        position += 1
-        line += feeds + 1
+            break
+        lines[records], starts[records], faults[records] = line, start, fault
+        stops[records] = record_stop
+        position = after
+        line += line_ends + 1
         records += 1
         offsets[records] = fields
-    return records, fields, blank_lines
+    return records, fields, blank_lines, position, line, unfinished_lines
 
 
 @numba.njit(cache=True, inline="always")
-def _at_end(data, position):
-    return position >= len(data) or data[position] == 10
+def _after_line_end(data, position):
+    """The position after the line end at a position: itself if none is there."""
+    if position < len(data) and data[position] == _RETURN:
+        position += 1
+        return position + (position < len(data) and data[position] == _LINE_FEED)
+    return position + (position < len(data) and data[position] == _LINE_FEED)
 
 
 @numba.njit(cache=True, inline="always")
-def _end_of_line(data, position):
-    """The position after the line end at a position, 0 if none is there."""
-    if data[position] == 10:
-        return position + 1
-    if data[position] == 13 and position + 1 < len(data) and data[position + 1] == 10:
-        return position + 2
-    return 0
+def _after_blank_line(data, position, delimiter, has_quotes, is_end):
+    """The position after a line of nothing but blanks; 0 if it is none, -1 if it may become one."""
+    size = len(data)
+    while position < size and _is_blank(data[position], delimiter, has_quotes):
+        position += 1
+    if position == size:
+        return size if is_end else -1
+    if data[position] != _LINE_FEED and not (has_quotes and data[position] == _RETURN):
+        return 0
+    after = _after_line_end(data, position)
+    return -1 if after == size and data[after - 1] == _RETURN and not is_end else after
+
+
+@numba.njit(cache=True, inline="always")
+def _is_blank(byte, delimiter, has_quotes):
+    is_return = byte == _RETURN and not has_quotes  # in TSV, part of the line end or of the text
+    return byte != delimiter and (byte == ord(" ") or byte == ord("\t") or is_return)
 
 
 @numba.njit(cache=True, inline="always")
 def _ends_field(data, position, delimiter):
-    if _at_end(data, position) or data[position] == delimiter:
+    if position >= len(data) or data[position] == delimiter:
         return True
-    return data[position] == 13 and _at_end(data, position + 1)
+    return data[position] == _LINE_FEED or data[position] == _RETURN
+
+
+@numba.njit(cache=True, inline="always")
+def _is_longer(data, start, stop, longest):
+    """Whether there are more characters than allowed."""
+    if stop - start <= longest:
+        return False
+    return stop - start - _continuation_bytes(data, start, stop) > longest
 
 
 @numba.njit(cache=True)
-def _quoted(data, position, record_start):
-    """Content start, the byte after the closing quote, the fault, and line feeds inside."""
+def _continuation_bytes(data, start, stop):
+    """How many bytes are not the first of a character of UTF-8."""
+    count = 0
+    for place in range(start, stop):
+        count += data[place] & 0xC0 == 0x80
+    return count
+
+
+@numba.njit(cache=True)
+def _quoted(data, position, record_start, longest):
+    """Content start, the byte after the closing quote, the fault, and line ends inside."""
     begin = position + 1
     position = begin
-    feeds = 0
-    last = min(len(data), record_start + LONGEST_RECORD_BYTES)
-    while position < last:
-        if data[position] == _QUOTE:
-            if position + 1 < len(data) and data[position + 1] == _QUOTE:
+    line_ends = 0
+    size = len(data)
+    counted, last = record_start, record_start + longest
+    while position < size:
+        if position >= last:  # so many bytes; there may be fewer characters
+            continuation = _continuation_bytes(data, counted, last)
+            if continuation == 0:
+                return begin, position, NEVER_CLOSED, line_ends
+            counted, last = last, last + continuation
+        stop = min(size, last)
+        while position < stop:
+            byte = data[position]
+            if byte > _QUOTE:
+                position += 1
+            elif byte == _QUOTE:
+                if position + 1 == size or data[position + 1] != _QUOTE:
+                    return begin, position + 1, SOUND, line_ends
                 position += 2
-                continue
-            return begin, position + 1, SOUND, feeds
-        feeds += data[position] == 10
-        position += 1
-    return begin, position, OPEN_AT_END, feeds
+            else:
+                if byte == _LINE_FEED:
+                    line_ends += 1
+                if byte == _RETURN and position + 1 < size:
+                    line_ends += data[position + 1] != _LINE_FEED
+                position += 1
+    return begin, position, OPEN_AT_END, line_ends
+
+
+def field_bytes(
+    data: np.ndarray, records: Records, fields: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The contents of some fields, by their numbers: uint8 bytes, and int64 offsets into them."""
+    return unquote(data, records.field_starts[fields], records.field_stops[fields])
+
+
+def count_line_ends(data: np.ndarray) -> int:
+    """Line ends of CSV: LF, CR and both together."""
+    is_return = data == _RETURN
+    is_feed = data == _LINE_FEED
+    pairs = int(np.count_nonzero(is_return[:-1] & is_feed[1:]))
+    return int(np.count_nonzero(is_feed)) + int(np.count_nonzero(is_return)) - pairs
 
 
 def unquote(

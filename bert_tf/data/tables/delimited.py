@@ -1,10 +1,8 @@
 """Rows of CSV (RFC 4180) and TSV files, with their line numbers; bad rows do not end the reading.
 
-A quoted cell may hold delimiters, line ends and doubled quotes. A quote that is never closed must
-not swallow the rest of the file: where a record cannot be completed (the end of the file comes
-first, the record grows beyond `max_row_characters`, or a quote inside is followed by other text, as
-the opening quote of a later row is), only the line it starts on is rejected and reading goes on at
-the next line.
+A quoted cell may hold delimiters, line ends and doubled quotes. A quote that is never closed does
+not swallow the rest of the file: only the line its record begins on is rejected, and reading
+continues at the next line (`csv_records.py`).
 
 TSV follows GLUE: no quoting, a quote is a character like any other.
 """
@@ -12,40 +10,36 @@ TSV follows GLUE: no quoting, a quote is a character like any other.
 from __future__ import annotations
 
 import collections
-import csv
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
+from bert_tf.base.kernels import take_ranges
+from bert_tf.data.tables.csv_records import (
+    FAULT_REASONS,
+    LONG_RECORD,
+    SOUND,
+    Records,
+    field_bytes,
+)
+from bert_tf.data.tables.delimiter import find_delimiter, first_cells
 from bert_tf.data.tables.dialect import TableDialect, numbered_columns
-from bert_tf.data.tables.reasons import (
-    QUOTE_NOT_CLOSED,
-    TEXT_AFTER_QUOTE,
-    TOO_LONG,
-    wrong_cells,
-)
+from bert_tf.data.tables.reasons import TOO_LONG, wrong_cells
+from bert_tf.data.tables.record_stream import LongLine, RecordStream
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.text_files import (
-    CutLine,
-    Opener,
-    bounded_lines,
-    has_byte_order_mark,
-    has_surrogates,
-    open_local,
-    open_text,
-)
+from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_utf8
 
-DELIMITERS = (",", ";", "\t")
-_SAMPLED_LINES = 20  # that the delimiter of a file without a header is found in
-_LINE_CHARACTERS = 50  # that a short line in a quoted cell counts as: about what it takes in memory
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs"}
 
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
-"""Line number, the row as it stands in the file without its line end, and cells or a reject."""
+"""Line number, the row without its line end (empty if rejected), and cells or a reject."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +48,7 @@ class TableHeader:
 
     Attributes:
         columns: the names in file order; numbers from 1 where there is no header.
-        raw: the header as it stands in the file, without byte-order mark and line end; None where
+        raw: the header as in the file, without byte-order mark and line end; None where
             there is no header.
         delimiter: what separates two cells.
         has_mark: whether the file begins with a byte-order mark.
@@ -75,90 +69,13 @@ def read_csv_rows(
 ) -> Iterator[TableHeader | ParsedRow]:
     """Yields the header of a CSV file, then its rows.
 
-    The delimiter is the one of comma, semicolon and tab that gives the header most columns; without
-    a header, the one that gives most of the first lines as many cells as the first of them. Another
-    one than the comma is said aloud.
+    Another delimiter than the comma (`find_delimiter`) is logged.
 
     Raises:
         InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    csv.field_size_limit(dialect.max_row_characters)  # one for the process; 131,072 by default
-    with open_text(path, newline="", encoding=dialect.encoding, opener=opener) as stream:
-        longest = dialect.max_row_characters
-        lines = _ReplayedLines(bounded_lines(stream, longest, newline=""), longest)
-        first_line, number = _first_line(path, lines, dialect)
-        if dialect.has_header:
-            sample = [first_line]
-            delimiter = _choose_delimiter(first_line)
-        else:
-            sample = [first_line, *lines.sample(_SAMPLED_LINES - 1)]
-            delimiter = _most_regular_delimiter(sample)
-        if delimiter != "," and console is not None:
-            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
-        lines.push_back(sample)
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        lines.taken.clear()
-        try:
-            columns = next(reader)
-        except (csv.Error, _TooLongError) as error:
-            what = "header" if dialect.has_header else "first row"
-            raise InputError(
-                f"{path}:{number}: the {what} is not a CSV row ({error}); correct its quotes"
-            ) from None
-        raw = None
-        if dialect.has_header:
-            check_header(path, number, columns, dialect)
-            raw = _without_line_end("".join(lines.taken))
-            number += len(lines.taken)
-        else:
-            columns = list(numbered_columns(len(columns)))
-            lines.push_back(lines.taken)
-        header = TableHeader(
-            columns=tuple(columns),
-            raw=raw,
-            delimiter=delimiter,
-            has_mark=has_byte_order_mark(path, opener),
-        )
-        yield header
-        yield from _csv_rows_below(path, number, header, reader, lines, dialect)
-
-
-def _csv_rows_below(
-    path: str | Path,
-    number: int,
-    header: TableHeader,
-    reader: Any,
-    lines: _ReplayedLines,
-    dialect: TableDialect,
-) -> Iterator[ParsedRow]:
-    while True:
-        lines.taken.clear()
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except (csv.Error, _TooLongError) as error:
-            first, *rest = lines.taken
-            lines.push_back(rest)
-            if rest or not isinstance(error, _TooLongError):
-                reject = Reject(str(path), number, _fault(error, rest))
-            else:
-                reject = too_long(path, number, dialect)
-            yield number, _without_line_end(first), reject
-            number += 1
-            continue
-        raw = _without_line_end("".join(lines.taken))
-        if not _is_blank(raw, header.delimiter):
-            yield number, raw, _row_or_reject(path, number, header.columns, cells, raw, dialect)
-        number += len(lines.taken)
-
-
-def _fault(error: Exception, rest: list[str]) -> str:
-    """Why a record cannot be completed, of which `rest` are the lines behind the first."""
-    if rest or "end of data" in str(error):
-        return QUOTE_NOT_CLOSED
-    return TEXT_AFTER_QUOTE
+    return _read_rows(path, dialect, has_quotes=True, console=console, opener=opener)
 
 
 def read_tsv_rows(
@@ -170,34 +87,142 @@ def read_tsv_rows(
         InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
-        columns: tuple[str, ...] | None = None
-        lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
-        for number, line in enumerate(lines, start=1):
-            if isinstance(line, CutLine):
-                if columns is None:
-                    raise _no_header(path, number, dialect)
-                yield number, "", too_long(path, number, dialect)
-                continue
-            raw = _without_line_end(line)
-            if _is_blank(raw, "\t"):
-                continue
-            cells = raw.split("\t")
-            if columns is None:
-                if dialect.has_header:
-                    check_header(path, number, cells, dialect)
-                columns = tuple(cells) if dialect.has_header else numbered_columns(len(cells))
-                yield TableHeader(
-                    columns=columns,
-                    raw=raw if dialect.has_header else None,
-                    delimiter="\t",
-                    has_mark=has_byte_order_mark(path, opener),
-                )
-                if dialect.has_header:
-                    continue
-            yield number, raw, _row_or_reject(path, number, columns, cells, raw, dialect)
-        if columns is None:
-            raise _empty(path, dialect)
+    return _read_rows(path, dialect, has_quotes=False, console=None, opener=opener)
+
+
+def _read_rows(
+    path: str | Path,
+    dialect: TableDialect,
+    *,
+    has_quotes: bool,
+    console: Console | None,
+    opener: Opener,
+) -> Iterator[TableHeader | ParsedRow]:
+    with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
+        longest = dialect.max_row_characters
+        stream = RecordStream(file.read, has_quotes=has_quotes, longest=longest)
+        delimiter = "\t"
+        if has_quotes:
+            delimiter = find_delimiter(
+                stream.peek(),
+                has_header=dialect.has_header,
+                longest=longest,
+                is_end=stream.is_end,
+            )
+        if delimiter != "," and console is not None:
+            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
+        header = _read_header(path, stream, delimiter, dialect, has_mark=file.has_mark)
+        yield header
+        reader = _RowReader(str(path), header, dialect)
+        for found in stream.windows(delimiter):
+            if isinstance(found, LongLine):
+                yield found.line, "", too_long(path, found.line, dialect)
+            else:
+                yield from reader.rows(*found)
+
+
+def _read_header(
+    path: str | Path,
+    stream: RecordStream,
+    delimiter: str,
+    dialect: TableDialect,
+    *,
+    has_mark: bool,
+) -> TableHeader:
+    found = stream.first(delimiter)
+    if found is None:
+        raise _empty(path, dialect)
+    if isinstance(found, LongLine):
+        raise _no_header(path, found.line, dialect)
+    data, records = found
+    line, fault = int(records.lines[0]), int(records.faults[0])
+    if fault == LONG_RECORD:
+        raise _no_header(path, line, dialect)
+    if fault != SOUND:
+        what = "header" if dialect.has_header else "first row"
+        raise InputError(
+            f"{path}:{line}: the {what} is not a CSV row ({FAULT_REASONS[fault]}); "
+            "correct its quotes"
+        )
+    cells = first_cells(data, records)
+    raw = None
+    if dialect.has_header:
+        check_header(path, line, cells, dialect)
+        raw = data[records.starts[0] : records.stops[0]].tobytes().decode("utf-8")
+        stream.skip(records)
+    return TableHeader(
+        columns=tuple(cells) if dialect.has_header else numbered_columns(len(cells)),
+        raw=raw,
+        delimiter=delimiter,
+        has_mark=has_mark,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _RowReader:
+    """Makes rows of records."""
+
+    path: str
+    header: TableHeader
+    dialect: TableDialect
+
+    def rows(self, data: np.ndarray, records: Records) -> Iterator[ParsedRow]:
+        """The rows and rejects of some records, in their order."""
+        columns = self.header.columns
+        counts = np.diff(records.offsets)
+        is_row = (records.faults == SOUND) & (counts == len(columns))
+        starts, lengths = records.starts, records.stops - records.starts
+        raws = _strings(take_ranges(data, starts[is_row], lengths[is_row]), lengths[is_row])
+        if raws is None:  # at least one row is not text
+            is_text = [_is_utf8(data, *span) for span in zip(starts, records.stops, strict=True)]
+            is_row &= np.array(is_text)
+            raws = _strings(take_ranges(data, starts[is_row], lengths[is_row]), lengths[is_row])
+        fields = (records.offsets[:-1][is_row][:, None] + np.arange(len(columns))).ravel()
+        copied, offsets = field_bytes(data, records, fields)
+        cells = iter(_strings(copied, np.diff(offsets)) or ())
+        rows = zip(*[cells] * len(columns), strict=True)
+        lines = records.lines.tolist()
+        if is_row.all():
+            for line, raw, row in zip(lines, raws or (), rows, strict=True):
+                yield line, raw, dict(zip(columns, row, strict=True))
+            return
+        remaining = iter(raws or ())
+        for place, line in enumerate(lines):
+            if is_row[place]:
+                yield line, next(remaining), dict(zip(columns, next(rows), strict=True))
+            else:
+                fault, count = int(records.faults[place]), int(counts[place])
+                yield line, "", self._reject(line, fault, count)
+
+    def _reject(self, line: int, fault: int, count: int) -> Reject:
+        if fault == LONG_RECORD:
+            return too_long(self.path, line, self.dialect)
+        if fault != SOUND:
+            return Reject(self.path, line, FAULT_REASONS[fault])
+        columns = len(self.header.columns)
+        if count != columns:
+            reason = wrong_cells(count, columns, has_header=self.dialect.has_header)
+            return Reject(self.path, line, *reason)
+        return Reject(self.path, line, self.dialect.invalid_text)
+
+
+def _strings(data: np.ndarray, lengths: np.ndarray) -> list[str] | None:
+    """UTF-8 texts that follow one another; None if they are not UTF-8."""
+    offsets = pa.py_buffer(offsets_of(lengths))
+    texts = pa.LargeStringArray.from_buffers(len(lengths), offsets, pa.py_buffer(data))
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return list(texts.to_numpy(zero_copy_only=False).tolist())
+
+
+def _is_utf8(data: np.ndarray, start: int, stop: int) -> bool:
+    try:
+        data[start:stop].tobytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def check_header(
@@ -206,7 +231,7 @@ def check_header(
     """Refuses a header that cannot name its columns.
 
     Raises:
-        InputError: a name stands there twice, or the header is not text.
+        InputError: a name appears twice, or the header is not text.
     """
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
@@ -217,7 +242,7 @@ def check_header(
     twice = [name for name, count in collections.Counter(columns).items() if count > 1]
     if twice:
         raise InputError(
-            f"{path}:{line}: column {twice[0]!r} stands there twice; rename or remove one of the "
+            f"{path}:{line}: column {twice[0]!r} appears twice; rename or remove one of the "
             "two, or give --no-header if this line is a row"
         )
 
@@ -237,108 +262,3 @@ def _no_header(path: str | Path, line: int, dialect: TableDialect) -> InputError
         f"{path}:{line}: the first line has more than {dialect.max_row_characters:,} characters; "
         "correct the line ends of the file, or raise max_row_characters"
     )
-
-
-class _TooLongError(Exception):
-    """A record has more characters than allowed."""
-
-
-class _ReplayedLines:
-    """The lines of a stream; what a failed record took of them can be given back.
-
-    Args:
-        stream: the lines.
-        longest: characters that may be taken before `taken` is cleared.
-    """
-
-    def __init__(self, stream: Iterator[str], longest: int):
-        self._stream = stream
-        self._longest = longest
-        self._pending: collections.deque[str] = collections.deque()
-        self._characters = 0
-        self.taken: list[str] = []
-
-    def __iter__(self) -> _ReplayedLines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._pending.popleft() if self._pending else next(self._stream)
-        self.taken.append(line)
-        before = self._characters if len(self.taken) > 1 else 0
-        self._characters = before + max(len(line), _LINE_CHARACTERS)
-        if isinstance(line, CutLine) or self._characters > self._longest:
-            raise _TooLongError(f"more than {self._longest:,} characters")
-        return line
-
-    def sample(self, count: int) -> list[str]:
-        """The next lines, fewer at the end and before one that is too long."""
-        self.taken.clear()
-        try:
-            return list(itertools.islice(self, count))
-        except _TooLongError:
-            *sample, last = self.taken
-            self.push_back([last])
-            return sample
-
-    def push_back(self, lines: list[str]) -> None:
-        self._pending.extendleft(reversed(lines))
-
-
-def _first_line(path: str | Path, lines: _ReplayedLines, dialect: TableDialect) -> tuple[str, int]:
-    number = 0
-    try:
-        for line in lines:
-            number += 1
-            lines.taken.clear()
-            if line.strip():
-                return line, number
-    except _TooLongError:
-        raise _no_header(path, number + 1, dialect) from None
-    raise _empty(path, dialect)
-
-
-def _choose_delimiter(header: str) -> str:
-    def column_count(delimiter: str) -> int:
-        return len(next(csv.reader([header], delimiter=delimiter)))
-
-    return max(DELIMITERS, key=column_count)
-
-
-def _most_regular_delimiter(sample: list[str]) -> str:
-    """The delimiter that gives most lines as many cells as the first, which has two or more."""
-
-    def agreement(delimiter: str) -> int:
-        try:
-            widths = [len(cells) for cells in csv.reader(sample, delimiter=delimiter) if cells]
-        except csv.Error:
-            return 0
-        return sum(width == widths[0] > 1 for width in widths)
-
-    return max(DELIMITERS, key=agreement)
-
-
-def _without_line_end(line: str) -> str:
-    if line.endswith("\r\n"):
-        return line[:-2]
-    return line[:-1] if line.endswith(("\n", "\r")) else line
-
-
-def _is_blank(raw: str, delimiter: str) -> bool:
-    """Whether a line is no row: a delimiter makes it one of empty cells, even if that is a tab."""
-    return not raw.strip(" \t\r\n".replace(delimiter, ""))
-
-
-def _row_or_reject(
-    path: str | Path,
-    line: int,
-    columns: Sequence[str],
-    cells: list[str],
-    raw: str,
-    dialect: TableDialect,
-) -> dict[str, Any] | Reject:
-    if len(cells) != len(columns):
-        fault = wrong_cells(len(cells), len(columns), has_header=dialect.has_header)
-        return Reject(str(path), line, *fault)
-    if has_surrogates(raw):
-        return Reject(str(path), line, dialect.invalid_text)
-    return dict(zip(columns, cells, strict=True))

@@ -44,7 +44,7 @@ def read_json_rows(
         raise UsageError(f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys")
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
-        lines = bounded_lines(stream, dialect.max_row_characters, newline="\n")
+        lines = bounded_lines(stream, dialect.max_row_characters)
         for number, line in enumerate(lines, start=1):
             if isinstance(line, CutLine):
                 seen = True

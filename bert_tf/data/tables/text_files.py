@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -60,30 +61,64 @@ def open_text(
             of this one at all, its compression is damaged, or its storage fails (the last three
             also while reading).
     """
-    with _open_bytes(path, opener) as buffered:
-        decoder = _decoder_of(path, buffered.peek(4), encoding)
-        try:
-            with io.TextIOWrapper(
-                buffered,
-                encoding=decoder,
-                errors="surrogateescape",
-                newline=newline,
-            ) as stream:
-                yield stream
-        except UnicodeError as error:
-            raise InputError(
-                f"{path}: cannot be read as {encoding} ({error}); give another --encoding"
-            ) from None
+    with _open_bytes(path, opener) as buffered, _decoded(path, buffered, encoding, newline) as text:
+        yield text
 
 
-def has_byte_order_mark(path: str | Path, opener: Opener = open_local) -> bool:
-    """Whether a file begins with the byte-order mark of UTF-8 or UTF-16.
+@contextmanager
+def _decoded(
+    path: str | Path, buffered: io.BufferedReader, encoding: str, newline: str
+) -> Iterator[TextIO]:
+    decoder = _decoder_of(path, buffered.peek(4), encoding)
+    try:
+        with io.TextIOWrapper(
+            buffered, encoding=decoder, errors="surrogateescape", newline=newline
+        ) as stream:
+            yield stream
+    except UnicodeError as error:
+        raise InputError(
+            f"{path}: cannot be read as {encoding} ({error}); give another --encoding"
+        ) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Utf8File:
+    """A text as UTF-8, whatever its encoding.
+
+    Attributes:
+        read: the next bytes, at most so many or a few times that; none at the end. What is not text
+            of the encoding is not UTF-8 either.
+        has_mark: whether the file begins with a byte-order mark, which is not part of the bytes.
+    """
+
+    read: Callable[[int], bytes]
+    has_mark: bool
+
+
+@contextmanager
+def open_utf8(
+    path: str | Path, *, encoding: str = "utf-8", opener: Opener = open_local
+) -> Iterator[Utf8File]:
+    """Opens a text file, compressed or plain, as bytes of UTF-8.
+
+    Args:
+        path, encoding, opener: as in `open_text`.
 
     Raises:
         UsageError, InputError: as `open_text`.
     """
     with _open_bytes(path, opener) as buffered:
-        return buffered.peek(4).startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
+        beginning = buffered.peek(4)
+        has_mark = beginning.startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
+        if _decoder_of(path, beginning, encoding) == "utf-8-sig":
+            if has_mark:
+                buffered.read(len(codecs.BOM_UTF8))
+            yield Utf8File(buffered.read, has_mark)
+            return
+        with _decoded(path, buffered, encoding, "") as stream:
+            yield Utf8File(
+                lambda size: stream.read(size).encode("utf-8", "surrogatepass"), has_mark
+            )
 
 
 @contextmanager
@@ -108,6 +143,8 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
     name = codecs.lookup(encoding).name
     is_wide = name.startswith(("utf-16", "utf-32"))
     if first_bytes.startswith(_WIDE_ENCODING_MARKS):
+        if name in ("utf-8", "utf-8-sig"):
+            return "utf-16"
         if not is_wide:
             raise InputError(
                 f"{path}: is UTF-16; give --encoding utf-16, or convert it: "
@@ -125,21 +162,19 @@ class CutLine(str):
     """The beginning of a line that is longer than allowed; the rest of it has been skipped."""
 
 
-def bounded_lines(stream: TextIO, longest: int, *, newline: str) -> Iterator[str]:
+def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
     """Yields the lines of a text with their ends, in bounded memory.
 
     Args:
-        stream: of `open_text`.
+        stream: of `open_text`, with lines that end with LF.
         longest: characters of a line; of a longer one a `CutLine` comes.
-        newline: that the stream was opened with.
     """
-    ends = ("\n",) if newline == "\n" else ("\n", "\r")
     while line := stream.readline(longest + 1):
-        if len(line) <= longest or line.endswith(ends):
+        if len(line) <= longest or line.endswith("\n"):
             yield line
             continue
         rest = line
-        while rest and not rest.endswith(ends):
+        while rest and not rest.endswith("\n"):
             rest = stream.readline(_SKIPPED_AT_ONCE)
         yield CutLine(line[:1000])
 

@@ -20,6 +20,8 @@ class ByteStream(Protocol):
 
 # Given a file's bytes from some border on, the offset of the last border in them, 0 if none.
 FindLastBorder = Callable[[bytes], int]
+# Given some bytes and an offset, the line ends before it.
+CountLines = Callable[[bytes, int], int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,7 @@ def cut_pieces(
     piece_bytes: int,
     largest_document: int,
     find_last_border: FindLastBorder,
+    count_lines: CountLines,
 ) -> Iterator[Piece]:
     """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
 
@@ -57,6 +60,7 @@ def cut_pieces(
         piece_bytes: bytes read before a border is looked for.
         largest_document: bytes, beyond which no border is waited for.
         find_last_border: offset of the last border in some bytes, 0 if there is none.
+        count_lines: line ends in some bytes, up to an offset.
 
     Raises:
         InputError: the file is damaged, or no border comes for `largest_document`.
@@ -72,7 +76,8 @@ def cut_pieces(
         border = find_last_border(pending) if more else len(pending)
         if border:
             yield Piece(index, offset, line, pending[:border])
-            index, offset, line = index + 1, offset + border, line + pending.count(b"\n", 0, border)
+            line += count_lines(pending, border)
+            index, offset = index + 1, offset + border
             pending = pending[border:]
             wanted = piece_bytes
         elif len(pending) > largest_document:

@@ -1,9 +1,9 @@
-"""CSV (RFC 4180, quoted cells may hold line ends) and TSV (no quoting): a document a row."""
+"""CSV (RFC 4180, quoted cells may hold line ends) and TSV (no quoting): a document per row."""
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
-import itertools
 
 import numpy as np
 
@@ -11,15 +11,18 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.csv_records import (
     FAULT_REASONS,
-    LONGEST_RECORD_BYTES,
+    LONGEST_RECORD,
     OPEN_AT_END,
     SOUND,
     Records,
+    count_line_ends,
+    field_bytes,
     find_records,
-    unquote,
 )
+from bert_tf.data.tables.delimiter import find_delimiter, first_cells
 from bert_tf.data.tables.reasons import wrong_cells
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.text_files import has_surrogates
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Piece, cut_pieces
@@ -46,8 +49,12 @@ class DelimitedReader(PieceReader):
 
     @classmethod
     def for_csv(cls, path: str, config: CorpusSection) -> DelimitedReader:
-        """A reader of comma-separated values."""
-        return cls(",", True)._for_header(path, config.text_column)
+        """A reader of values separated by comma, semicolon or tab."""
+        with UncompressedFile(path) as file:
+            sample = np.frombuffer(file.read(_PEEKED_BYTES).removeprefix(codecs.BOM_UTF8), np.uint8)
+        is_end = len(sample) < _PEEKED_BYTES - len(codecs.BOM_UTF8)
+        delimiter = find_delimiter(sample, has_header=True, longest=LONGEST_RECORD, is_end=is_end)
+        return cls(delimiter, True)._for_header(path, config.text_column)
 
     @classmethod
     def for_tsv(cls, path: str, config: CorpusSection) -> DelimitedReader:
@@ -71,12 +78,9 @@ class DelimitedReader(PieceReader):
                 f"{path}: {names.count(text_column)} columns are named {text_column!r}; "
                 "give them different names"
             )
-        hint = ""
-        if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-            hint = f"; fields have to be separated by {self.delimiter!r}"
         raise UsageError(
             f"{path}: no column {text_column!r}; columns found: {', '.join(names)} "
-            f"(choose one with --text-column{hint})"
+            "(choose one with --text-column)"
         )
 
     def _header(self, path: str) -> list[str]:
@@ -87,21 +91,16 @@ class DelimitedReader(PieceReader):
                 piece_bytes=_PEEKED_BYTES,
                 largest_document=self.largest_document,
                 find_last_border=self.find_last_border,
+                count_lines=self.count_lines,
             )
             data = next((piece.data for piece in pieces if piece.data.strip()), b"")
         records = self._records(data, 1)
         if not len(records.faults) or records.faults[0] != SOUND:
             raise InputError(f"{path}: no header; the first line has to name the columns")
-        fields = slice(records.offsets[0], records.offsets[1])
-        starts, stops = records.field_starts[fields], records.field_stops[fields]
-        copied, offsets = unquote(np.frombuffer(data, np.uint8), starts, stops)
-        try:
-            return [
-                copied[begin:end].tobytes().decode("utf-8").strip()
-                for begin, end in itertools.pairwise(offsets.tolist())
-            ]
-        except UnicodeDecodeError:
-            raise UsageError(f"{path}: the header is not UTF-8; convert the file") from None
+        names = first_cells(np.frombuffer(data, np.uint8), records)
+        if has_surrogates("".join(names)):
+            raise UsageError(f"{path}: the header is not UTF-8; convert the file")
+        return names
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a record in `data`, 0 if there is none."""
@@ -110,10 +109,15 @@ class DelimitedReader(PieceReader):
         records = self._records(data, 1)
         if not len(records.starts):
             return 0
-        # The last record may go on beyond `data`, and a quote not closed yet may still be.
-        may_be_closed = records.starts + LONGEST_RECORD_BYTES > len(data)
-        unsure = np.flatnonzero((records.faults == OPEN_AT_END) & may_be_closed)
+        # The last record may continue after `data`, and a quote not closed yet may still be.
+        unsure = np.flatnonzero(records.faults == OPEN_AT_END)
         return int(records.starts[unsure[0] if len(unsure) else -1])
+
+    def count_lines(self, data: bytes, stop: int) -> int:
+        """Line ends before a place: in CSV also a CR alone is one."""
+        if not self.has_quotes:
+            return data.count(b"\n", 0, stop)
+        return count_line_ends(np.frombuffer(data, np.uint8, stop))
 
     def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole records; the first of the file is the header."""
@@ -125,7 +129,7 @@ class DelimitedReader(PieceReader):
         is_sound = is_row & (records.faults == SOUND) & (counts == self.num_columns)
         fields = records.offsets[:-1][is_sound] + self.column
         data = np.frombuffer(piece.data, np.uint8)
-        copied, offsets = unquote(data, records.field_starts[fields], records.field_stops[fields])
+        copied, offsets = field_bytes(data, records, fields)
         return block_of_texts(
             path,
             piece.index,

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import cell_fault
-from bert_tf.data.tables.csv_records import LONGEST_RECORD_BYTES
+from bert_tf.data.tables.csv_records import LONGEST_RECORD
 from bert_tf.data.tables.json_lines import (
     JSON_BLANKS,
     RowError,
@@ -98,8 +98,8 @@ class JsonlReader(PieceReader):
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    if len(line) > LONGEST_RECORD_BYTES:  # JSON may take many times its size
-        raise RowError(TOO_LONG, f"more than {LONGEST_RECORD_BYTES:,} bytes")
+    if len(line) > LONGEST_RECORD:  # JSON may take many times its size
+        raise RowError(TOO_LONG, f"more than {LONGEST_RECORD:,} bytes")
     try:
         raw = line.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -60,6 +60,10 @@ class PieceReader(abc.ABC):
         `data` itself begins with a document.
         """
 
+    def count_lines(self, data: bytes, stop: int) -> int:
+        """Line ends in the bytes before a place."""
+        return data.count(b"\n", 0, stop)
+
     @abc.abstractmethod
     def read(self, path: str, piece: Piece) -> RawBlock:
         """Reads whole documents; what cannot be read goes to the rejects."""
@@ -120,6 +124,7 @@ class PieceReader(abc.ABC):
             piece_bytes=block_bytes,
             largest_document=self.largest_document,
             find_last_border=self.find_last_border,
+            count_lines=self.count_lines,
         )
 
 

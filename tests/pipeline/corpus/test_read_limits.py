@@ -79,7 +79,7 @@ def test_namespaces_are_found_in_time_in_proportion_to_the_head(tmp_path):
 
 
 def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.corpus.readers.jsonl.LONGEST_RECORD_BYTES", 1000)
+    monkeypatch.setattr("pipeline.corpus.readers.jsonl.LONGEST_RECORD", 1000)
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "' + "x" * 1000 + '"}\n{"text": "ok"}\n')
     (block,) = blocks(path)

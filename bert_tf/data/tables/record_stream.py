@@ -1,0 +1,117 @@
+"""Records of a delimited file in file order, in memory bounded by the longest allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from bert_tf.data.tables.csv_records import Records, find_records
+
+_CHUNK_BYTES = 1 << 20  # read at once
+_MOST_RECORDS = 8192  # found at once
+
+
+@dataclasses.dataclass(frozen=True)
+class LongLine:
+    """The line of a record that is longer than allowed, and has been skipped."""
+
+    line: int
+
+
+class RecordStream:
+    """Finds the records of bytes that are read bit by bit.
+
+    Args:
+        read: the next bytes, at most so many; none at the end.
+        has_quotes: whether quotes mean anything.
+        longest: characters of a record.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):
+        self._read = read
+        self._has_quotes = has_quotes
+        self._longest = longest
+        self._data = np.zeros(0, np.uint8)
+        self._start = 0
+        self._line = 1
+        self._is_end = False
+
+    @property
+    def is_end(self) -> bool:
+        """Whether all bytes have been read."""
+        return self._is_end
+
+    def peek(self) -> np.ndarray:
+        """uint8: the bytes from the next record on, with all of it unless it is too long."""
+        while not self._is_end:
+            records = self._find(ord(","), 1)
+            if len(records.lines) or records.unfinished_lines >= 0:
+                break
+            self._fill()
+        return self._data[self._start :]
+
+    def first(self, delimiter: str) -> tuple[np.ndarray, Records] | LongLine | None:
+        """The next record alone, which stays the next one; None at the end of the file."""
+        start, line = self._start, self._line
+        for found in self.windows(delimiter, most_records=1):
+            if not isinstance(found, LongLine):
+                self._start, self._line = start, line
+            return found
+        return None
+
+    def windows(
+        self, delimiter: str, *, most_records: int = _MOST_RECORDS
+    ) -> Iterator[tuple[np.ndarray, Records] | LongLine]:
+        """Yields the records to the end of the file, and the bytes that they are in."""
+        while True:
+            records = self._find(ord(delimiter), most_records)
+            self._start, self._line = records.end, records.end_line
+            if len(records.lines):
+                yield self._data, records
+            elif records.unfinished_lines >= 0:
+                yield LongLine(self._line)
+                self._skip_line()
+                self._line += records.unfinished_lines + 1
+            elif self._is_end:
+                return
+            else:
+                self._fill()
+
+    def skip(self, records: Records) -> None:
+        """Continues after records of `first`."""
+        self._start, self._line = records.end, records.end_line
+
+    def _find(self, delimiter: int, most_records: int) -> Records:
+        return find_records(
+            self._data,
+            delimiter=delimiter,
+            has_quotes=self._has_quotes,
+            first_line=self._line,
+            start=self._start,
+            longest=self._longest,
+            most_records=most_records,
+            is_end=self._is_end,
+        )
+
+    def _fill(self) -> None:
+        rest = self._data[self._start :]
+        more = self._read(max(_CHUNK_BYTES, len(rest)))
+        self._is_end = not more
+        self._data = np.concatenate([rest, np.frombuffer(more, np.uint8)])
+        self._start = 0
+
+    def _skip_line(self) -> None:
+        ends = b"\n\r" if self._has_quotes else b"\n"
+        while not self._is_end:
+            is_line_end = np.isin(self._data, np.frombuffer(ends, np.uint8))
+            place = int(is_line_end.argmax()) if len(is_line_end) else 0
+            if len(is_line_end) and is_line_end[place] and place + 1 < len(self._data):
+                is_pair = self._data[place : place + 2].tobytes() == b"\r\n"
+                self._data, self._start = self._data[place + 1 + is_pair :], 0
+                return
+            kept = self._data[-1:] if len(is_line_end) and is_line_end[place] else self._data[:0]
+            self._data, self._start = kept, 0
+            self._fill()
+        self._data, self._start = self._data[:0], 0
