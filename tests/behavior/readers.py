@@ -1,21 +1,39 @@
-"""What every reader of a corpus does, whatever its format."""
+"""What every reader of a corpus and of labeled rows does, whatever the format."""
 
 from __future__ import annotations
 
 import bz2
 import codecs
+import contextlib
 import dataclasses
+import functools
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.tables import read_table
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
 
 WHOLE = 1 << 20
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
+}
+Rows = tuple[dict[int, str], list[tuple[int, str]]]
+"""Texts by line, and (line, reason) of rejects."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +81,61 @@ def read_corpus(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> Re
     return Reading(documents, rejects, dict(dropped), splits, blocks)
 
 
+def raw_texts(path: str | Path, block_bytes: int = WHOLE, **values: Any) -> dict[int, str]:
+    """The texts that a corpus reader finds in a file before they are cleaned, by line; those that
+    are not UTF-8 are left out."""
+    config = build_section(VocabConfig, {"input": (str(path),), "output": "y", **values})
+    found = {}
+    for task in plan_reading(ReadTask(str(path), make_reader(str(path), config)), block_bytes):
+        for block in task.reader.read_split(str(path), task.split, block_bytes):
+            texts = block.texts
+            for line, start, stop in zip(texts.lines, texts.starts, texts.stops, strict=True):
+                with contextlib.suppress(UnicodeDecodeError):
+                    found[int(line)] = texts.data[start:stop].tobytes().decode("utf-8")
+    return found
+
+
+def check_same_rows(
+    path: Path, read_rows: Callable[[Path], Rows], block_bytes: int = WHOLE, **values: Any
+) -> Rows:
+    """Checks that a reader of labeled rows finds what a corpus reader finds in the same file.
+
+    Texts, their lines and rejects with their reasons are the same, but that a row without text,
+    which a corpus drops, is rejected.
+
+    Args:
+        path: a table with a column of texts.
+        read_rows: texts by line, and (line, reason) of rejects; an InputError without any row.
+        block_bytes: of a block of the corpus.
+        values: config keys of the corpus.
+    """
+    texts = raw_texts(path, block_bytes, **values)
+    rejects = read_corpus(path, block_bytes, **values).reasons
+    kept = {line: text for line, text in texts.items() if text.strip()}
+    empty = f"column {values.get('text_column', 'text')!r} is empty"
+    expected = sorted(rejects + [(line, empty) for line in texts.keys() - kept.keys()])
+    if not kept:
+        with pytest.raises(InputError):
+            read_rows(path)
+        return kept, expected
+    assert read_rows(path) == (kept, expected), path.name
+    return kept, expected
+
+
+def read_labeled(path: Path, text_column: str = "text", encoding: str = "utf-8") -> Rows:
+    """Texts by line, and (line, reason) of rejects, as `finetune` reads them."""
+    dialect = TableDialect(encoding=encoding)
+    table = read_table(path, dialect=dialect, text_columns=[text_column])
+    rejects = [(reject.line, reject.reason) for reject in table.rejects]
+    return dict(zip(table.lines, table.columns[text_column], strict=True)), rejects
+
+
 def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Reading:
     """Checks what does not depend on a format; returns what the file gives.
 
     Documents, rejects with their lines and reasons, and counts are the same whatever the size of
     blocks, compressed or not, with and without a byte order mark, and with the line ends of
-    Windows.
+    Windows. A table has the same rows if it is read as labeled rows.
 
     Args:
         folder: where files may be written.
@@ -78,7 +145,9 @@ def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Read
     """
     (folder / name).write_bytes(content)
     expected = read_corpus(folder / name, **values)
-    variants = {"": [content], ".gz": [gzip.compress(content)], ".bz2": [bz2.compress(content)]}
+    is_table = table_format_by_name(name) is not None
+    column = values.get("text_column", "text")
+    variants = {ending: [compress(content)] for ending, compress in COMPRESS.items()}
     if not content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         variants[""].append(codecs.BOM_UTF8 + content)
         if b"\r" not in content:
@@ -87,6 +156,8 @@ def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Read
         for number, variant in enumerate(contents):
             path = folder / f"{number}-{name}{suffix}"
             path.write_bytes(variant)
+            if is_table:
+                check_same_rows(path, functools.partial(read_labeled, text_column=column), **values)
             for block_bytes in (1, 9, WHOLE):
                 read = read_corpus(path, block_bytes, **values)
                 known_as = (path.name, variant[:20], block_bytes)
