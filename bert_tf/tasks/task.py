@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.arrays import flat_ranges
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
@@ -63,6 +64,8 @@ class TaskData:
         rows: model input; a long context has several rows here.
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
+        token_targets: by name in a batch, an array with a value for each of the tokens of `rows`;
+            in a batch [rows, length], with 0 where there is padding.
         owners: int64 [rows], the row of the file that each is a part of; None where each is one.
         details: what the task needs to turn outputs into predictions.
     """
@@ -71,13 +74,14 @@ class TaskData:
     rows: EncodedRows
     targets: dict[str, np.ndarray]
     weights: np.ndarray
+    token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     owners: np.ndarray | None = None
     details: Any = None
 
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:
-        """Cuts out model input, targets and `row_weights`; see `EncodedRows.padded`.
+        """Cuts out model input, all targets and `row_weights`; see `EncodedRows.padded`.
 
         Rows of padding alone have a weight and targets of 0.
         """
@@ -87,6 +91,11 @@ class TaskData:
             column = np.zeros((size, *values.shape[1:]), values.dtype)
             column[: len(chosen)] = values[chosen]
             batch[name] = column
+        tokens = flat_ranges(self.rows.offsets[chosen], self.rows.lengths[chosen])
+        is_token = batch["input_mask"] == 1
+        for name, values in self.token_targets.items():
+            batch[name] = np.zeros((size, length), values.dtype)
+            batch[name][is_token] = values[tokens]
         return batch
 
 

@@ -77,7 +77,7 @@ class FinetuningInputs:
     @functools.cached_property
     def _checksum(self) -> int:
         checksum = zlib.crc32(np.ascontiguousarray(self._data.rows.ids).data)
-        for values in self._data.targets.values():
+        for values in (*self._data.targets.values(), *self._data.token_targets.values()):
             checksum = zlib.crc32(np.ascontiguousarray(values).data, checksum)
         return checksum
 

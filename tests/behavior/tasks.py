@@ -42,7 +42,9 @@ def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskRe
     assert rows >= len(source) > 1
     assert data.rows.lengths.max() <= task.max_seq_length
     assert data.weights.shape == (rows,) and data.weights.dtype == np.float32
-    assert {len(values) for values in data.targets.values()} == {rows}
+    assert data.targets or data.token_targets
+    assert all(len(values) == rows for values in data.targets.values())
+    assert all(len(values) == len(data.rows.ids) for values in data.token_targets.values())
     owners = np.arange(rows) if data.owners is None else data.owners
     assert set(owners.tolist()) == set(range(len(source)))
 

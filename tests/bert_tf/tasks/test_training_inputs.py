@@ -13,7 +13,8 @@ from bert_tf.tasks.training_inputs import FinetuningInputs
 
 @pytest.fixture
 def inputs() -> FinetuningInputs:
-    """23 rows of 3 to 25 tokens; a row's target and all of its ids are its number plus 1."""
+    """23 rows of 3 to 25 tokens; a row's target, all of its ids and the target of each token are
+    its number plus 1."""
     lengths = np.arange(3, 26)
     numbers = np.arange(1, 24, dtype=np.int32)
     rows = EncodedRows(
@@ -26,6 +27,7 @@ def inputs() -> FinetuningInputs:
         rows=rows,
         targets={"label": numbers},
         weights=np.ones(23, np.float32),
+        token_targets={"tag": rows.ids},
     )
     return FinetuningInputs(
         data,
@@ -57,6 +59,7 @@ def test_an_epoch_holds_every_row_once(inputs):
         assert batch["input_word_ids"].shape[1] in (8, 16, 24, 25)
         expected = batch["label"][:, None] * batch["input_mask"]
         np.testing.assert_array_equal(batch["input_word_ids"], expected)
+        np.testing.assert_array_equal(batch["tag"], expected)
         np.testing.assert_array_equal(batch["row_weights"] > 0, batch["label"] > 0)
 
 
