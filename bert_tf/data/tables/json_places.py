@@ -1,4 +1,4 @@
-"""On which lines the parts of a JSON text stand, which Python's parser does not tell."""
+"""The lines of the parts of a JSON text, which Python's parser does not keep."""
 
 from __future__ import annotations
 

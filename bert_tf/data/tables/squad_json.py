@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0 JSON: every question with its context and the line it stands on."""
+"""SQuAD 1.1 and 2.0 JSON: every question with its context and its line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
 
 
 class SquadEntry(NamedTuple):
-    """A question as it stands in the file, or a part of the file without any.
+    """A question of the file, or a part of the file without any.
 
     Attributes:
         line: where it begins, counted from 1.

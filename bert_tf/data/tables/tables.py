@@ -141,7 +141,7 @@ def read_table_blocks(
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
-        console: told of a delimiter other than the comma.
+        console: where a delimiter other than the comma is logged.
         opener: opens the file, which may lie on other storage.
 
     Raises:

@@ -1,7 +1,7 @@
 """Reads bzip2 files from any of their blocks on, so that several workers can share one file.
 
 A bzip2 file is a row of blocks of up to 900 kB, each compressed on its own. A block begins, at any
-bit, with a mark of 48 bits; with a header before it and an end mark behind it, it is a bzip2 file
+bit, with a mark of 48 bits; with a header before it and an end mark after it, it is a bzip2 file
 by itself (the format: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf).
 """
 
@@ -56,7 +56,7 @@ def read_blocks(stream: BinaryIO, path: str, *, first_bit: int = 0) -> Iterator[
             if data is None:
                 if failed == block:
                     raise _damage(path, f"bad block at byte {block // 8}")
-                failed = block  # the mark may stand inside the block by chance: try up to the next
+                failed = block  # the mark may be inside the block by chance: try up to the next
                 continue
             yield block, data
         block, has_ended = (None, True) if is_end else (mark, False)

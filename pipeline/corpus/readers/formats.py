@@ -70,7 +70,7 @@ def _format_by_name(path: str, section: str) -> str:
         if name.endswith(suffix):
             return format_name
     raise UsageError(
-        f"{path}: the file name does not tell the format; known endings are "
+        f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "
         f"leave it out by a glob such as '*.txt', or say what all files are: "
         f"--set {section}.format={'|'.join(_READERS)}"

@@ -21,7 +21,7 @@ class Split:
     """What one worker reads of a file at a time.
 
     Attributes:
-        index: tells the splits of a file apart, rising.
+        index: unique within the file, ascending.
         offset: where it begins: a byte of the uncompressed file, or a row (Parquet).
         length: bytes or rows; a negative length means the whole file, cut while it is read.
         first_line: number of its first line or row, from 1.

@@ -260,8 +260,8 @@ def test_damaged_compressed_files_are_reported(name, tmp_path):
         ("x.csv", b'"text\n', InputError, "no header"),
         ("x.jsonl", b'{"a": 1}\n{"b": 2}', UsageError, "no object has the key 'text'.*: a, b "),
         ("x.json", b'\n{\n"data": []}', InputError, "one JSON value over many lines"),
-        ("x.docx", b"", UsageError, r"does not tell the format; known endings are \.txt"),
-        ("x.gz", b"", UsageError, "does not tell the format"),
+        ("x.docx", b"", UsageError, r"does not say the format; known endings are \.txt"),
+        ("x.gz", b"", UsageError, "does not say the format"),
     ],
 )
 def test_files_that_cannot_have_documents_are_refused(name, data, error, message, tmp_path):

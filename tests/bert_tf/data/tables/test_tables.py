@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
-import io
 import json
 import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables import tables
 from bert_tf.data.tables.cells import cell_text
@@ -182,104 +177,6 @@ def test_unusable_files_are_refused_in_one_line(tmp_path, name, content, error, 
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz"])
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "cp1252", "utf-16", "utf-16-be"])
-@pytest.mark.parametrize("marked", [False, True])
-def test_rows_of_any_encoding(tmp_path, name, encoding, marked):
-    text = {
-        "a.tsv": "id\ttext\n1\tcafé\n",
-        "a.jsonl": '{"id": "1", "text": "café"}\n',
-    }.get(name, "id,text\n1,café\n")
-    mark = "\ufeff" if marked and encoding in ("utf-8", "utf-16-be") else ""
-    content = (mark + text).encode(encoding)
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    block = next(read_table_blocks(tmp_path / name, dialect=TableDialect(encoding=encoding)))
-    assert block.rows == [{"id": "1", "text": "café"}]
-
-
-def test_bytes_that_an_encoding_lacks_are_rejected_by_row(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"text\nfine\n\x81\n")
-    table = read_table(path, dialect=TableDialect(encoding="cp1252"), text_columns=["text"])
-    assert [reject.reason for reject in table.rejects] == ["invalid cp1252"]
-
-
-def test_a_mark_of_another_encoding_is_believed(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"\xef\xbb\xbftext\nfine\n")
-    with pytest.raises(InputError, match="byte-order mark of UTF-8; leave --encoding latin-1 out"):
-        read_table(path, dialect=TableDialect(encoding="latin-1"), text_columns=["text"])
-
-
-def test_a_file_that_is_not_of_its_encoding_at_all(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"text\nplain\n")
-    with pytest.raises(InputError, match="cannot be read as utf-16"):
-        read_table(path, dialect=TableDialect(encoding="utf-16"), text_columns=["text"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "delimiter"),
-    [
-        ("a.csv", b'1,"a; b; c"\n0,plain\n1,"x\ny"\n', ","),
-        ("a.csv", b"1;a, b, c\n0;plain\n1;x\n", ";"),
-        ("a.csv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
-        ("a.tsv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
-    ],
-)
-def test_rows_without_a_header_have_numbers_for_names(tmp_path, name, content, delimiter):
-    (tmp_path / name).write_bytes(content)
-    dialect = TableDialect(has_header=False)
-    block = next(read_table_blocks(tmp_path / name, dialect=dialect, text_columns=["2"]))
-    assert (block.columns, block.header.raw, block.header.delimiter) == (
-        *(("1", "2"), None, delimiter),
-    )
-    assert block.texts("1") == ["1", "0", "1"]
-    first = 1 + content.startswith(b"\n")
-    assert block.lines == [first, first + 1, first + 2]
-    with pytest.raises(UsageError, match="no column 'text'.*have numbers, here 1 to 2"):
-        read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
-
-
-def test_json_lines_have_no_header_to_leave_out(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    with pytest.raises(UsageError, match="rows of JSON lines have keys"):
-        read_table(tmp_path / "a.jsonl", dialect=TableDialect(has_header=False))
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(UsageError, match="No such file"):
-        read_table(tmp_path / "gone.csv", text_columns=["text"])
-
-
-def test_semicolons_are_found_and_said(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"id;text\n1;a,b\n")
-    said = io.StringIO()
-    table = read_table(path, text_columns=["text"], console=Console(said))
-    assert table.columns == {"text": ["a,b"]}
-    assert "separated by semicolons" in said.getvalue()
-
-
-def test_values_may_be_numbers_but_not_lists(tmp_path):
-    path = tmp_path / "a.jsonl"
-    values = ["1", "true", "[1]", '"x"', "NaN", "-Infinity", "1e999", "2.5"]
-    path.write_text("".join(f'{{"label": {value}}}\n' for value in values))
-    table = read_table(path, value_columns=["label"])
-    assert table.columns["label"] == ["1", "true", "x", "2.5"]
-    assert [reject.line for reject in table.rejects] == [3, 5, 6, 7]
-    assert table.rejects[1].reason == "column 'label' is neither text nor number"
-
-
-@pytest.mark.parametrize("block_rows", [1, 2, 100])
-def test_keys_are_looked_for_in_many_objects(tmp_path, block_rows):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"id": 1}\n' * 3 + '{"text": "x"}\n')
-    blocks = list(read_table_blocks(path, block_rows=block_rows, text_columns=["text"]))
-    assert sum(len(block.rejects) for block in blocks) == 3
-    assert all(block.columns == ("id", "text") for block in blocks)
-
-
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
@@ -297,18 +194,6 @@ def test_a_row_beyond_the_limit_is_rejected_and_reading_continues(tmp_path, name
     assert table.columns == {"text": ["ok"]}
     assert "row is too long" in {reject.reason for reject in table.rejects}
     assert all(reject.line > 0 for reject in table.rejects)
-
-
-@pytest.mark.parametrize("has_header", [True, False])
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_a_first_line_beyond_the_limit_is_one_line(tmp_path, name, has_header):
-    path = tmp_path / name
-    path.write_text("\n" + "x" * 1001 + "\ny\n")
-    dialect = TableDialect(max_row_characters=1000, has_header=has_header)
-    with pytest.raises(
-        InputError, match=f"{name}:2: the first line has more than 1,000 characters"
-    ):
-        read_table(path, dialect=dialect, text_columns=["1"])
 
 
 BOMBS = {
@@ -382,27 +267,6 @@ def test_blocks_hold_every_row_once(tmp_path):
     assert blocks[0].header.raw == "text"
 
 
-@given(
-    rows=st.lists(
-        st.lists(
-            st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=2, max_size=2
-        ),
-        min_size=1,
-        max_size=8,
-    ),
-    line_end=st.sampled_from(["\n", "\r\n"]),
-)
-def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, rows, line_end):
-    path = tmp_path_factory.mktemp("csv") / "a.csv"
-    written = io.StringIO()
-    writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=line_end)
-    writer.writerows([["first", "second"], *rows])
-    path.write_bytes(written.getvalue().encode())
-    block = next(read_table_blocks(path))
-    assert [list(row.values()) for row in block.rows] == rows
-    assert line_end.join([block.header.raw, *block.raw_rows, ""]) == written.getvalue()
-
-
 def test_names_and_cells():
     with pytest.raises(UsageError, match=r"^/: is a folder; name the file to read in it$"):
         table_format("/")
@@ -428,35 +292,3 @@ def test_rejects_are_counted_and_written(tmp_path):
     lines = (tmp_path / "rejects.jsonl").read_text().splitlines()
     assert len(lines) == 2
     assert '"line": 2' in lines[0]
-
-
-class FailingStream(io.RawIOBase):
-    """Gives a few rows, then loses its connection."""
-
-    def __init__(self, content: bytes):
-        self._left = io.BytesIO(content)
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        read = self._left.readinto(buffer)
-        if not read:
-            raise ConnectionError("connection reset\nby peer")
-        return read
-
-
-@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.json", "x.jsonl"])
-def test_storage_that_fails_is_told_and_opened_by_its_name(name):
-    asked = []
-
-    def opener(path):
-        asked.append(path)
-        return FailingStream(b'{"text": "a"}\n' if ".json" in name else b"text\na\n")
-
-    with pytest.raises(InputError) as failure:
-        list(read_table_blocks(f"far://b/{name}", block_rows=1, opener=opener))
-    assert str(failure.value) == (
-        f"far://b/{name}: cannot be read to its end (connection reset); try again, or copy the file"
-    )
-    assert set(asked) == {f"far://b/{name}"}

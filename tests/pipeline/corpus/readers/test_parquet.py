@@ -1,33 +1,19 @@
-"""Parquet in, documents and rejects out; pyarrow itself tells what is in the files."""
+"""Parquet in, documents and rejects out; pyarrow writes the files."""
 
 import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from behavior.readers import read_corpus
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
 from bert_tf.data.tables import parquet_file
-from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
 
 TEXTS = [f"document {number}" for number in range(3000)]
-
-
-def read(path, block_bytes=1 << 20, **values):
-    config = build_section(VocabConfig, {"input": (str(path),), "output": "y", **values})
-    tasks = list(plan_reading(ReadTask(str(path), make_reader(str(path), config)), block_bytes))
-    return tasks, [block for task in tasks for block in read_blocks(task, block_bytes)]
-
-
-def texts_of(blocks):
-    return [text for block in blocks for text in block.sentences.to_pylist()]
-
-
-def rejects_of(blocks):
-    return [(r.line, r.reason, r.detail) for b in blocks for r in b.rejects]
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
@@ -35,9 +21,10 @@ def test_row_groups_are_splits_and_blocks_are_bounded(tmp_path, compression):
     path = tmp_path / "x.parquet"
     table = pa.table({"id": range(3000), "text": TEXTS})
     pq.write_table(table, path, row_group_size=2000, compression=compression)
-    tasks, blocks = read(path, block_bytes=20_000)
-    assert [(task.split.offset, task.split.length) for task in tasks] == [(0, 2000), (2000, 1000)]
-    assert texts_of(blocks) == TEXTS
+    found = read_corpus(path, 20_000)
+    blocks = found.blocks
+    assert found.splits == [(0, 2000), (2000, 1000)]
+    assert found.documents == [[text] for text in TEXTS]
     assert [block.num_documents for block in blocks] == [1024, 976, 1000]
     assert [int(block.document_lines[0]) for block in blocks] == [1, 1025, 2001]
     assert len({block.index for block in blocks}) == 3
@@ -60,34 +47,34 @@ def test_text_of_any_type_is_read_and_nulls_are_rejected_by_row(tmp_path, kind):
     strings = pa.array(texts, pa.string())
     column = strings.dictionary_encode() if pa.types.is_dictionary(kind) else strings.cast(kind)
     pq.write_table(pa.table({"text": column}), path, row_group_size=4)
-    _, blocks = read(path)
-    assert texts_of(blocks) == ["One.", "Two.", "ä" * 5, "last"]
-    assert rejects_of(blocks) == [
+    found = read_corpus(path)
+    assert found.documents == [["One.", "Two."], ["ä" * 5], ["last"]]
+    assert found.rejects == [
         (2, "column 'text' is empty", ""),
         (5, "column 'text' is empty", ""),
     ]
-    assert sum(block.dropped.get("empty document", 0) for block in blocks) == 1
+    assert found.dropped == {"empty document": 1}
 
 
 def test_bytes_that_are_not_utf8_are_rejected_by_row(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"text": [b"fine", b"a\xff", b"too"]}), path)
-    _, blocks = read(path)
-    assert texts_of(blocks) == ["fine", "too"]
-    assert rejects_of(blocks) == [(2, "invalid UTF-8", "at byte 2")]
+    found = read_corpus(path)
+    assert found.documents == [["fine"], ["too"]]
+    assert found.rejects == [(2, "invalid UTF-8", "at byte 2")]
 
 
 def test_a_column_beside_nested_ones_is_found(tmp_path):
     path = tmp_path / "x.parquet"
     rows = [{"meta": {"text": "inner"}, "tags": ["a"], "text": "outer"}]
     pq.write_table(pa.Table.from_pylist(rows), path)
-    assert texts_of(read(path)[1]) == ["outer"]
-    assert texts_of(read(path, format="parquet", text_column="text")[1]) == ["outer"]
+    assert read_corpus(path).documents == [["outer"]]
+    assert read_corpus(path, format="parquet").documents == [["outer"]]
 
 
 def test_a_file_without_rows_has_no_documents(tmp_path):
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "x.parquet")
-    assert texts_of(read(tmp_path / "x.parquet")[1]) == []
+    assert read_corpus(tmp_path / "x.parquet").documents == []
 
 
 def parquet_bytes(**columns):
@@ -119,7 +106,7 @@ def parquet_bytes(**columns):
 def test_files_without_usable_texts_are_refused_in_one_line(tmp_path, name, data, error, message):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(error, match=message) as raised:
-        read(tmp_path / name)
+        read_corpus(tmp_path / name)
     assert "\n" not in str(raised.value)
 
 
@@ -128,7 +115,7 @@ def test_damage_inside_is_told(tmp_path):
     data[100:2000] = b"\xff" * 1900
     (tmp_path / "x.parquet").write_bytes(bytes(data))
     with pytest.raises(InputError, match="x.parquet: cannot be read as Parquet"):
-        read(tmp_path / "x.parquet")
+        read_corpus(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("is_dictionary", [True, False])

@@ -1,0 +1,80 @@
+"""Rows of CSV and TSV: headers, delimiters, quotes and limits."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.tables import read_table, read_table_blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "delimiter"),
+    [
+        ("a.csv", b'1,"a; b; c"\n0,plain\n1,"x\ny"\n', ","),
+        ("a.csv", b"1;a, b, c\n0;plain\n1;x\n", ";"),
+        ("a.csv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
+        ("a.tsv", b"\n1\ta, b\n0\tplain\n1\tx\n", "\t"),
+    ],
+)
+def test_rows_without_a_header_have_numbers_for_names(tmp_path, name, content, delimiter):
+    (tmp_path / name).write_bytes(content)
+    dialect = TableDialect(has_header=False)
+    block = next(read_table_blocks(tmp_path / name, dialect=dialect, text_columns=["2"]))
+    assert (block.columns, block.header.raw, block.header.delimiter) == (
+        *(("1", "2"), None, delimiter),
+    )
+    assert block.texts("1") == ["1", "0", "1"]
+    first = 1 + content.startswith(b"\n")
+    assert block.lines == [first, first + 1, first + 2]
+    with pytest.raises(UsageError, match="no column 'text'.*have numbers, here 1 to 2"):
+        read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
+
+
+def test_semicolons_are_found_and_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id;text\n1;a,b\n")
+    said = io.StringIO()
+    table = read_table(path, text_columns=["text"], console=Console(said))
+    assert table.columns == {"text": ["a,b"]}
+    assert "separated by semicolons" in said.getvalue()
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_a_first_line_beyond_the_limit_is_one_line(tmp_path, name, has_header):
+    path = tmp_path / name
+    path.write_text("\n" + "x" * 1001 + "\ny\n")
+    dialect = TableDialect(max_row_characters=1000, has_header=has_header)
+    with pytest.raises(
+        InputError, match=f"{name}:2: the first line has more than 1,000 characters"
+    ):
+        read_table(path, dialect=dialect, text_columns=["1"])
+
+
+@given(
+    rows=st.lists(
+        st.lists(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=2, max_size=2
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_what_the_csv_module_writes_is_read_back(tmp_path_factory, rows, line_end):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    written = io.StringIO()
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator=line_end)
+    writer.writerows([["first", "second"], *rows])
+    path.write_bytes(written.getvalue().encode())
+    block = next(read_table_blocks(path))
+    assert [list(row.values()) for row in block.rows] == rows
+    assert line_end.join([block.header.raw, *block.raw_rows, ""]) == written.getvalue()
