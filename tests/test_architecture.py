@@ -29,9 +29,10 @@ PIPELINE_LEVELS = {
     "scoring": 3,
     "embedding": 4,
     "report": 4,
-    "jobs": 5,
-    "demo": 6,
-    "cli": 7,
+    "search": 5,
+    "jobs": 6,
+    "demo": 7,
+    "cli": 8,
 }
 
 

@@ -26,12 +26,13 @@ COMMANDS = {
     "export": "export a run as a SavedModel that takes raw text, or for another library",
     "score": "add predictions to CSV, TSV, JSONL or Parquet files",
     "embed": "turn texts of tables into vectors",
+    "search": "find the nearest texts of a corpus for queries",
     "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
     "inspect": "show the config, counts, metrics and samples of an artifact",
     "demo": "run the whole pipeline on this machine in a few minutes",
     "doctor": "check this machine and the installation",
 }
-RUN_MODELS = ("train", "finetune", "evaluate", "score", "embed", "demo")
+RUN_MODELS = ("train", "finetune", "evaluate", "score", "embed", "search", "demo")
 
 
 class LazyGroup(click.Group):

@@ -146,6 +146,11 @@ def _embed(
             f"vectors of {dimensions} dimensions of {of}{quantity(counts.rows_out, 'text')}",
         )
     ]
+    if not config.tokens and not config.output.endswith(".jsonl"):
+        record.next_command = [
+            *("bert-pipeline", "search", "--queries", "queries.csv", "--corpus", config.output),
+            *("--model", config.model, "--output", "results.jsonl"),
+        ]
     if counts.rejected:
         meaning = quantity(sum(counts.rejected.values()), "rejected row")
         record.made.append((str(rejects_path(config.output)), meaning))

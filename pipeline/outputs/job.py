@@ -43,12 +43,21 @@ from pipeline.outputs.rejected_rows import RejectLimit
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a command runs, as opposed to what it makes: none of this is part of the config."""
+    """How a command runs, as opposed to what it makes: none of this is part of the config.
+
+    Attributes:
+        overwrite: replace an output of another config.
+        resume: resume from a checkpoint.
+        max_rejects: how many rejected rows are too many; None for no limit.
+        console: where lines for the user go.
+        is_part: whether another job runs this one and reports what was made itself.
+    """
 
     overwrite: bool = False
     resume: bool = False
     max_rejects: RejectLimit | None = None
     console: Console = dataclasses.field(default_factory=Console)
+    is_part: bool = False
 
 
 class JobRecord:
@@ -214,10 +223,11 @@ def _run_alone(
         if place.temporary is not None:  # before the marker, which shows whose it is, is removed
             shutil.rmtree(place.temporary, ignore_errors=True)
     record.made.append((str(written), "what was made, from what and how"))
-    for path, meaning in record.made:
-        console.info(f"  {path}  {meaning}")
-    if manifest["next"]:
-        console.info(f"next: {manifest['next']}")
+    if not options.is_part:
+        for path, meaning in record.made:
+            console.info(f"  {path}  {meaning}")
+        if manifest["next"]:
+            console.info(f"next: {manifest['next']}")
     return {**manifest, "already_done": False}
 
 

@@ -26,8 +26,8 @@ JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK)
 # events say is in metrics.jsonl too.
 _WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
 _PACKAGES = (
-    "apache-beam", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy", "pyarrow",
-    "sentencex", "tensorflow", "tensorflow-text",
+    "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
+    "pyarrow", "sentencex", "tensorflow", "tensorflow-text",
 )  # fmt: skip
 
 

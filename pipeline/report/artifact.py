@@ -38,6 +38,7 @@ _MEANINGS = {
     "export": "exported model",
     "score": "scored rows",
     "embed": "vectors of texts",
+    "search": "search results",
     "import-weights": "model directory",
 }
 
@@ -158,7 +159,7 @@ def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list
         return _first_lines(path / "predictions.jsonl", samples)
     if command == "vocab":
         return _vocabulary_lines(path, samples)
-    if command == "score":
+    if command in ("score", "search"):
         tables = [path] if path.is_file() else _tables(path)
         return [line for table in tables for line in _first_lines(table, samples)]
     if command in ("export", "import-weights"):

@@ -8,6 +8,7 @@ from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
+from bert_tf.config.sections.searching import SearchConfig
 
 SECTIONS: dict[str, type[Section]] = {
     section.section_name: section
@@ -20,6 +21,7 @@ SECTIONS: dict[str, type[Section]] = {
         ExportConfig,
         ScoreConfig,
         EmbedConfig,
+        SearchConfig,
         ImportWeightsConfig,
         RunnerConfig,
     )

@@ -34,6 +34,10 @@ CONTRACT = {
         "--model --input --output --tokens --text-column --pooling --layers --layer-combination "
         "--normalize --max-seq-length --limit"
     ),
+    "search": (
+        "--queries --corpus --model --output --top-k --similarity --index --text-column --pooling "
+        "--normalize"
+    ),
     "import-weights": "--output",
     "inspect": "",
     "demo": "",

@@ -1,0 +1,144 @@
+"""Vectors read back from what `embed` wrote, or from files of the same shape."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.embeddings.settings import EMBEDDING
+from pipeline.outputs.manifest import check_files, read_manifest
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextVectors:
+    """Vectors of texts.
+
+    Attributes:
+        source: the file.
+        vectors: float32 [texts, dimensions].
+        texts: the texts, None where the file has none.
+        made_with: model and settings, None where the file has no manifest that states them.
+    """
+
+    source: str
+    vectors: np.ndarray
+    texts: pa.ChunkedArray | None
+    made_with: dict[str, Any] | None
+
+
+def holds_vectors(path: str) -> bool:
+    """Whether a file is a NumPy array, or Parquet with a column `embedding`.
+
+    Raises:
+        UsageError: there is no such file.
+        InputError: Parquet that cannot be read.
+    """
+    if path.endswith(".npy"):
+        return True
+    if not path.endswith(".parquet"):
+        return False
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: no such file; check the path")
+    try:
+        schema = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+    return EMBEDDING in schema.names
+
+
+def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
+    """Reads the vectors of a file, and the texts that Parquet holds beside them.
+
+    Args:
+        path: .npy or .parquet, see `holds_vectors`.
+        text_column: column of the texts; None for the one that the manifest names,
+            otherwise `text`.
+
+    Raises:
+        UsageError: there is no such file, or Parquet has no such column.
+        InputError: the file is not what its manifest vouches for, damaged, or holds no vectors.
+    """
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: no such file; check the path")
+    check_files(path)
+    manifest = read_manifest(path) or {}
+    texts = None
+    if path.endswith(".npy"):
+        vectors = _read_npy(path)
+    else:
+        named = text_column or manifest.get("columns", {}).get("text")
+        vectors, texts = _read_parquet(path, named)
+    if not len(vectors) or not vectors.shape[1]:
+        raise InputError(f"{path}: holds no vectors")
+    if not np.isfinite(vectors).all():
+        raise InputError(f"{path}: holds vectors that are not numbers; make the file again")
+    return TextVectors(source=path, vectors=vectors, texts=texts, made_with=_made_with(manifest))
+
+
+def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
+    """Refuses vectors that mean nothing to each other.
+
+    Raises:
+        UsageError: they have other dimensions, or were made by other models or settings.
+    """
+    sizes = queries.vectors.shape[1], corpus.vectors.shape[1]
+    if sizes[0] != sizes[1]:
+        raise UsageError(
+            f"{queries.source}: has vectors of {quantity(sizes[0], 'dimension')}, {corpus.source} "
+            f"of {sizes[1]}; make both with one model"
+        )
+    if queries.made_with is None or corpus.made_with is None:
+        return
+    for key, value in queries.made_with.items():
+        if corpus.made_with.get(key) != value:
+            raise UsageError(
+                f"{queries.source} and {corpus.source}: made with another {key}, so their vectors "
+                "cannot be compared; make both with one model and the same settings"
+            )
+
+
+def _read_npy(path: str) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
+        raise InputError(f"{path}: expected an array of floating point [rows, dimensions]")
+    return np.ascontiguousarray(array, np.float32)
+
+
+def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.ChunkedArray | None]:
+    try:
+        names = pq.read_schema(path).names
+        if text_column is not None and text_column not in names:
+            raise UsageError(f"{path}: no column {text_column!r}; it has {', '.join(names)}")
+        text = text_column or ("text" if "text" in names else None)
+        table = pq.read_table(path, columns=[EMBEDDING, *([text] if text else [])])
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+    column = table[EMBEDDING]
+    if not pa.types.is_fixed_size_list(column.type) or column.null_count:
+        raise InputError(f"{path}: expected {EMBEDDING} to be a list of fixed size in every row")
+    flat = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
+    vectors = flat.astype(np.float32, copy=False).reshape(len(column), column.type.list_size)
+    return vectors, None if text is None else table[text].cast(pa.string())
+
+
+def _made_with(manifest: dict[str, Any]) -> dict[str, Any] | None:
+    models = [item["sha256"] for item in manifest.get("inputs", []) if item.get("key") == "model"]
+    if manifest.get("command") != "embed" or len(models) != 1:
+        return None
+    settings = {key: value for key, value in manifest["embedding"].items() if key != "tokens"}
+    return {"model": models[0], **settings}
+
+
+def _unreadable(path: str, error: Exception) -> InputError:
+    first_line = str(error).partition("\n")[0]
+    return InputError(f"{path}: cannot be read ({first_line}); make the file again")

@@ -1,0 +1,187 @@
+"""`search`: the nearest texts of a corpus for every query."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
+from bert_tf.config.sections.embedding import TextVectorsSection
+from pipeline.embedding.source import open_vector_source
+from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
+from pipeline.jobs import embedding
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+from pipeline.search.hnsw import build_index, check_installed, search_index
+from pipeline.search.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
+from pipeline.search.results import check_output, write_results
+
+_SPEED = ("batch_tokens", "block_rows")
+
+
+def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
+    """Writes the nearest texts of the corpus for every query; returns the manifest.
+
+    Vectors of tables are made in a folder beside the output, where a repeated run finds them if
+    this one is interrupted.
+    """
+    check_output(config.output)
+    if config.index == "hnsw":
+        check_installed()
+    tables = [path for path in (config.queries, config.corpus) if not holds_vectors(path)]
+    model = []
+    if tables:
+        if config.model is None:
+            raise UsageError(
+                f"{tables[0]}: holds no vectors; give --model MODEL to make them, "
+                "or what embed wrote"
+            )
+        model = [str(open_vector_source(config.model, config).directory.path)]
+    elif config.model is not None:
+        raise UsageError("--model: queries and corpus hold vectors already; leave it out")
+    output = Path(config.output).absolute()
+    work = output.with_name(f".{output.name}.parts")
+    return run_job(
+        "search",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=False,
+        inputs={"queries": [config.queries], "corpus": [config.corpus], "model": model},
+        body=lambda record: _search(config, runner, options, work, record),
+        ignored_keys=_SPEED,
+        can_resume=True,
+        temporary=work,
+    )
+
+
+def _search(
+    config: SearchConfig,
+    runner: RunnerConfig,
+    options: RunOptions,
+    work: Path,
+    record: JobRecord,
+) -> None:
+    if options.overwrite:
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    rejected: dict[str, int] = {}
+    rejects = []
+    with record.stage("vectors"):
+        vectors = []
+        for name, path in (("queries", config.queries), ("corpus", config.corpus)):
+            if holds_vectors(path):
+                vectors.append(read_vectors(path, text_column=config.text_column))
+                continue
+            made = str(work / f"{name}.parquet")
+            record.console.info(f"{name}: making vectors of {path}")
+            manifest = embedding.run(
+                _embed_config(config, path, made),
+                runner,
+                RunOptions(console=record.console, is_part=True),
+            )
+            rejects.append(rejects_path(made))
+            for reason, number in manifest["counts"]["rejected"].items():
+                rejected[reason] = rejected.get(reason, 0) + number
+            vectors.append(read_vectors(made, text_column=None))
+    queries, corpus = vectors
+    with replacing_file(rejects_path(config.output)) as aside:
+        aside.write_bytes(b"".join(path.read_bytes() for path in rejects))
+    check_comparable(queries, corpus)
+    if rejected:
+        record.console.warn(
+            f"rejected rows ({rejects_path(config.output)}) are not counted in query_row and "
+            "corpus_row"
+        )
+    k = min(config.top_k, len(corpus.vectors))
+    with record.stage("search"):
+        found, index, facts = _neighbors(config, queries.vectors, corpus.vectors, k, record.console)
+    with record.stage("write"):
+        rows = write_results(config.output, found, queries, corpus)
+    record.counts = {
+        "queries": len(queries.vectors),
+        "corpus": len(corpus.vectors),
+        "rows_out": rows,
+        "rejected": rejected,
+    }
+    speed = len(queries.vectors) / max(record.timings["search"], 1e-3)
+    record.metrics = {**facts, "queries_per_second": round(speed, 1)}
+    record.extra = {"index": index}
+    record.made = [
+        (
+            config.output,
+            f"the nearest {k} of {quantity(len(corpus.vectors), 'text')} for "
+            f"{quantity(len(queries.vectors), 'query', 'queries')}",
+        )
+    ]
+    if rejected:
+        meaning = quantity(sum(rejected.values()), "rejected row")
+        record.made.append((str(rejects_path(config.output)), meaning))
+
+
+def _chosen_index(config: SearchConfig, queries: np.ndarray, corpus: np.ndarray) -> str:
+    if config.index != "auto":
+        return config.index
+    return "exact" if len(queries) * len(corpus) <= config.exact_pairs else "hnsw"
+
+
+def _neighbors(
+    config: SearchConfig,
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    k: int,
+    console: Console,
+) -> tuple[Neighbors, str, dict[str, float]]:
+    """The neighbors, the index that found them, and what fraction of the exact ones they are."""
+    if config.similarity == "cosine":
+        queries, corpus = unit_vectors(queries), unit_vectors(corpus)
+    sizes = f"{len(queries):,} x {len(corpus):,} vectors"
+    name = _chosen_index(config, queries, corpus)
+    if name == "exact":
+        console.info(f"index: exact, every query is compared with every vector ({sizes})")
+        progress = _counting(console, "searching", len(queries), "query", "queries")
+        return exact_neighbors(queries, corpus, k, on_queries=progress), name, {}
+    check_installed()
+    console.info(f"index: hnsw, approximate ({sizes})")
+    progress = _counting(console, "indexing", len(corpus), "vector")
+    index = build_index(corpus, on_vectors=progress)
+    found = search_index(index, queries, k)
+    sample = np.unique(np.linspace(0, len(queries) - 1, config.recall_queries).astype(np.int64))
+    exact = exact_neighbors(queries[sample], corpus, k)
+    fraction = recall(Neighbors(found.rows[sample], found.scores[sample]), exact)
+    console.info(
+        f"recall@{k} against exact search, on {quantity(len(sample), 'query', 'queries')}: "
+        f"{fraction:.4f}"
+    )
+    return found, name, {"recall": round(fraction, 4), "recall_queries": len(sample)}
+
+
+def _counting(
+    console: Console, label: str, total: int, noun: str, plural: str | None = None
+) -> Callable[[int], None]:
+    """Shows how many of all are done."""
+    done = 0
+
+    def add(number: int) -> None:
+        nonlocal done
+        done += number
+        console.progress(f"{label}: {done:,} of {quantity(total, noun, plural)}")
+
+    return add
+
+
+def _embed_config(config: SearchConfig, path: str, output: str) -> EmbedConfig:
+    shared = {
+        field.name: getattr(config, field.name) for field in dataclasses.fields(TextVectorsSection)
+    }
+    assert config.model is not None  # `run` has refused that
+    return EmbedConfig(model=config.model, input=(path,), output=output, **shared)

@@ -1,0 +1,1 @@
+"""Nearest vectors: exact search, an approximate index, and what fraction the index finds."""

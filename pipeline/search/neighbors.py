@@ -1,0 +1,90 @@
+"""The nearest vectors of a corpus by exact search, in NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+_QUERIES_PER_BLOCK = 256
+_VECTORS_PER_BLOCK = 1 << 16
+_SMALLEST_NORM = 1e-12
+NONE = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbors:
+    """The nearest vectors of each query, the nearest first.
+
+    Attributes:
+        rows: int64 [queries, k], rows of the corpus; `NONE` where an index found fewer than k.
+        scores: float32 [queries, k], dot products.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Vectors divided by their Euclidean norm, so that dot products are cosines."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(norms, np.float32(_SMALLEST_NORM))
+
+
+def exact_neighbors(
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    k: int,
+    *,
+    on_queries: Callable[[int], None] | None = None,
+) -> Neighbors:
+    """The k vectors with the greatest dot products; of equal ones those of the first rows.
+
+    Args:
+        queries: float32 [queries, dimensions].
+        corpus: float32 [rows, dimensions], at least k rows.
+        k: how many.
+        on_queries: called with the number of queries after each block of them.
+    """
+    parts = []
+    for begin in range(0, len(queries), _QUERIES_PER_BLOCK):
+        chosen = queries[begin : begin + _QUERIES_PER_BLOCK]
+        parts.append(_search_block(chosen, corpus, k))
+        if on_queries is not None:
+            on_queries(len(chosen))
+    return Neighbors(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+    )
+
+
+def recall(found: Neighbors, exact: Neighbors) -> float:
+    """The mean fraction of the exact neighbors that were found (recall@k)."""
+    shared = (exact.rows[:, :, None] == found.rows[:, None, :]).any(axis=2)
+    return float(shared.mean())
+
+
+def _search_block(queries: np.ndarray, corpus: np.ndarray, k: int) -> Neighbors:
+    rows: np.ndarray = np.zeros((len(queries), 0), np.int64)
+    scores: np.ndarray = np.zeros((len(queries), 0), np.float32)
+    for begin in range(0, len(corpus), _VECTORS_PER_BLOCK):
+        found = queries @ corpus[begin : begin + _VECTORS_PER_BLOCK].T
+        candidates = _largest(found, k)
+        rows = np.concatenate([rows, candidates + begin], axis=1)
+        scores = np.concatenate([scores, np.take_along_axis(found, candidates, axis=1)], axis=1)
+        kept = np.lexsort((rows, -scores))[:, :k]
+        rows, scores = (np.take_along_axis(values, kept, axis=1) for values in (rows, scores))
+    return Neighbors(rows, scores)
+
+
+def _largest(scores: np.ndarray, k: int) -> np.ndarray:
+    """Columns of the k greatest scores of each row, of equal ones the first; in any order."""
+    if scores.shape[1] <= k:
+        return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+    least = np.partition(scores, -k, axis=1)[:, -k, None]
+    above = scores > least
+    places = k - above.sum(axis=1, keepdims=True)
+    equal = scores == least
+    kept = above | (equal & (np.cumsum(equal, axis=1) <= places))
+    return np.nonzero(kept)[1].reshape(len(scores), k)
