@@ -10,14 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
-from bert_tf.data.rows.windows import answer_tokens, window_targets
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.declaration import TaskDeclaration
@@ -35,12 +32,17 @@ from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
+from bert_tf.tasks.question_answering.question_reader import read_questions
 from bert_tf.tasks.question_answering.question_rows import (
     QuestionRows,
     check_question_lengths,
     encode_questions,
 )
-from bert_tf.tasks.question_answering.questions import QuestionColumns, Questions, read_questions
+from bert_tf.tasks.question_answering.question_targets import (
+    located_questions,
+    question_targets,
+)
+from bert_tf.tasks.question_answering.questions import QuestionColumns, Questions
 from bert_tf.tasks.question_answering.reference import reference_answers
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
@@ -175,22 +177,15 @@ class QuestionAnsweringTask:
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
         )
-        firsts, lasts = answer_tokens(
-            encoded.contexts, encoded.context_index, *_answer_characters(source)
-        )
-        has_answer = np.array([bool(listed) for listed in source.answers])
-        is_located = ~has_answer | (firsts >= 0)
-        if training and not is_located.all():
-            located = _located_questions(source, is_located)
+        targets = question_targets(source, encoded)
+        if training and not targets.is_located.all():
+            located = located_questions(source, targets.is_located)
             return self.encode(located, tokenizer, training=True)
-        if has_answer.any() and not is_located[has_answer].any():
-            is_located[:] = False
-        starts, ends = window_targets(encoded.windows, encoded.question_lengths, firsts, lasts)
         return TaskData(
             source=source,
             rows=encoded.rows,
-            targets={"start_position": starts, "end_position": ends},
-            weights=is_located[encoded.windows.question].astype(np.float32),
+            targets={"start_position": targets.starts, "end_position": targets.ends},
+            weights=targets.is_located[encoded.windows.question].astype(np.float32),
             owners=encoded.windows.question,
             details=encoded,
         )
@@ -325,42 +320,3 @@ class QuestionAnsweringTask:
             metrics=answer_metrics(answers, golds, version_2=not all(golds)),
             predictions=predictions,
         )
-
-
-def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:
-    """Where the first answer of each question is; 0 and 0 where there is none, or elsewhere."""
-    starts = np.zeros(len(source), np.int64)
-    ends = np.zeros(len(source), np.int64)
-    for index, (listed, context) in enumerate(
-        zip(source.answers, source.context_index, strict=True)
-    ):
-        if listed:
-            text, start = listed[0]
-            if start >= 0 and source.contexts[context].startswith(text, start):
-                starts[index], ends[index] = start, start + len(text)
-    return starts, ends
-
-
-def _located_questions(source: Questions, is_located: np.ndarray) -> Questions:
-    """The questions whose answer holds a token; the others become rejects."""
-    blank = [
-        Reject(
-            source.source,
-            source.lines[index],
-            "answer holds nothing the tokenizer keeps",
-            f"question {source.ids[index]!r}: {source.answers[index][0].text!r}",
-        )
-        for index in np.flatnonzero(~is_located)
-    ]
-    kept = np.flatnonzero(is_located).tolist()
-    if not kept:
-        raise InputError(f"{source.source}: no question is left; the first: {blank[0]}")
-    return dataclasses.replace(
-        source,
-        ids=[source.ids[index] for index in kept],
-        lines=[source.lines[index] for index in kept],
-        questions=[source.questions[index] for index in kept],
-        context_index=source.context_index[kept],
-        answers=[source.answers[index] for index in kept],
-        rejects=[*source.rejects, *blank],
-    )

@@ -1,0 +1,135 @@
+"""SQuAD 1.1 and 2.0 JSON, or a table of questions, to questions that are not checked yet."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.base.console import Console
+from bert_tf.data.tables.cells import cell_text
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.squad_json import read_squad_entries
+from bert_tf.data.tables.tables import check_columns, read_table_blocks
+from bert_tf.tasks.question_answering.questions import Answer, QuestionColumns
+
+_WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
+_LONGEST_CONTEXT = 10**9  # characters
+
+
+class FoundQuestion(NamedTuple):
+    """One question as found, or why it cannot be used."""
+
+    id: str
+    line: int
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+    fault: tuple[str, str] | None
+
+
+def squad_questions(path: str | Path, dialect: TableDialect) -> Iterator[FoundQuestion]:
+    for line, context, question, fault in read_squad_entries(path, dialect):
+        if fault is not None:
+            yield _unusable(line, *fault)
+        elif not isinstance(question, dict):
+            yield _unusable(line, "question is not a JSON object")
+        else:
+            yield _squad_question(line, context, question)
+
+
+def _squad_question(line: int, context: Any, entry: dict[str, Any]) -> FoundQuestion:
+    identity = cell_text(entry.get("id"))
+    question = entry.get("question")
+    if not identity:
+        return _unusable(line, "question has no id")
+    where = f"question {identity!r}"
+    if not isinstance(context, str):
+        return _unusable(line, "context is missing or not text", where)
+    if not isinstance(question, str):
+        return _unusable(line, "question is missing or not text", where)
+    answers: tuple[Answer, ...] = ()
+    if entry.get("is_impossible") is not True:
+        listed = entry.get("answers")
+        if not isinstance(listed, list):
+            return _unusable(line, "question has no list of answers", where)
+        for item in listed:
+            text = item.get("text") if isinstance(item, dict) else None
+            if not isinstance(text, str) or not text.strip():
+                return _unusable(line, "answer is missing or not text", where)
+            answers += (Answer(text, _whole_number(item.get("answer_start"))),)
+    return FoundQuestion(identity, line, question, context, answers, None)
+
+
+def _unusable(line: int, reason: str, detail: str = "") -> FoundQuestion:
+    return FoundQuestion("", line, "", "", (), (reason, detail))
+
+
+def table_questions(
+    path: str | Path,
+    columns: QuestionColumns,
+    *,
+    check_offsets: bool,
+    dialect: TableDialect,
+    console: Console | None,
+) -> Iterator[FoundQuestion]:
+    blocks = read_table_blocks(
+        path,
+        dialect=dialect,
+        text_columns=(columns.question, columns.context),
+        console=console,
+    )
+    answers = (columns.answer, columns.answer_start if check_offsets else None)
+    needed = [name for name in answers if name is not None]
+    for block in blocks:
+        if block.columns:
+            check_columns(path, block.header, block.columns, needed)
+        found = [
+            _table_question(row, line, columns)
+            for row, line in zip(block.rows, block.lines, strict=True)
+        ]
+        found += [_unusable(reject.line, reject.reason, reject.detail) for reject in block.rejects]
+        yield from sorted(found, key=lambda question: question.line)
+
+
+def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> FoundQuestion:
+    texts = _as_list(row.get(columns.answer)) if columns.answer else []
+    starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
+    if not all(_is_value(text) for text in texts):
+        return _unusable(line, "answer is neither text nor number")
+    numbers = [_whole_number(start) for start in starts]
+    numbers += [-1] * (len(texts) - len(numbers))
+    answers = tuple(
+        Answer(cell_text(text), start)
+        for text, start in zip(texts, numbers, strict=False)
+        if cell_text(text).strip()
+    )
+    question, context = row[columns.question], row[columns.context]
+    return FoundQuestion(f"line {line}", line, question, context, answers, None)
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _whole_number(value: Any) -> int:
+    """The number, -1 if there is none: no answer starts there.
+
+    Tables write whole numbers as 22.0 where a column has gaps; JSON may too.
+    """
+    if isinstance(value, str):
+        match = _WHOLE_NUMBER.fullmatch(value.strip())
+        return int(match[1]) if match else -1
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return -1
+    return value if 0 <= value < _LONGEST_CONTEXT else -1
