@@ -39,8 +39,7 @@ class Records:
         blank_lines: how many lines were blank.
         end: the byte where the first record begins that is not among these.
         end_line: the line of that byte.
-        unfinished_lines: line ends so far in a record that begins there, is too long and does not
-            end in these bytes; -1 if there is none.
+        is_cut_off: whether the line that begins there is too long and does not end in these bytes.
     """
 
     offsets: np.ndarray
@@ -53,7 +52,7 @@ class Records:
     blank_lines: int
     end: int
     end_line: int
-    unfinished_lines: int
+    is_cut_off: bool
 
 
 def find_records(
@@ -70,8 +69,8 @@ def find_records(
     """Finds records in bytes that begin with one.
 
     A quoted field may hold delimiters and line ends, and quotes when they are doubled. After its
-    closing quote only a delimiter or a line end may come; where something else comes, or no closing
-    quote within `longest`, the record's first line is broken and the next line begins a record: one
+    closing quote only a delimiter or a line end may come; where something else comes, or the record
+    does not end within `longest`, its first line is broken and the next line begins a record: one
     bad quote does not swallow the rest of the file. Lines of CSV end with LF, CR or both, those of
     TSV with LF, before which a CR is none of the text. A line of spaces and tabs is blank, unless
     one of these is the delimiter.
@@ -106,7 +105,7 @@ def find_records(
         is_end,
         (offsets, lines, starts, stops, faults, field_starts, field_stops),
     )
-    blank_lines, end, end_line, unfinished_lines = others
+    blank_lines, end, end_line, is_cut_off = others
     if start:
         for places in (starts[:found], stops[:found], field_starts[:fields], field_stops[:fields]):
             places += start
@@ -121,7 +120,7 @@ def find_records(
         blank_lines=blank_lines,
         end=start + end,
         end_line=end_line,
-        unfinished_lines=unfinished_lines,
+        is_cut_off=bool(is_cut_off),
     )
 
 
@@ -129,7 +128,7 @@ def find_records(
 def _find(data, delimiter, has_quotes, line, longest, is_end, found):
     offsets, lines, starts, stops, faults, field_starts, field_stops = found
     records = fields = blank_lines = position = 0
-    unfinished_lines = -1
+    is_cut_off = False
     offsets[0] = 0
     size = len(data)
     line_end = _RETURN if has_quotes else _LINE_FEED
@@ -170,26 +169,23 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, found):
                 position += 1
                 continue
             break
-        may_be_closed = fault == OPEN_AT_END and not is_end
-        record_stop = position
-        if fault != SOUND:
+        is_longer = _is_longer(data, start, position, longest)
+        may_be_closed = fault == OPEN_AT_END and not is_end and not is_longer
+        record_stop = position if has_quotes else stop
+        if fault != SOUND or is_longer:
             position = start
             while position < size and data[position] != _LINE_FEED and data[position] != line_end:
                 position += 1
-            line_ends = 0
-            record_stop = position
-        elif not has_quotes:
-            record_stop = stop
-        if _is_longer(data, start, position, longest):
-            fault = LONG_RECORD
-        if fault != SOUND:
-            fields = first_field
+            if _is_longer(data, start, position, longest):
+                fault = LONG_RECORD
+            elif is_longer:
+                fault = NEVER_CLOSED
+            fields, line_ends, record_stop = first_field, 0, position
         after = _after_line_end(data, position)
         if not is_end and (
             may_be_closed or after == position or (after == size and data[after - 1] == _RETURN)
         ):
-            if fault == LONG_RECORD and after == position:
-                unfinished_lines = line_ends
+            is_cut_off = fault == LONG_RECORD and after == position
             fields = first_field
             position = start
             break
@@ -199,7 +195,7 @@ def _find(data, delimiter, has_quotes, line, longest, is_end, found):
         line += line_ends + 1
         records += 1
         offsets[records] = fields
-    return records, fields, blank_lines, position, line, unfinished_lines
+    return records, fields, blank_lines, position, line, is_cut_off
 
 
 @numba.njit(cache=True, inline="always")

@@ -47,7 +47,7 @@ class RecordStream:
         """uint8: the bytes from the next record on, with all of it unless it is too long."""
         while not self._is_end:
             records = self._find(ord(","), 1)
-            if len(records.lines) or records.unfinished_lines >= 0:
+            if len(records.lines) or records.is_cut_off:
                 break
             self._fill()
         return self._data[self._start :]
@@ -70,10 +70,10 @@ class RecordStream:
             self._start, self._line = records.end, records.end_line
             if len(records.lines):
                 yield self._data, records
-            elif records.unfinished_lines >= 0:
+            elif records.is_cut_off:
                 yield LongLine(self._line)
                 self._skip_line()
-                self._line += records.unfinished_lines + 1
+                self._line += 1
             elif self._is_end:
                 return
             else:
@@ -103,15 +103,26 @@ class RecordStream:
         self._start = 0
 
     def _skip_line(self) -> None:
-        ends = b"\n\r" if self._has_quotes else b"\n"
+        """Drops what is left of the line, which does not end in the bytes read so far."""
+        self._start = len(self._data)
         while not self._is_end:
-            is_line_end = np.isin(self._data, np.frombuffer(ends, np.uint8))
-            place = int(is_line_end.argmax()) if len(is_line_end) else 0
-            if len(is_line_end) and is_line_end[place] and place + 1 < len(self._data):
-                is_pair = self._data[place : place + 2].tobytes() == b"\r\n"
-                self._data, self._start = self._data[place + 1 + is_pair :], 0
-                return
-            kept = self._data[-1:] if len(is_line_end) and is_line_end[place] else self._data[:0]
-            self._data, self._start = kept, 0
             self._fill()
-        self._data, self._start = self._data[:0], 0
+            is_line_end = self._data == ord("\n")
+            if self._has_quotes:
+                is_line_end |= self._data == ord("\r")
+            places = np.flatnonzero(is_line_end)
+            if not len(places):
+                self._start = len(self._data)
+                continue
+            place = int(places[0])
+            if place + 1 == len(self._data):  # a CR may be half of a line end
+                self._fill_after(place)
+            is_pair = self._data[place : place + 2].tobytes() == b"\r\n"
+            self._start = place + 1 + is_pair
+            return
+
+    def _fill_after(self, place: int) -> None:
+        kept = self._data[: place + 1]
+        self._start = len(self._data)
+        self._fill()
+        self._data = np.concatenate([kept, self._data])

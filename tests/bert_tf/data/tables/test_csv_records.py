@@ -81,6 +81,8 @@ BROKEN = st.text('ab",\n\r é', max_size=60)
 
 @given(BROKEN, st.lists(st.integers(1, 9), min_size=1), st.booleans(), st.integers(3, 40))
 @example('a\r\n"b', [2, 1], True, 40)
+@example("\naaaa", [5], False, 3)
+@example('"\n",aaaa,"\n"\nb', [9, 1], True, 6)
 @example("a" * 50 + "\r\nb", [3], True, 40)
 def test_a_stream_gives_the_records_of_the_whole(text, sizes, has_quotes, longest):
     content = text.encode()
