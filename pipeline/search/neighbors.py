@@ -82,9 +82,17 @@ def _largest(scores: np.ndarray, k: int) -> np.ndarray:
     """Columns of the k greatest scores of each row, of equal ones the first; in any order."""
     if scores.shape[1] <= k:
         return np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-    least = np.partition(scores, -k, axis=1)[:, -k, None]
+    columns = np.argpartition(scores, -k, axis=1)[:, -k:]
+    least = np.take_along_axis(scores, columns, axis=1).min(axis=1)
+    tied = np.nonzero((scores >= least[:, None]).sum(axis=1) > k)[0]
+    if len(tied):  # which of those that equal the least were taken is arbitrary
+        columns[tied] = _largest_of_tied(scores[tied], least[tied, None], k)
+    return columns
+
+
+def _largest_of_tied(scores: np.ndarray, least: np.ndarray, k: int) -> np.ndarray:
     above = scores > least
-    places = k - above.sum(axis=1, keepdims=True)
     equal = scores == least
+    places = k - above.sum(axis=1, keepdims=True)
     kept = above | (equal & (np.cumsum(equal, axis=1) <= places))
     return np.nonzero(kept)[1].reshape(len(scores), k)

@@ -125,6 +125,20 @@ def test_an_approximate_index_states_its_recall(queries, corpus, tmp_path, expec
     assert "recall@3 against exact search, on 3 queries: 1.0000" in told.getvalue()
 
 
+def test_vectors_that_an_interrupted_run_made_are_kept(queries, corpus, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(searching, "write_results", fail)
+        with pytest.raises(OSError, match="disk full"):
+            search(tmp_path / "r.jsonl", queries, corpus)
+    assert not (tmp_path / "r.jsonl").exists()
+    monkeypatch.setattr(Embedder, "__init__", fail)
+    manifest = search(tmp_path / "r.jsonl", queries, corpus)
+    assert manifest["counts"]["rows_out"] == 9
+
+
 def test_rejected_rows_of_both_are_listed(queries, corpus, tmp_path):
     queries.write_text('text\n""\nw1\n')
     corpus.write_text('{"text": "w1"}\n{"text": ""}\n')
