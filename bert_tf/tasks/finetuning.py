@@ -22,7 +22,7 @@ from bert_tf.tasks.epoch_evaluation import EpochEvaluation
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import task_class
-from bert_tf.tasks.task import RowsCheck, Task, TaskData, accept_any_rows
+from bert_tf.tasks.task import RowsCheck, Task, TaskData, TaskReport, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
@@ -51,6 +51,7 @@ class FinetuningResult:
         training: how the loop ended.
         best: step and metrics of the model in `best/`; without evaluation the last step alone.
         best_model: which model that is.
+        report: of its evaluation; empty without one.
     """
 
     task: Task
@@ -59,6 +60,7 @@ class FinetuningResult:
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
+    report: TaskReport
 
 
 def finetune(
@@ -186,7 +188,7 @@ def _result(
     steps_per_epoch: int,
 ) -> FinetuningResult:
     best = training.notes["best"]
-    settings = training.notes.get("task")  # which checkpoints of earlier releases lack
+    settings = training.notes.get("task")  # which checkpoints of earlier releases lack, as reports
     return FinetuningResult(
         task=task if settings is None else task.from_settings(settings),
         train=rows.train,
@@ -196,6 +198,7 @@ def _result(
         best_model=BestModel.of_notes(
             best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
         ),
+        report=TaskReport.from_json(training.notes.get("report", {})),
     )
 
 

@@ -68,7 +68,7 @@ def label_table(
         shown = [label for label, _ in training.counts.most_common(_SHOWN_LABELS)]
     parts = [("training", training), ("evaluation", evaluation)]
     columns = [(name, rows.counts) for name, rows in parts if rows is not None]
-    names = [_shown(label) for label in shown]
+    names = [shown_label(label) for label in shown]
     width = max(len(name) for name in ("label", *names))
     yield f"  {'label':{width}}" + "".join(f"  {name:>10}" for name, _ in columns)
     for label, name in zip(shown, names, strict=True):
@@ -123,6 +123,13 @@ def shown_labels(labels: Sequence[str]) -> str:
     return listed if len(labels) <= 10 else f"{listed} and {len(labels) - 10:,} more"
 
 
+def shown_label(label: str) -> str:
+    """A label in a table or message: quoted where it could be taken for another one."""
+    if label != " ".join(label.split()) or not label.isprintable():
+        return _quoted(label)
+    return label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 1] + "…"
+
+
 def _first(lines: Iterable[str]) -> Iterator[str]:
     found = list(lines)
     yield from found[:_SHOWN_FAULTS]
@@ -145,10 +152,3 @@ def _essence(label: str) -> object:
 def _quoted(label: str) -> str:
     text = repr(label)
     return text if len(text) <= _LABEL_WIDTH else text[: _LABEL_WIDTH - 1] + "…"
-
-
-def _shown(label: str) -> str:
-    """A label in a table: quoted where it could be taken for another one."""
-    if label != " ".join(label.split()) or not label.isprintable():
-        return _quoted(label)
-    return label if len(label) <= _LABEL_WIDTH else label[: _LABEL_WIDTH - 1] + "…"

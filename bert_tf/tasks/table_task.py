@@ -24,7 +24,7 @@ from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.table_options import TableTaskConfig
 from bert_tf.tasks.table_serving import TableModule
-from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.tasks.task_fields import added_fields, fields_as_settings, fields_from_settings
 from bert_tf.training.plan.protocols import Batch, LossParts
@@ -112,6 +112,22 @@ class TableTask(abc.ABC):
         """
         return self
 
+    def training_columns(self) -> tuple[str, ...]:
+        """Columns of texts or numbers that training rows have besides texts and label."""
+        return ()
+
+    def row_weights(self, table: Table) -> np.ndarray:
+        """How much each training row counts, float32 [rows]; evaluation rows count alike."""
+        return np.ones(len(table), np.float32)
+
+    def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float | None:
+        """See `TaskData.chance_loss`, for targets of `targets` and weights of `row_weights`."""
+        return None
+
+    def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
+        """What there is to report besides the metrics; arguments as of `metrics`."""
+        return TaskReport()
+
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
         """See `Task.describe`."""
         return iter(())
@@ -150,6 +166,7 @@ class TableTask(abc.ABC):
             console,
             dialect=TableDialect.of(config),
             max_rows=config.max_train_rows,
+            more_columns=task.training_columns(),
         )
         return task.learn(table, console), table
 
@@ -193,9 +210,22 @@ class TableTask(abc.ABC):
         )
 
     def read(
-        self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
+        self,
+        path: str,
+        console: Console,
+        *,
+        dialect: TableDialect = PLAIN,
+        max_rows: int = 0,
+        more_columns: Sequence[str] = (),
     ) -> Table:
         """Reads texts and labels.
+
+        Args:
+            path: the file.
+            console: where lines for the user go.
+            dialect: how the file is written.
+            max_rows: read only the first rows (0: all).
+            more_columns: of values, besides the label.
 
         Raises:
             InputError: no row can be used.
@@ -205,7 +235,7 @@ class TableTask(abc.ABC):
             path,
             dialect=dialect,
             text_columns=(self.text_column, *pair),
-            value_columns=(self.label_column,),
+            value_columns=(self.label_column, *more_columns),
             max_rows=max_rows,
             console=console,
         )
@@ -220,12 +250,14 @@ class TableTask(abc.ABC):
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Tokenizes the texts and makes targets of the labels."""
-        rows = self._rows(tokenizer, self.texts(source))
+        targets = self.targets(source)
+        weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
         return TaskData(
             source=source,
-            rows=rows,
-            targets=self.targets(source),
-            weights=np.ones(len(rows), np.float32),
+            rows=self._rows(tokenizer, self.texts(source)),
+            targets=targets,
+            weights=weights,
+            chance_loss=self.chance_loss(targets, weights),
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
@@ -265,6 +297,7 @@ class TableTask(abc.ABC):
                 {"line": line, "label": label, **row}
                 for line, label, row in zip(source.lines, labels, cells, strict=True)
             ],
+            report=self.report(source, predicted),
         )
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TableModule:

@@ -7,7 +7,7 @@ A new task is one folder with a `TaskDeclaration` and a class that has these mem
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -68,6 +68,8 @@ class TaskData:
             in a batch [rows, length], with 0 where there is padding.
         owners: int64 [rows], the row of the file that each is a part of; None where each is one.
         details: what the task needs to turn outputs into predictions.
+        chance_loss: the loss of the best prediction that ignores the texts; None if that is not
+            known. A model that ends there has learned nothing.
     """
 
     source: Any
@@ -77,6 +79,7 @@ class TaskData:
     token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     owners: np.ndarray | None = None
     details: Any = None
+    chance_loss: float | None = None
 
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
@@ -100,16 +103,39 @@ class TaskData:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskReport:
+    """What there is to report of a measured model besides its metrics.
+
+    Attributes:
+        details: JSON values that metrics.json has next to the metrics, by name: tables by label, ….
+        lines: a summary for the user.
+        warnings: what looks wrong.
+    """
+
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The report whose fields went through JSON; what is missing is empty."""
+        texts = {name: tuple(values.get(name, ())) for name in ("lines", "warnings")}
+        return cls(details=values.get("details", {}), **texts)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResults:
     """What a model made of labeled rows.
 
     Attributes:
         metrics: by name in metrics.json.
         predictions: one mapping a usable row of the file, in file order.
+        report: what else there is to report.
     """
 
     metrics: dict[str, float]
     predictions: list[dict[str, Any]]
+    report: TaskReport = dataclasses.field(default_factory=TaskReport)
 
 
 class Task(Protocol):

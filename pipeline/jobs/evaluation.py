@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
@@ -24,7 +22,9 @@ from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
+    log_report,
     row_counts,
+    write_metrics,
     write_predictions,
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -54,12 +54,12 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         with record.stage("evaluate"):
             source, results = measure(config, options.console, check)
         write_predictions(output / "predictions.jsonl", results.predictions)
-        text = json.dumps(results.metrics, indent=2) + "\n"
-        write_text_atomically(output / "metrics.json", text)
+        write_metrics(output / "metrics.json", results.metrics, results.report)
         record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
         record.metrics = results.metrics
         for name, value in results.metrics.items():
             options.console.info(f"{name}: {value:.4f}")
+        log_report(options.console, results.report)
         record.made = [
             (str(output / "metrics.json"), "the metrics"),
             (str(output / "predictions.jsonl"), "label and prediction of every row"),

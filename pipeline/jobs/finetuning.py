@@ -11,9 +11,16 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.finetuning import FinetuningResult, finetune
+from bert_tf.tasks.learning_doubts import learning_doubts
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
-from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist, row_counts
+from pipeline.jobs.task_reports import (
+    RejectsCheck,
+    check_inputs_exist,
+    log_report,
+    row_counts,
+    write_metrics,
+)
 from pipeline.jobs.training_runs import (
     log_if_nothing_resumes,
     train_along,
@@ -92,11 +99,18 @@ def _record(
     }
     if stopped:
         record.console.info(f"stopped early at step {result.training.step}: {stopped}")
+    log_report(record.console, result.report)
+    for line in learning_doubts(result):
+        record.console.warn(line)
     run = Path(config.output)
     record.made = [
         (str(run / "best"), str(result.best_model)),
         (str(run / "metrics.jsonl"), "losses and metrics by step"),
     ]
+    if result.evaluation is not None:
+        metrics = {name: value for name, value in result.best.items() if name != "step"}
+        write_metrics(run / "metrics.json", metrics, result.report)
+        record.made.append((str(run / "metrics.json"), "metrics of the model in best/"))
     if rejects:
         record.made.append((str(rejects_file), quantity(len(rejects), "rejected row")))
     record.next_command = [

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.atomic_files import replacing_file, write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
-from bert_tf.tasks.task import LabeledRows
+from bert_tf.tasks.task import LabeledRows, TaskReport
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
 
@@ -78,6 +78,20 @@ class RejectsCheck:
                 f"{self._limit.excess(source.source, rejected, rows)}; mainly: {main.reason}"
                 f"{listed}; {cure} the rows or raise --max-rejects"
             )
+
+
+def write_metrics(path: Path, metrics: Mapping[str, float], report: TaskReport) -> None:
+    """Writes metrics.json: numbers by name, and the details of the report."""
+    text = json.dumps({**metrics, **report.details}, indent=2, ensure_ascii=False)
+    write_text_atomically(path, f"{text}\n")
+
+
+def log_report(console: Console, report: TaskReport) -> None:
+    """Shows the summary of a measured model, and what looks wrong with it."""
+    for line in report.lines:
+        console.info(line)
+    for line in report.warnings:
+        console.warn(line)
 
 
 def write_predictions(path: Path, predictions: Iterable[Mapping[str, Any]]) -> None:

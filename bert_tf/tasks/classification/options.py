@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
 from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
 from bert_tf.tasks.table_options import TableTaskConfig
 
 SEQUENCE_LENGTH = 128
+UNCALIBRATED, TEMPERATURE = "none", "temperature"
 METRICS = ("accuracy", "macro_f1", "matthews_correlation")
 
 
@@ -22,6 +25,37 @@ class ClassificationConfig(TableTaskConfig):
 
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     best_metric: str | None = best_metric_option(*METRICS)
+    class_weights: str = option(
+        "weights of the labels in the loss: none, balanced (the rarer, the higher), or "
+        "label=weight,… (1 for labels left out)",
+        default=NONE,
+    )
+    weight_column: str | None = option(
+        "column with the weight of each training row in the loss, a number from 0", default=None
+    )
+    label_smoothing: float = option(
+        "fraction of each target that is spread over all labels",
+        default=0.0,
+        minimum=0.0,
+        below=1.0,
+    )
+    calibration: str = option(
+        "temperature: divide logits by what makes probabilities match frequencies on the --eval "
+        "rows; predicted labels stay the same",
+        default=UNCALIBRATED,
+        choices=(UNCALIBRATED, TEMPERATURE),
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses weights that are none, and a calibration without rows to fit it on."""
+        faults = super().faults()
+        try:
+            parse_class_weights(self.class_weights)
+        except ValueError as error:
+            faults.append(f"class_weights: {error}")
+        if self.calibration != UNCALIBRATED and self.eval is None:
+            faults.append("calibration: needs rows to fit it on; give --eval or leave it out")
+        return faults
 
 
 CLASSIFICATION = TaskDeclaration(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,8 +14,25 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.classification.calibration import (
+    CalibrationReport,
+    fit_temperature,
+    log_softmax,
+)
+from bert_tf.tasks.classification.class_weights import NONE, class_weights
+from bert_tf.tasks.classification.loss import (
+    loss_without_texts,
+    smoothed_cross_entropy,
+    weights_of_labels,
+)
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.classification.options import CLASSIFICATION, ClassificationConfig
+from bert_tf.tasks.classification.options import (
+    CLASSIFICATION,
+    UNCALIBRATED,
+    ClassificationConfig,
+)
+from bert_tf.tasks.classification.report import LabelReport
+from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
 from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.labels import (
     LabelRows,
@@ -25,9 +42,9 @@ from bert_tf.tasks.labels import (
     suspicious_labels,
     unknown_labels,
 )
-from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.losses import weighted_hits
 from bert_tf.tasks.table_task import TableTask
-from bert_tf.tasks.task import ROW_WEIGHTS
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport
 from bert_tf.tasks.task_fields import learned
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
@@ -43,12 +60,24 @@ class ClassificationTask(TableTask):
 
     Attributes:
         labels: names in the order of the logits.
+        class_weights: as the option gives them.
+        label_weights: what that makes the weight of each label in the loss; () for 1 each.
+        weight_column: the column of row weights, if training rows have them.
+        label_smoothing: fraction of a target that is spread over all labels.
+        calibration: whether a temperature is fitted on the evaluation rows.
+        temperature: what logits are divided by before they become probabilities.
     """
 
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
     title: ClassVar[str] = "Text classifier"
 
     labels: tuple[str, ...] = learned(())
+    class_weights: str = NONE
+    label_weights: tuple[float, ...] = ()
+    weight_column: str | None = None
+    label_smoothing: float = 0.0
+    calibration: str = UNCALIBRATED
+    temperature: float = 1.0
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -68,10 +97,11 @@ class ClassificationTask(TableTask):
         )
 
     def learn(self, table: Table, console: Console) -> Self:
-        """Finds the labels.
+        """Finds the labels and their weights.
 
         Raises:
-            InputError: fewer than two labels.
+            InputError: fewer than two labels, or no row has a weight.
+            UsageError: a label that no row has is given a weight.
         """
         labels = sorted_labels(set(self.gold(table)))
         if len(labels) < 2:
@@ -87,14 +117,23 @@ class ClassificationTask(TableTask):
         else:
             for line in suspicious_labels(self._label_rows(table)):
                 console.warn(line)
-        return dataclasses.replace(self, labels=labels)
+        row_weights = self.row_weights(table)
+        if not row_weights.any():
+            raise InputError(
+                f"{table.source}: column {self.weight_column!r} holds 0 in every row, so no row "
+                "counts; is it the right column?"
+            )
+        weights = class_weights(self.class_weights, labels, self.gold(table), row_weights.tolist())
+        return dataclasses.replace(self, labels=labels, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows with a label that the model does not know.
+        """Rejects rows whose weight is no number from 0, or whose label the model does not know.
 
         Raises:
             InputError: no row is left.
         """
+        if self.weight_column in table.columns:
+            table = rejecting_bad_weights(table, self.weight_column)
         if not self.labels:
             return table
         known = set(self.labels)
@@ -134,18 +173,54 @@ class ClassificationTask(TableTask):
         """`label`: its number, int32 [rows]."""
         return {"label": self._numbers(self.gold(table))}
 
-    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Cross-entropy and accuracy."""
-        logits, labels, weights = outputs["logits"], batch["label"], batch[ROW_WEIGHTS]
-        predicted = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        return LossParts(
-            losses={"loss": tf.reduce_sum(cross_entropy(logits, labels) * weights)},
-            metrics={"accuracy": weighted_hits(predicted == labels, weights)},
+    def training_columns(self) -> tuple[str, ...]:
+        """The column of weights."""
+        return () if self.weight_column is None else (self.weight_column,)
+
+    def row_weights(self, table: Table) -> np.ndarray:
+        """The column of weights; 1 without one."""
+        if self.weight_column is None:
+            return super().row_weights(table)
+        return np.array(table.columns[self.weight_column], np.float32)
+
+    def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
+        """That of predicting the frequencies of the labels for every row."""
+        return loss_without_texts(
+            targets["label"],
+            weights,
+            classes=len(self.labels),
+            class_weights=self.label_weights,
+            smoothing=self.label_smoothing,
         )
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The sum of the weights of rows, each times that of its label."""
+        weights = batch[ROW_WEIGHTS] * weights_of_labels(batch["label"], self.label_weights)
+        return {"loss": tf.reduce_sum(weights)}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Cross-entropy, and accuracy, in which rows count alike."""
+        logits, labels, weights = outputs["logits"], batch["label"], batch[ROW_WEIGHTS]
+        losses = smoothed_cross_entropy(
+            logits, labels, class_weights=self.label_weights, smoothing=self.label_smoothing
+        )
+        predicted = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        counted = tf.cast(weights > 0, tf.float32)
+        return LossParts(
+            losses={"loss": tf.reduce_sum(losses * weights)},
+            metrics={"accuracy": weighted_hits(predicted == labels, counted)},
+        )
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """With the temperature of the evaluation rows, if it is asked for."""
+        if self.calibration == UNCALIBRATED:
+            return self
+        temperature = fit_temperature(reduced["logits"], data.targets["label"])
+        return dataclasses.replace(self, temperature=temperature)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         """The likeliest label, its probability, and those of all labels."""
-        probabilities = tf.nn.softmax(logits, axis=-1)
+        probabilities = tf.nn.softmax(logits / self.temperature, axis=-1)
         return {
             "predicted_label": tf.gather(self.labels, tf.argmax(probabilities, axis=-1)),
             "predicted_score": tf.reduce_max(probabilities, axis=-1),
@@ -158,11 +233,9 @@ class ClassificationTask(TableTask):
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """See `served_predictions`."""
-        wide = logits.astype(np.float64)
-        odds = np.exp(wide - wide.max(axis=1, keepdims=True))
-        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        probabilities = np.exp(log_softmax(logits / self.temperature))
         return {
-            "predicted_label": [self.labels[choice] for choice in wide.argmax(axis=1)],
+            "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
             "predicted_score": probabilities.max(axis=1),
             "probabilities": probabilities,
         }
@@ -172,11 +245,28 @@ class ClassificationTask(TableTask):
         gold, chosen = self.gold(table), predicted["predicted_label"]
         return classification_metrics(self._numbers(gold), self._numbers(chosen))
 
+    def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
+        """Measures by label, the confusion of labels, and calibration."""
+        gold = self._numbers(self.gold(table))
+        labels = LabelReport(gold, self._numbers(predicted["predicted_label"]), self.labels)
+        calibration = CalibrationReport(predicted["probabilities"], gold, self.temperature)
+        is_calibrated = self.calibration != UNCALIBRATED
+        return TaskReport(
+            details={**labels.details(), "calibration": calibration.details()},
+            lines=(*labels.lines(), *((calibration.line(),) if is_calibrated else ())),
+            warnings=(*labels.warnings(), *calibration.warnings()),
+        )
+
     def card_facts(self) -> Iterator[str]:
-        """The labels."""
+        """The labels, and what calibrates their probabilities."""
         listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
         more = len(self.labels) - _LABELS_ON_CARD
         yield f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+        if self.calibration != UNCALIBRATED:
+            yield (
+                f"probabilities are calibrated: logits are divided by {self.temperature:g} before "
+                "the softmax, in this tool's exported graph; other libraries do not divide them"
+            )
 
     def _label_rows(self, table: Table) -> LabelRows:
         return LabelRows(table.source, self.gold(table), table.lines)

@@ -97,7 +97,7 @@ class BestModelKeeper:
         metrics: dict[str, float],
         notes: dict[str, Any],
         task: dict[str, Any] | None = None,
-    ) -> None:
+    ) -> bool:
         """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
 
         The task of the best model is kept in `notes["task"]`.
@@ -107,12 +107,17 @@ class BestModelKeeper:
             metrics: of the evaluation, the one that decides among them; empty without evaluation.
             notes: of the loop.
             task: content of `task.json`; None for a pretrained model.
+
+        Returns:
+            Whether this model is the best so far.
         """
-        if self._is_best(found, metrics, notes.get("best")):
-            self._write(task)
-            notes["best"] = {**found, **metrics}
-            if task is not None:
-                notes["task"] = task
+        if not self._is_best(found, metrics, notes.get("best")):
+            return False
+        self._write(task)
+        notes["best"] = {**found, **metrics}
+        if task is not None:
+            notes["task"] = task
+        return True
 
     def _is_best(
         self, found: dict[str, Any], metrics: dict[str, float], best: dict[str, Any] | None

@@ -174,8 +174,19 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     )
     manifest = evaluation.run(config, quietly())
     metrics = json.loads((place / "evaluated" / "metrics.json").read_text())
-    assert manifest["metrics"] == metrics
+    details = {name for name, value in metrics.items() if not isinstance(value, float)}
+    assert details == {"labels", "macro_average", "weighted_average", "confusion", "calibration"}
+    assert manifest["metrics"] == {
+        name: value for name, value in metrics.items() if name not in details
+    }
     best = finished[1]["metrics"]["best"]
+    of_run = json.loads((place / "run" / "metrics.json").read_text())
+    assert {name: of_run[name] for name in manifest["metrics"]} == {
+        name: best[name] for name in manifest["metrics"]
+    }
+    assert {name: of_run[name] for name in details - {"calibration"}} == {
+        name: metrics[name] for name in details - {"calibration"}
+    }
     assert metrics["accuracy"] == best["accuracy"]
     assert metrics["loss"] == pytest.approx(best["loss"], rel=1e-5)
     predictions = (place / "evaluated" / "predictions.jsonl").read_text().splitlines()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from behavior.tasks import check_task
+from scipy.special import softmax
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
@@ -16,6 +20,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.finetuning import finetune
+from bert_tf.tasks.task import TaskData
 
 ROWS = [
     ("the film was good", "good"),
@@ -27,6 +32,13 @@ ROWS = [
     ("bad , bad , bad", "bad"),
     ("very , very good", "good"),
 ]
+TWO_LABELS = ClassificationTask(
+    labels=("bad", "good"),
+    text_column="text",
+    text_pair_column=None,
+    label_column="label",
+    max_seq_length=16,
+)
 
 
 def write_rows(path, rows, header="text,label"):
@@ -45,6 +57,12 @@ def test_a_few_rows_are_learned_by_heart(small_config, tmp_path, quiet_console):
     assert result.task.settings() == {
         "task": "classification",
         "labels": ["bad", "good", "neutral"],
+        "class_weights": "none",
+        "label_weights": [],
+        "weight_column": None,
+        "label_smoothing": 0.0,
+        "calibration": "none",
+        "temperature": 1.0,
         "columns": {"text": "text", "text_pair": None, "label": "label"},
         "max_seq_length": 64,
     }
@@ -156,13 +174,7 @@ def test_rows_have_room_for_a_token_of_each_text(small_config, pair, length, lea
     ],
 )
 def test_columns_that_a_model_does_not_read_are_refused(pair, flag, refused):
-    task = ClassificationTask(
-        labels=("a", "b"),
-        text_column="text",
-        text_pair_column=pair,
-        label_column="label",
-        max_seq_length=16,
-    )
+    task = dataclasses.replace(TWO_LABELS, text_pair_column=pair)
     values = {"model": "m", "data": "d", "output": "o", flag: "other"}
     config = build_section(EvaluateConfig, values)
     if refused:
@@ -174,14 +186,7 @@ def test_columns_that_a_model_does_not_read_are_refused(pair, flag, refused):
 
 def test_a_model_without_its_head_is_not_measured(small_model, tmp_path, quiet_console):
     shutil.copytree(small_model, tmp_path / "model")
-    task = ClassificationTask(
-        labels=("bad", "good"),
-        text_column="text",
-        text_pair_column=None,
-        label_column="label",
-        max_seq_length=16,
-    )
-    (tmp_path / "model" / "task.json").write_text(json.dumps(task.settings()))
+    (tmp_path / "model" / "task.json").write_text(json.dumps(TWO_LABELS.settings()))
     data = write_rows(tmp_path / "eval.csv", ROWS[:2])
     values = {"model": str(tmp_path / "model"), "data": data, "output": "x"}
     with pytest.raises(UsageError, match="weights of .*classifier.* are missing"):
@@ -194,3 +199,114 @@ def test_evaluation_rows_without_a_known_label(small_config, tmp_path, quiet_con
     config = small_config(task="classification", train=train, eval=other)
     with pytest.raises(InputError, match=r"no row has a label the model knows .*eval.csv:2"):
         finetune(config, quiet_console)
+
+
+WEIGHTED = [
+    ("the film was good", "good", "2"),
+    ("it was very bad", "bad", "0.5"),
+    ("a fine film", "good", "none"),
+    ("not good", "bad", "0"),
+    ("very good", "good", "1"),
+]
+
+
+def test_weights_of_rows_and_labels(small_config, tokenizer, tmp_path, quiet_console):
+    train = write_rows(tmp_path / "train.csv", WEIGHTED, header="text,label,trust")
+    config = small_config(
+        task="classification", train=train, weight_column="trust", class_weights="balanced"
+    )
+    task, source = ClassificationTask.from_training(config, quiet_console)
+    assert [str(reject) for reject in source.rejects] == [
+        f"{train}:4: weight is not a number from 0 ('none')"
+    ]
+    data = task.encode(source, tokenizer, training=True)
+    assert data.weights.tolist() == [2.0, 0.5, 0.0, 1.0]
+    assert task.label_weights == pytest.approx((3.5 / (2 * 0.5), 3.5 / (2 * 3)))
+    assert task.encode(source, tokenizer, training=False).weights.tolist() == [1.0] * 4
+    check_task(task, source, tokenizer)
+
+    plain = write_rows(tmp_path / "eval.csv", ROWS[:2])  # which needs no weights
+    assert len(task.read(plain, quiet_console)) == 2
+
+
+def test_the_loss_is_the_weighted_mean_of_pytorch(tokenizer):
+    """CrossEntropyLoss(weight, label_smoothing), each row counted as often as it weighs."""
+    golden = np.load(Path(__file__).parents[3] / "golden" / "cross_entropy.npz")
+    task = dataclasses.replace(
+        TWO_LABELS,
+        labels=("a", "b", "c", "d"),
+        label_weights=tuple(golden["class_weights"].tolist()),
+        label_smoothing=0.1,
+    )
+    batch = {
+        "label": tf.constant(golden["labels"], tf.int32),
+        "row_weights": tf.ones(len(golden["labels"])),
+    }
+
+    def loss(rows, weights):
+        chosen = {name: tf.gather(values, rows) for name, values in batch.items()}
+        chosen["row_weights"] = tf.constant(weights, tf.float32)
+        outputs = {"logits": tf.gather(golden["logits"], rows)}
+        parts = task.loss_parts(outputs, chosen)
+        assert parts.metrics["accuracy"][1] == np.count_nonzero(weights)
+        return (parts.losses["loss"] / task.weights(chosen)["loss"]).numpy()
+
+    rows = list(range(12))
+    assert loss(rows, [1.0] * 12) == pytest.approx(golden["weighted-0.1/loss"], abs=1e-6)
+    assert loss(rows[:3], [2.0, 0.0, 1.0]) == pytest.approx(loss([0, 0, 2], [1.0] * 3), abs=1e-6)
+
+
+def test_rows_that_all_weigh_nothing(small_config, tmp_path, quiet_console):
+    rows = [(text, label, "0") for text, label in ROWS]
+    train = write_rows(tmp_path / "train.csv", rows, header="text,label,trust")
+    config = small_config(task="classification", train=train, weight_column="trust")
+    with pytest.raises(InputError, match="column 'trust' holds 0 in every row"):
+        ClassificationTask.from_training(config, quiet_console)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"class_weights": "even"}, "class_weights: expected none, balanced or label=weight"),
+        ({"calibration": "temperature"}, "calibration: needs rows to fit it on; give --eval"),
+        ({"label_smoothing": 1}, "label_smoothing: expected a number"),
+        ({"calibration": "platt"}, "calibration: expected one of none, temperature"),
+    ],
+)
+def test_options_that_are_refused(small_config, values, fault):
+    with pytest.raises(ConfigError, match=fault):
+        small_config(task="classification", train="x", **values)
+
+
+def test_calibration_divides_logits_and_keeps_labels(tokenizer):
+    task = dataclasses.replace(TWO_LABELS, calibration="temperature")
+    random = np.random.default_rng(2)
+    logits = random.normal(0, 5, (200, 2)).astype(np.float32)
+    labels = (logits[:, 1] - logits[:, 0] + random.logistic(0, 10, 200) > 0).astype(np.int32)
+    data = TaskData(source=None, rows=None, targets={"label": labels}, weights=np.ones(200))
+    fitted = task.fitted(data, {"logits": logits})
+    assert 5 < fitted.temperature < 20
+    assert task.fitted(data, {"logits": logits * 2}).temperature == pytest.approx(
+        2 * fitted.temperature, rel=1e-3
+    )
+    before, after = task.predictions(logits), fitted.predictions(logits)
+    assert before["predicted_label"] == after["predicted_label"]
+    np.testing.assert_allclose(
+        after["probabilities"], softmax(logits / fitted.temperature, axis=1), rtol=1e-5
+    )
+    served = fitted.served_predictions(tf.constant(logits))
+    np.testing.assert_allclose(served["probabilities"], after["probabilities"], atol=1e-6)
+    assert dataclasses.replace(task, calibration="none").fitted(data, {}).temperature == 1.0
+    assert any("divided by" in fact for fact in fitted.card_facts())
+
+
+def test_a_calibrated_model_as_any(small_config, tokenizer, tmp_path, quiet_console):
+    path = write_rows(tmp_path / "rows.csv", ROWS)
+    config = small_config(task="classification", train=path)
+    task, source = ClassificationTask.from_training(config, quiet_console)
+    task = dataclasses.replace(task, calibration="temperature", temperature=1.7)
+    report = check_task(task, source, tokenizer).report
+    assert report.details["calibration"]["temperature"] == 1.7
+    assert json.loads(json.dumps(report.details)) == report.details
+    assert sum(entry["support"] for entry in report.details["labels"].values()) == len(ROWS)
+    assert report.lines[-1].startswith("calibration: temperature 1.7;")
