@@ -32,7 +32,9 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
     block, predicted = scored.block, scored.predicted
     assert isinstance(plan.engine, EmbedderSettings)
     rows = _rows_as_json(block)
-    arrays = {ROW: pa.array(rows, pa.string()), **_vector_arrays(predicted)}
+    arrays = {ROW: pa.array(rows, pa.string())}
+    if rows:
+        arrays.update(_vector_arrays(predicted))
     with replacing_file(block.reference.files.part) as aside:
         part = pa.table(arrays)
         with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, part.schema) as writer:
@@ -53,10 +55,12 @@ def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
 
 
 def read_parts(plan: ScoringPlan) -> Iterator[pa.Table]:
-    """The parts in the order of tables and blocks: `row` and the columns of vectors."""
+    """The parts that have rows, in the order of tables and blocks: `row` and columns of vectors."""
     for files in _files(plan):
         with pa.memory_map(str(files.part)) as file:
-            yield pa.ipc.open_file(file).read_all()
+            part = pa.ipc.open_file(file).read_all()
+            if len(part):
+                yield part
 
 
 def _files(plan: ScoringPlan) -> Iterator[BlockFiles]:

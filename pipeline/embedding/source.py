@@ -19,12 +19,15 @@ class VectorSource:
     """A model that vectors are made with.
 
     Attributes:
+        folder: all that decides the vectors: the model, and the files by which a folder of
+            sentence-transformers states its recipe.
         directory: the model.
         recipe: how its vectors are made.
         settings: the same, for the engine.
         text_column: column of the texts.
     """
 
+    folder: str
     directory: ModelDirectory
     recipe: EmbeddingRecipe
     settings: EmbedderSettings
@@ -73,6 +76,7 @@ def open_vector_source(
     )
     trained_on = (directory.task or {}).get("columns", {}).get("text")
     return VectorSource(
+        folder=str(folder),
         directory=directory,
         recipe=recipe,
         settings=settings,

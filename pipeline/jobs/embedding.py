@@ -56,7 +56,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         output=config.output,
         output_is_directory=False,
         inputs={
-            "model": [str(source.directory.path)],
+            "model": [source.folder],
             # The order of several inputs is that of the vectors.
             **{f"input[{table.number}]": [table.source] for table in plan.tables},
         },

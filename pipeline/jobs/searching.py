@@ -45,7 +45,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
                 f"{tables[0]}: holds no vectors; give --model MODEL to make them, "
                 "or what embed wrote"
             )
-        model = [str(open_vector_source(config.model, config).directory.path)]
+        model = [open_vector_source(config.model, config).folder]
     elif config.model is not None:
         raise UsageError("--model: queries and corpus hold vectors already; leave it out")
     output = Path(config.output).absolute()

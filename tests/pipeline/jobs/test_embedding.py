@@ -153,6 +153,15 @@ def test_rejected_rows_are_listed_and_other_tables_follow(rows, tmp_path, expect
     assert column == ["1.0", "3", "0", "1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize("tokens", [True, False])
+def test_a_block_of_rejected_rows_alone_has_no_vectors(tmp_path, tokens):
+    path = tmp_path / "rows.csv"
+    path.write_text('text,n\n"",1\n"",2\nw1,3\n"",4\n"",5\n')
+    manifest = embed(path, output=tmp_path / "v.parquet", tokens=tokens, block_rows=2)
+    assert pq.read_table(tmp_path / "v.parquet")["n"].to_pylist() == ["3"]
+    assert (manifest["counts"]["rows_out"], manifest["counts"]["rows_rejected"]) == (1, 4)
+
+
 def test_an_interrupted_job_resumes_with_the_same_bytes(rows, tmp_path, monkeypatch):
     embed(rows, output=tmp_path / "whole.parquet")
     done = []
@@ -188,6 +197,9 @@ def test_a_folder_of_sentence_transformers_decides_what_is_left_open(rows, tmp_p
     wanted = Embedder(MODEL, settings).predict({"text": TEXTS})["embedding"]
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), wanted, rtol=0, atol=1e-5)
     assert manifest["notes"] == []
+    write_recipe(model, recipe.changed(normalize=False), hidden_size=8)
+    with pytest.raises(UsageError, match="the content of the inputs has changed"):
+        embed(rows, output=tmp_path / "v.npy", model=str(model), max_seq_length=None)
     changed = embed(
         rows,
         output=tmp_path / "w.npy",
