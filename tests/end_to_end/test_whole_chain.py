@@ -36,6 +36,8 @@ evaluate --model labels --data dev.csv --output measures
 export --run labels --output model
 score --model model --input new.csv --output scored.csv
 import-weights model --output imported
+embed --model labels --input dev.csv --output vectors.parquet
+search --queries new.csv --corpus vectors.parquet --model labels --top-k 1 --output nearest.csv
 """
 OUTPUTS = {
     "vocab.txt": "vocab",
@@ -48,6 +50,8 @@ OUTPUTS = {
     "model": "export",
     "scored.csv": "score",
     "imported": "import-weights",
+    "vectors.parquet": "embed",
+    "nearest.csv": "search",
 }
 
 
@@ -174,6 +178,9 @@ def test_the_inputs_of_a_command_are_the_outputs_of_those_before_it(chain):
         ("model", "labels/best"),
         ("scored.csv", "model"),
         ("imported", "model"),
+        ("vectors.parquet", "labels/best"),
+        ("nearest.csv", "labels/best"),
+        ("nearest.csv", "vectors.parquet"),
     }
 
 
@@ -202,6 +209,22 @@ def test_every_row_comes_back_in_order_with_its_own_columns_and_its_label(chain)
     assert right > 0.9 * len(scored[1:])
     assert all(0.5 <= float(row[4]) <= 1 for row in scored[1:])
     assert chain.manifest("measures")["metrics"]["accuracy"] > 0.9
+
+
+def test_the_nearest_row_of_a_text_mostly_has_its_label(chain):
+    corpus, found = (
+        list(csv.DictReader((chain.folder / name).read_text().splitlines()))
+        for name in ("dev.csv", "nearest.csv")
+    )
+    rows = csv.DictReader((chain.folder / "new.csv").read_text().splitlines())
+    ids = [row["id"] for row in rows]
+    assert [int(row["query_row"]) for row in found] == [*range(len(ids))]
+    assert [corpus[int(row["corpus_row"])]["text"] for row in found] == [
+        row["text"] for row in found
+    ]
+    labels = [corpus[int(row["corpus_row"])]["label"] for row in found]
+    right = sum(name.partition("-")[2] == label for name, label in zip(ids, labels, strict=True))
+    assert right > 0.9 * len(ids)
 
 
 def test_the_same_commands_again_do_nothing(chain):
