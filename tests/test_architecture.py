@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.registry import TASKS
+from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
+from bert_tf.tasks.registry import TASKS, declared_task
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,7 +20,11 @@ BERT_TF_ORDER = [
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
 ]  # fmt: skip
 # Names to choose from in a config: they import `base` alone, and what they name when it is used.
-REGISTRIES_OF_NAMES = ["bert_tf.engines.registry", "bert_tf.export.formats.registry"]
+REGISTRIES_OF_NAMES = [
+    "bert_tf.engines.registry",
+    "bert_tf.export.formats.registry",
+    "bert_tf.tasks.pretrained",
+]
 PIPELINE_LEVELS = {
     "beam": 0,
     "outputs": 1,
@@ -171,17 +176,20 @@ def test_models_and_their_weights_import_without_tensorflow(module):
     assert not wrong
 
 
-def own_names(declaration: TaskDeclaration) -> set[str]:
+def own_names(declaration: ServedTaskDeclaration) -> set[str]:
     """What only a task's own folder and the registry may call it."""
     module, _, name = declaration.implementation.partition(":")
-    return {declaration.name, module.split(".")[-2], declaration.options.__name__, name}
+    options = {declaration.options.__name__} if isinstance(declaration, TaskDeclaration) else set()
+    return {declaration.name, module.split(".")[-2], name, *options}
 
 
 def test_only_its_folder_and_the_registry_name_a_task():
     """No string, import or name; the demo's plan names what it trains."""
-    allowed = {ROOT / "bert_tf/tasks/registry.py", ROOT / "pipeline/demo/plan.py"}
+    registries = ("bert_tf/tasks/registry.py", "bert_tf/tasks/pretrained.py")
+    allowed = {ROOT / file for file in (*registries, "pipeline/demo/plan.py")}
+    pretrained = [declared_task({"task": name}, "m") for name in PRETRAINED_TASKS]
     wrong = []
-    for declaration in TASKS.values():
+    for declaration in (*TASKS.values(), *pretrained):
         own = own_names(declaration)
         folder = ROOT / Path(*declaration.implementation.split(".")[:-1])
         files = [*(ROOT / "bert_tf").rglob("*.py"), *(ROOT / "pipeline").rglob("*.py")]

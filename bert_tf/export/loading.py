@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import Task
+from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings
+from bert_tf.tasks.task import ServedTask
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights
 
 _PRETRAINING_TENSOR = "cls.predictions.bias"
@@ -21,7 +23,7 @@ class TrainedModel:
 
     Attributes:
         directory: where it was read.
-        task: what it was fine-tuned for; None for a pretrained model.
+        task: what it predicts; None for a pretrained model that gives vectors.
         model: the Keras model, float32.
         tokenizer: the model's.
         pooling, normalize: how vectors of texts are to be made, for formats that state it; None
@@ -29,7 +31,7 @@ class TrainedModel:
     """
 
     directory: ModelDirectory
-    task: Task | None
+    task: ServedTask | None
     model: Any
     tokenizer: WordPieceTokenizer
     pooling: str | None = None
@@ -41,6 +43,23 @@ class TrainedModel:
         return getattr(self.model, "encoder", self.model)
 
 
+def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
+    """A pretrained model as one that does `config.task`.
+
+    Raises:
+        UsageError: it was fine-tuned, or lacks the head that the task needs.
+    """
+    assert config.task is not None
+    before = (directory.task or {}).get("task", config.task)
+    if before != config.task:
+        raise UsageError(
+            f"--task {config.task}: {directory.path} was fine-tuned for {before}; give the "
+            "pretrained model it started from, or leave --task out"
+        )
+    task = pretrained_task_class(config.task).of_pretrained(directory, config)
+    return dataclasses.replace(directory, task=task.settings())
+
+
 def load_trained_model(directory: ModelDirectory) -> TrainedModel:
     """Builds the model of a directory and loads its weights.
 
@@ -49,7 +68,7 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
     """
     task = None
     if directory.task is not None:
-        task = task_from_settings(directory.task, str(directory.path))
+        task = served_task_from_settings(directory.task, str(directory.path))
     if task is not None:
         model = task.build_model(directory.config, policy="float32")
     elif _PRETRAINING_TENSOR in directory.tensors:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from bert_tf.config.sections.finetuning import FinetuneConfig
 
@@ -25,25 +26,49 @@ class PredictionField:
     kind: FieldKind
 
 
+Fault = tuple[str, str]
+"""Why a row cannot be used: a reason as of `Reject`, and what was found there or nothing."""
+
+
+def same_text(name: str, text: str) -> Any:
+    """A plain text is a value of any input as it is."""
+    return text
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskDeclaration:
-    """A task as `bert_tf.tasks.registry` lists it.
+class ServedTaskDeclaration:
+    """What exported models of a task take and give.
 
     Attributes:
         name: as on the command line and in `task.json`.
         summary: what a model of it gives, for the help.
-        options: the section of `finetune`.
-        example: a command line to copy.
-        inputs: names of the texts that an exported model may take; those whose column is null in
+        inputs: names of what an exported model may take of each row; those whose column is null in
             the model's `task.json` it does not.
         predictions: the columns that it adds, in order.
-        implementation: `module:class`, see `bert_tf.tasks.task.Task`.
+        implementation: `module:class`, see `bert_tf.tasks.task`.
+        row_fault: why `score` rejects a row whose texts are there, from its values by input name;
+            None where it rejects none.
+        trial_value: the value of an input, by its name, that holds a given text; with such values
+            an exported model is compared with the one it was made of.
     """
 
     name: str
     summary: str
-    options: type[FinetuneConfig]
-    example: str
     inputs: tuple[str, ...]
     predictions: tuple[PredictionField, ...]
     implementation: str
+    row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
+    trial_value: Callable[[str, str], Any] = same_text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskDeclaration(ServedTaskDeclaration):
+    """A task to fine-tune for, as `bert_tf.tasks.registry` lists it.
+
+    Attributes:
+        options: the section of `finetune`.
+        example: a command line to copy.
+    """
+
+    options: type[FinetuneConfig]
+    example: str

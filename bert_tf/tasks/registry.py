@@ -1,23 +1,25 @@
-"""Every task, by its name on the command line; the only place that lists them.
+"""Every task to fine-tune for, by its name on the command line; the only place that lists them.
 
-Importing this imports no task's implementation, so the command line can.
+Those of pretrained models are in `pretrained.py`. Importing this imports no implementation, so the
+command line can.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.classification.options import CLASSIFICATION
-from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.task import Task
+    from bert_tf.tasks.task import PretrainedTask, ServedTask, Task
     from bert_tf.weights.model_directory import ModelDirectory
 
 # The first is the one that hints for the next command name.
@@ -27,8 +29,24 @@ TASKS: dict[str, TaskDeclaration] = {
 
 
 def task_class(name: str) -> type[Task]:
-    """The class of a task."""
-    module, _, attribute = TASKS[name].implementation.partition(":")
+    """The class of a task to fine-tune for."""
+    task: type[Task] = _imported(TASKS[name].implementation)
+    return task
+
+
+def pretrained_task_class(name: str) -> type[PretrainedTask]:
+    """The class of a task of pretrained models."""
+    task: type[PretrainedTask] = _imported(_pretrained_declaration(name).implementation)
+    return task
+
+
+def _pretrained_declaration(name: str) -> ServedTaskDeclaration:
+    declaration: ServedTaskDeclaration = _imported(PRETRAINED_TASKS[name])
+    return declaration
+
+
+def _imported(path: str) -> Any:
+    module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -44,15 +62,15 @@ def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:
     return build_section(TASKS[name].options, dict(values))
 
 
-def declared_task(settings: Mapping[str, Any] | None, path: str) -> TaskDeclaration:
-    """What is declared of the task that a model was fine-tuned for.
+def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDeclaration:
+    """What is declared of a model's task.
 
     Args:
         settings: content of its `task.json`, None if it has none.
         path: the model, for the message.
 
     Raises:
-        UsageError: it was not fine-tuned, or for a task that is not known here.
+        UsageError: the model has no task, or one that is not known here.
     """
     if settings is None:
         raise UsageError(
@@ -60,25 +78,44 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> TaskDeclarat
             "run bert-pipeline finetune with --init on it first"
         )
     name = settings.get("task")
-    if not isinstance(name, str) or name not in TASKS:
-        raise UsageError(f"{path}: task {name!r} is not known; known are {', '.join(TASKS)}")
-    return TASKS[name]
+    if isinstance(name, str) and name in TASKS:
+        return TASKS[name]
+    if isinstance(name, str) and name in PRETRAINED_TASKS:
+        return _pretrained_declaration(name)
+    known = ", ".join((*TASKS, *PRETRAINED_TASKS))
+    raise UsageError(f"{path}: task {name!r} is not known; known are {known}")
 
 
-def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
-    """The task that a model directory was fine-tuned for; see `declared_task`.
+def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> ServedTask:
+    """The task of a model directory, of pretrained models too; see `declared_task`.
 
     Raises:
         UsageError: as `declared_task`, or the settings are incomplete.
     """
-    name = declared_task(settings, path).name
+    implementation: type[ServedTask] = _imported(declared_task(settings, path).implementation)
     assert settings is not None
     try:
-        return task_class(name).from_settings(settings)
+        return implementation.from_settings(settings)
     except (KeyError, TypeError) as error:
         raise UsageError(
             f"{path}: its task.json is incomplete or of another version ({error})"
         ) from None
+
+
+def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
+    """The task that a model directory was fine-tuned for.
+
+    Raises:
+        UsageError: as `served_task_from_settings`, or the model was not fine-tuned for its task.
+    """
+    name = declared_task(settings, path).name
+    if name not in TASKS:
+        raise UsageError(
+            f"{path}: was exported for {name}, which has no labeled rows to evaluate on; "
+            "run bert-pipeline score on texts instead"
+        )
+    task = served_task_from_settings(settings, path)
+    return cast("Task", task)
 
 
 def task_of_weights(directory: ModelDirectory) -> Task | None:

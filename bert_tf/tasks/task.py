@@ -1,7 +1,8 @@
 """What a task is: rows in, a head, a loss, metrics and predictions out.
 
-A new task is one folder with a `TaskDeclaration` and a class that has these members, and a line in
-`registry.py`. `table_task.TableTask` has most of them for rows of a text, or a pair, and a label.
+A new task is one folder with a `TaskDeclaration` and a class that has the members of `Task`, and a
+line in `registry.py`. `table_task.TableTask` has most of them for rows of a text, or a pair, and a
+label. Exported models need the members of `ServedTask`; tasks of pretrained models have no others.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import tensorflow as tf
 from bert_tf.base.arrays import flat_ranges
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
@@ -138,71 +139,26 @@ class TaskResults:
     report: TaskReport = dataclasses.field(default_factory=TaskReport)
 
 
-class Task(Protocol):
-    """A task with everything that was learned from its training data (label names, …).
+class ServedTask(Protocol):
+    """What exported models are made of: a head, texts in, predictions out.
 
     Attributes:
         declaration: its entry in the registry; `task.json` keeps the name.
         max_seq_length: tokens of the longest row.
     """
 
-    declaration: ClassVar[TaskDeclaration]
+    declaration: ClassVar[ServedTaskDeclaration]
 
     @property
     def max_seq_length(self) -> int: ...
-
-    @classmethod
-    def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
-        """Reads the training rows; returns the task and what was read, for `encode`.
-
-        Args:
-            config: the task's own section of `finetune`.
-            console: where lines for the user go.
-
-        Raises:
-            InputError, UsageError: the file or its labels cannot be used.
-        """
-        ...
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
         """The task of a model directory, from its `task.json`."""
         ...
 
-    @classmethod
-    def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of weights that another library fine-tuned, with default columns.
-
-        None if they are another task's, or do not hold what this one needs to know.
-        """
-        ...
-
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""
-        ...
-
-    def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them.
-
-        Raises:
-            UsageError: a column is named that the model has no use for.
-        """
-        ...
-
-    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
-        """Reads labeled rows to measure a model on."""
-        ...
-
-    def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
-        """Lines for the user on what the rows ask for: labels and how often they occur, …."""
-        ...
-
-    def texts(self, source: Any) -> dict[str, list[str]]:
-        """The texts of each row by the input names of an exported model (`text`, …)."""
-        ...
-
-    def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Turns what was read into model input and targets."""
         ...
 
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
@@ -239,6 +195,74 @@ class Task(Protocol):
             config: shape and regularization of the encoder.
             policy: Keras dtype policy (`mixed_bfloat16`, …).
         """
+        ...
+
+
+class PretrainedTask(ServedTask, Protocol):
+    """A task whose head comes with pretrained weights."""
+
+    @classmethod
+    def of_pretrained(cls, directory: ModelDirectory, config: ExportConfig) -> Self:
+        """The task of a pretrained model.
+
+        Args:
+            directory: the model.
+            config: what to export.
+
+        Raises:
+            UsageError: the model lacks the head.
+        """
+        ...
+
+
+class Task(ServedTask, Protocol):
+    """A task with everything that was learned from its training data (label names, …)."""
+
+    declaration: ClassVar[TaskDeclaration]
+
+    @classmethod
+    def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
+        """Reads the training rows; returns the task and what was read, for `encode`.
+
+        Args:
+            config: the task's own section of `finetune`.
+            console: where lines for the user go.
+
+        Raises:
+            InputError, UsageError: the file or its labels cannot be used.
+        """
+        ...
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of weights that another library fine-tuned, with default columns.
+
+        None if they are another task's, or do not hold what this one needs to know.
+        """
+        ...
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them.
+
+        Raises:
+            UsageError: a column is named that the model has no use for.
+        """
+        ...
+
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
+        """Reads labeled rows to measure a model on."""
+        ...
+
+    def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
+        """Lines for the user on what the rows ask for: labels and how often they occur, …."""
+        ...
+
+    def texts(self, source: Any) -> dict[str, list[str]]:
+        """The texts of each row by the input names of an exported model (`text`, …)."""
+        ...
+
+    def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Turns what was read into model input and targets."""
         ...
 
     def outputs(

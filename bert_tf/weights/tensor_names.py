@@ -11,9 +11,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.projection import Projection
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
@@ -117,11 +119,13 @@ def head_bindings(model: Any) -> Iterator[TensorBinding]:
 
 @head_bindings.register
 def _(model: BertPretrainingModel) -> Iterator[TensorBinding]:
-    head = model.masked_lm
-    yield from _projection(head.transform, "cls.predictions.transform.dense")
-    yield from _layer_norm(head.layer_norm, "cls.predictions.transform.LayerNorm")
-    yield TensorBinding(variable=head.output_bias, names=("cls.predictions.bias",))
+    yield from _masked_lm(model.masked_lm)
     yield from _projection(model.next_sentence, "cls.seq_relationship")
+
+
+@head_bindings.register
+def _(model: BertMaskedLM) -> Iterator[TensorBinding]:
+    yield from _masked_lm(model.masked_lm)
 
 
 @head_bindings.register
@@ -132,6 +136,12 @@ def _(model: BertClassifier | BertTokenClassifier) -> Iterator[TensorBinding]:
 @head_bindings.register
 def _(model: BertQuestionAnswerer) -> Iterator[TensorBinding]:
     yield from _projection(model.span, "qa_outputs")
+
+
+def _masked_lm(head: MaskedLMHead) -> Iterator[TensorBinding]:
+    yield from _projection(head.transform, "cls.predictions.transform.dense")
+    yield from _layer_norm(head.layer_norm, "cls.predictions.transform.LayerNorm")
+    yield TensorBinding(variable=head.output_bias, names=("cls.predictions.bias",))
 
 
 def _projection(

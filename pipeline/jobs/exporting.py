@@ -12,7 +12,7 @@ from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import is_exported
 from bert_tf.export.formats.registry import FORMATS
-from bert_tf.export.loading import load_trained_model
+from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -24,6 +24,8 @@ _CARD = "MODEL_CARD.md"
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
     directory = read_model_directory(config.run)
+    if config.task is not None:
+        directory = directory_for_task(directory, config)
     run_manifest = read_manifest(config.run)
     if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
         options.console.warn(f"{config.run} is not finished; taking its best model so far")

@@ -18,6 +18,7 @@ from bert_tf.data.tables.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.tasks.declaration import Fault
 from pipeline.beam.files import check_shared
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
@@ -108,6 +109,7 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     sources, blocks = _open_blocks(table, plan, max_rows=plan.limit)
     for block in blocks:
         block = _without_reserved_keys(table, block, reserved)
+        block = _without_faulty_rows(table, block, plan, sources)
         for row in block.rows:
             keys.update(dict.fromkeys(row))
         if len(keys) > _MOST_KEYS:
@@ -167,15 +169,43 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
     """Rejects objects of later lines that have a key which is to be added."""
     if table.source_format != "jsonl":
         return block
-    clashing = [index for index, row in enumerate(block.rows) if not reserved.isdisjoint(row)]
-    if not clashing:
+    clash = ("has a key that the predictions need", "")
+    return _without_rows(
+        table,
+        block,
+        {index: clash for index, row in enumerate(block.rows) if not reserved.isdisjoint(row)},
+    )
+
+
+def _without_faulty_rows(
+    table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: dict[str, str]
+) -> TableBlock:
+    """Rejects rows that the model's task cannot predict."""
+    row_fault = plan.columns.row_fault
+    if row_fault is None:
         return block
-    dropped = set(clashing)
-    kept = [index for index in range(len(block.rows)) if index not in dropped]
-    rejects = [
-        Reject(table.source, block.lines[index], "has a key that the predictions need")
-        for index in clashing
-    ]
+    names = list(sources)
+    rows = zip(*(block.texts(column) for column in sources.values()), strict=True)
+    faults = {
+        index: fault
+        for index, values in enumerate(rows)
+        if (fault := row_fault(dict(zip(names, values, strict=True)))) is not None
+    }
+    return _without_rows(table, block, faults)
+
+
+def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault]) -> TableBlock:
+    """The block with rows moved to the rejects.
+
+    Args:
+        table: the block's.
+        block: some of its rows.
+        faults: what is wrong with a row, by its index.
+    """
+    if not faults:
+        return block
+    kept = [index for index in range(len(block.rows)) if index not in faults]
+    rejects = [Reject(table.source, block.lines[index], *fault) for index, fault in faults.items()]
     return dataclasses.replace(
         block,
         rows=[block.rows[index] for index in kept],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -19,7 +19,8 @@ from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import resolve_engine
-from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.declaration import Fault, PredictionField
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.outputs.places import check_finished
@@ -33,10 +34,12 @@ class ScoringColumns:
     Attributes:
         sources: column of the tables by name of the model's input.
         fields: the columns that are added.
+        row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
     """
 
     sources: dict[str, str]
     fields: tuple[PredictionField, ...]
+    row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
 
     @property
     def predictions(self) -> tuple[str, ...]:
@@ -174,9 +177,10 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
             does not read.
     """
     if task is None:
+        without = " or ".join(PRETRAINED_TASKS)
         raise UsageError(
-            f"{config.model}: was pretrained only and predicts nothing; "
-            "run bert-pipeline finetune with --init on it, then export that run"
+            f"{config.model}: was pretrained only and predicts nothing; run bert-pipeline finetune "
+            f"with --init on it, then export that run, or export it with --task {without}"
         )
     declared = declared_task(task, config.model)
     known = task["columns"]
@@ -185,4 +189,5 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
     return ScoringColumns(
         sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
         fields=declared.predictions,
+        row_fault=declared.row_fault,
     )

@@ -2,6 +2,7 @@
 
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.token_classification import BertTokenClassifier
@@ -10,6 +11,7 @@ MODELS = {
     "encoder": BertEncoder,
     "encoder_tanh_gelu": BertEncoder,
     "pretraining": BertPretrainingModel,
+    "masked_lm": BertMaskedLM,
     "classification": lambda config: BertClassifier(config, 3),
     "token_classification": lambda config: BertTokenClassifier(config, 5),
     "question_answering": BertQuestionAnswerer,

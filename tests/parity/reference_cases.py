@@ -60,6 +60,7 @@ LIVE = Size(
     gradient_norms=True,
     minilm_heads=(
         "pretraining",
+        "masked_lm",
         "classification",
         "token_classification",
         "question_answering",
@@ -150,6 +151,25 @@ def run_pretraining(model: torch.nn.Module, inputs: dict, generator: np.random.G
     }
 
 
+def run_masked_lm(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
+    """Logits at the masked positions; the loss is HuggingFace's own."""
+    mask = inputs["input_mask"]
+    positions = np.stack(
+        [np.sort(generator.choice(length, 3, replace=False)) for length in mask.sum(axis=1)]
+    )
+    rows = np.arange(len(mask))[:, None]
+    targets = generator.integers(len(SPECIALS), model.config.vocab_size, positions.shape)
+    labels = np.full(mask.shape, -100, np.int64)
+    labels[rows, positions] = targets
+    outputs = model(**as_torch(inputs), labels=torch.tensor(labels))
+    return {
+        "input/masked_lm_positions": positions.astype(np.int32),
+        "input/masked_lm_ids": targets.astype(np.int32),
+        "output/logits": outputs.logits[torch.tensor(rows), torch.tensor(positions)],
+        "loss": outputs.loss,
+    }
+
+
 def run_classifier(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
     """Logits; the loss is HuggingFace's own."""
     labels = generator.integers(0, model.config.num_labels, len(inputs["input_mask"]))
@@ -205,6 +225,7 @@ CASES: dict[str, tuple[type, Callable[..., dict], dict[str, object]]] = {
     "encoder": (transformers.BertModel, run_encoder, {}),
     "encoder_tanh_gelu": (transformers.BertModel, run_encoder, {"hidden_act": "gelu_new"}),
     "pretraining": (transformers.BertForPreTraining, run_pretraining, {}),
+    "masked_lm": (transformers.BertForMaskedLM, run_masked_lm, {}),
     "classification": (
         transformers.BertForSequenceClassification,
         run_classifier,

@@ -83,6 +83,11 @@ def run_pretraining(model, inputs):
     return outputs, loss + tf.reduce_mean(next_losses)
 
 
+def run_masked_lm(model, inputs):
+    logits = model(inputs)
+    return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["masked_lm_ids"], logits))
+
+
 def run_classifier(model, inputs):
     logits = model(inputs)
     return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["labels"], logits))
@@ -105,6 +110,7 @@ RUNS = {
     "encoder": run_encoder,
     "encoder_tanh_gelu": run_encoder,
     "pretraining": run_pretraining,
+    "masked_lm": run_masked_lm,
     "classification": run_classifier,
     "token_classification": run_token_classifier,
     "question_answering": run_answerer,

@@ -8,8 +8,10 @@ from typing import ClassVar
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
 from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
+DEFAULT_TOP_K = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,19 @@ class ExportConfig(Section):
         default=DEFAULT_FORMAT,
         choices=FORMATS.keys(),
     )
+    task: str | None = option(
+        "task that a pretrained model does without fine-tuning; needs its pretraining head "
+        "(default: the one it was fine-tuned for; a pretrained model gives vectors)",
+        default=None,
+        choices=PRETRAINED_TASKS.keys(),
+    )
+    top_k: int | None = option(
+        "with --task: candidates for each masked token, out of the whole vocabulary (default: "
+        f"{DEFAULT_TOP_K})",
+        default=None,
+        minimum=1,
+        maximum=1000,
+    )
     pooling: str | None = option(
         "tokens to the vector of a text, for formats that state it (default: the model's, "
         "otherwise mean)",
@@ -38,8 +53,12 @@ class ExportConfig(Section):
     )
 
     def faults(self) -> list[str]:
-        """Refuses a pooling for a format without one."""
+        """Refuses a pooling for a format without one, and candidates without a task."""
         faults = super().faults()
+        if self.top_k is not None and self.task is None:
+            faults.append(
+                f"top_k: is for --task {' or '.join(PRETRAINED_TASKS)}; give that as well"
+            )
         for key in ("pooling", "normalize"):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]

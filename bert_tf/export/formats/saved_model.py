@@ -17,6 +17,7 @@ from bert_tf.export.formats.huggingface import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.text_embedder import TextEmbedder, reference_pooled
 from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.declaration import same_text
 from bert_tf.tasks.task_card import TaskCard
 
 TOLERANCE = 1e-4
@@ -95,12 +96,15 @@ def text_module(trained: TrainedModel) -> TextModule:
 
 def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> float:
     """How far the results of a SavedModel are from the Keras model's, on a few texts."""
-    texts = {name: list(_TRIAL_TEXTS) for name in exported.input_names}
-    got = exported.predict(texts)
+    trial_value = same_text if trained.task is None else trained.task.declaration.trial_value
+    values = {
+        name: [trial_value(name, text) for text in _TRIAL_TEXTS] for name in exported.input_names
+    }
+    got = exported.predict(values)
     if trained.task is None:
         reference = {"pooled_output": reference_pooled(trained, _TRIAL_TEXTS)}
     else:
-        reference = trained.task.reference_outputs(trained.model, trained.tokenizer, texts)
+        reference = trained.task.reference_outputs(trained.model, trained.tokenizer, values)
     return float(np.max([np.abs(got[name] - values).max() for name, values in reference.items()]))
 
 

@@ -11,5 +11,8 @@ command = job_command(
         "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
         "sentence-transformers, KerasHub, google-research/bert or TF Model Garden."
     ),
-    example="bert-pipeline export --run complaints --output complaints-model",
+    example=(
+        "bert-pipeline export --run complaints --output complaints-model\n"
+        "bert-pipeline export --run bert --task fill-mask --output filler"
+    ),
 )

@@ -1,7 +1,10 @@
 """The export job: equal models are equal files, and each of them is vouched for."""
 
+import csv
 import io
+import json
 import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -11,7 +14,7 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.checksums import SUMS, read_sums
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
@@ -19,8 +22,10 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.export.formats import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
 from bert_tf.models.classification import BertClassifier
+from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import write_model_directory
+from pipeline.cli.main import main
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest
@@ -139,3 +144,53 @@ def test_a_registered_format_is_exported_described_and_recognized(export, monkey
     headline, *facts = describe_artifact(str(output), samples=1)
     assert headline == f"{output}: model directory (folder of NumPy arrays) without a manifest"
     assert "arrays.json: hidden_size = 8" in facts
+
+
+def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = Path(__file__).parents[2] / "golden" / "fill_mask"
+    rows = '"Rome, the [MASK] of Italy.",1\nno mask,2\n"walk[MASK] of [MASK] ""the""",3\n'
+    (tmp_path / "new.csv").write_text(f"body,id\n{rows}")
+
+    def run(line):
+        with pytest.raises(SystemExit) as exited:
+            main(line.split())
+        assert exited.value.code == 0
+
+    run(f"export --run {model} --output filler --task fill-mask --top-k 2")
+    run("score --model filler --input new.csv --output scored.csv --text-column body")
+    run("score --model filler --input new.csv --output scored.jsonl --text-column body")
+
+    card = (tmp_path / "filler" / "MODEL_CARD.md").read_text()
+    assert card.startswith("# Masked language model\n")
+    assert "- the 2 likeliest tokens for each mask, with probabilities over the whole" in card
+    manifest = read_manifest(tmp_path / "scored.csv")
+    counts = ("rows_in", "rows_out", "rows_rejected")
+    assert [manifest["counts"][name] for name in counts] == [3, 2, 1]
+    (rejected,) = (tmp_path / "scored.csv.rejects.jsonl").read_text().splitlines()
+    assert json.loads(rejected)["reason"] == "text has no [MASK]"
+    assert json.loads(rejected)["line"] == 3
+    with (tmp_path / "scored.csv").open(newline="") as stream:
+        cells = list(csv.DictReader(stream))
+    objects = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    for row, value in zip(cells, objects, strict=True):
+        assert row["predicted_text"] == value["predicted_text"]
+        assert json.loads(row["predicted_tokens"]) == value["predicted_tokens"]
+    assert [len(value["predicted_tokens"]) for value in objects] == [1, 2]
+    assert "[MASK]" not in objects[1]["predicted_text"]
+
+
+def test_a_graph_that_scores_otherwise_is_not_exported(tmp_path, monkeypatch):
+    def double(model, tokenizer, texts, *, max_seq_length):
+        return 2 * best_probabilities(model, tokenizer, texts, max_seq_length=max_seq_length)
+
+    monkeypatch.setattr("bert_tf.tasks.fill_mask.task.best_probabilities", double)
+    values = {
+        "run": str(Path(__file__).parents[2] / "golden" / "fill_mask"),
+        "output": str(tmp_path / "out"),
+        "task": "fill-mask",
+    }
+    with pytest.raises(BertPipelineError, match="the SavedModel's results differ by"):
+        exporting.run(
+            build_section(ExportConfig, values), RunOptions(console=Console(io.StringIO()))
+        )

@@ -1,0 +1,1 @@
+"""The likeliest tokens for masked ones, by the head of pretraining."""

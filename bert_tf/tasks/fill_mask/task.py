@@ -1,0 +1,123 @@
+"""The likeliest tokens for the masks of a text, by a pretrained model's masked-LM head."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import ExportConfig
+from bert_tf.config.sections.models import DEFAULT_TOP_K
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.tasks.declaration import ServedTaskDeclaration
+from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
+from bert_tf.tasks.fill_mask.reference import best_probabilities
+from bert_tf.tasks.fill_mask.serving import MaskFiller
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.weights.model_directory import ModelDirectory
+
+_HEAD = "cls.predictions.transform.dense.weight"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FillMaskTask:
+    """A `bert_tf.tasks.task.PretrainedTask` (Devlin et al. 2019, section 3.1, task 1).
+
+    Attributes:
+        text_column: column of the texts.
+        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        top_k: candidates for each mask.
+    """
+
+    declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
+
+    text_column: str
+    max_seq_length: int
+    top_k: int
+
+    @classmethod
+    def of_pretrained(cls, directory: ModelDirectory, config: ExportConfig) -> Self:
+        """The task with all positions that the model has.
+
+        Raises:
+            UsageError: the model has no masked-LM head, or fewer entries than candidates.
+        """
+        if _HEAD not in directory.tensors:
+            raise UsageError(
+                f"--task {FILL_MASK.name}: {directory.path} has no masked-LM head, which predicts "
+                f"masked tokens; take a run of bert-pipeline train, or a HuggingFace folder of "
+                "BertForMaskedLM or BertForPreTraining"
+            )
+        top_k = config.top_k or DEFAULT_TOP_K
+        if top_k > directory.config.vocab_size:
+            raise UsageError(
+                f"--top-k {top_k}: the vocabulary of {directory.path} has "
+                f"{directory.config.vocab_size} entries; use at most that"
+            )
+        return cls(
+            text_column="text",
+            max_seq_length=directory.config.max_position_embeddings,
+            top_k=top_k,
+        )
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        return cls(
+            text_column=settings["columns"]["text"],
+            max_seq_length=settings["max_seq_length"],
+            top_k=settings["top_k"],
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        return {
+            "task": self.declaration.name,
+            "columns": {"text": self.text_column},
+            "max_seq_length": self.max_seq_length,
+            "top_k": self.top_k,
+        }
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertMaskedLM:
+        """The encoder with the masked-LM head."""
+        return BertMaskedLM(config, dtype=policy, name="fill_mask")
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> MaskFiller:
+        """Candidates for every mask, and the text filled with the best."""
+        return MaskFiller(model, tokenizer, max_seq_length=self.max_seq_length, top_k=self.top_k)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """The probability of the text filled with the best token at each mask."""
+        return {
+            "predicted_score": best_probabilities(
+                model, tokenizer, texts["text"], max_seq_length=self.max_seq_length
+            )
+        }
+
+    def card(self) -> TaskCard:
+        """What comes out, and what it is a probability of."""
+        return TaskCard(
+            title="Masked language model",
+            facts=(
+                f"reads the column `{self.text_column}`, in which `{MASK}` is what to predict",
+                f"the {self.top_k} likeliest tokens for each mask, with probabilities over the "
+                "whole vocabulary; `##` begins a token that continues a word",
+                f"of a text longer than {self.max_seq_length} tokens, those around each mask are "
+                "read",
+            ),
+            signature_call=f'text=tf.constant(["Rome is the {MASK} of Italy."])',
+            signature_output="predicted_tokens",
+            transformers_class="AutoModelForMaskedLM",
+            google_script="run_pretraining.py",
+            script_reads_text=False,
+            limits=(
+                "The model completes texts as its pretraining corpus would, prejudice included; "
+                "a likely token is no fact."
+            ),
+        )

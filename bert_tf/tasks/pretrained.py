@@ -1,0 +1,6 @@
+"""Tasks that a pretrained model does without fine-tuning, by their names on the command line."""
+
+from __future__ import annotations
+
+PRETRAINED_TASKS = {"fill-mask": "bert_tf.tasks.fill_mask.declaration:FILL_MASK"}
+"""`module:declaration` of each; `bert_tf.tasks.registry` imports them when they are used."""
