@@ -27,10 +27,10 @@ class RegressionConfig(TableTaskConfig):
 
 
 REGRESSION = TaskDeclaration(
-    name="regression",
+    name="toy-regression",
     summary="a number for a text",
     options=RegressionConfig,
-    example="bert-pipeline finetune regression --train t.csv --init run --output numbers",
+    example="bert-pipeline finetune toy-regression --train t.csv --init run --output numbers",
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_value", "value"),),
     implementation=f"{__name__}:RegressionTask",

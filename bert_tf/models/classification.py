@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.config.bert import BertConfig
 from bert_tf.models.label_scorer import LabelScorer
 
 
@@ -17,11 +18,20 @@ class BertClassifier(LabelScorer):
     Args:
         config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
         num_labels: number of logits.
+        problem_type: what HuggingFace's `config.json` calls the problem that the logits are for;
+            None where one of the labels is chosen.
         dtype: Keras policy or its name; None for the global one.
     """
 
     has_pooler = True
     huggingface_class = "BertForSequenceClassification"
+    own_arguments = ("num_labels", "problem_type")
+
+    def __init__(
+        self, config: BertConfig, num_labels: int, *, problem_type: str | None = None, **kwargs: Any
+    ):
+        super().__init__(config, num_labels, **kwargs)
+        self.problem_type = problem_type
 
     def call(
         self,

@@ -24,7 +24,7 @@ class LabelScorer(BertModel):
     """
 
     has_pooler: ClassVar[bool]
-    own_arguments = ("num_labels",)
+    own_arguments: ClassVar[tuple[str, ...]] = ("num_labels",)
 
     def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
         super().__init__(config, **kwargs)

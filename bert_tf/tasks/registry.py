@@ -17,6 +17,7 @@ from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
+from bert_tf.tasks.regression.options import REGRESSION
 
 if TYPE_CHECKING:
     from bert_tf.tasks.task import PretrainedTask, ServedTask, Task
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # The first is the one that hints for the next command name.
 TASKS: dict[str, TaskDeclaration] = {
-    task.name: task for task in (CLASSIFICATION, QUESTION_ANSWERING)
+    task.name: task for task in (CLASSIFICATION, REGRESSION, QUESTION_ANSWERING)
 }
 
 

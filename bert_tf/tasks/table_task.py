@@ -156,6 +156,27 @@ class TableTask(abc.ABC):
     # What every task of this kind does.
 
     @classmethod
+    def of_weights(cls, directory: ModelDirectory, **added: Any) -> Self:
+        """The task of weights that another library fine-tuned, with the default columns.
+
+        Whoever fine-tuned them left no note of column names, nor of the longest row.
+
+        Args:
+            directory: the weights.
+            added: the fields that a subclass adds.
+        """
+        defaults = cls.declaration.options
+        assert issubclass(defaults, TableTaskConfig)
+        longest = directory.config.max_position_embeddings
+        return cls(
+            text_column=defaults.text_column,
+            text_pair_column=defaults.text_pair_column,
+            label_column=defaults.label_column,
+            max_seq_length=min(defaults.default_sequence_length, longest),
+            **added,
+        )
+
+    @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
         """Reads the training rows and learns from them."""
         names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]

@@ -10,6 +10,7 @@ from bert_tf.base.errors import InputError, UsageError, no_folder
 from bert_tf.base.json_file import read_json_object
 from bert_tf.base.wording import quantity
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.problem_type import ProblemType
 from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
 from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
@@ -101,14 +102,28 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
     return [str(names[str(index)]) for index in range(number)]
 
 
-def chooses_one_label(directory: ModelDirectory) -> bool:
-    """Whether the weights have a classifier that chooses one of several labels per row."""
-    kind = _config_document(directory).get("problem_type") or "single_label_classification"
-    return (
-        architecture(directory) == _CLASSIFIER
-        and kind == "single_label_classification"
-        and len(classifier_labels(directory)) > 1
-    )
+def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
+    """What the classifier of the weights is for.
+
+    `config.json` names it; where it does not, one logit is a number and several are labels of which
+    one is chosen, as HuggingFace's loss has it. None without a classifier, and for a problem that
+    does not fit the number of logits.
+    """
+    number = len(classifier_labels(directory))
+    if architecture(directory) != _CLASSIFIER or not number:
+        return None
+    number_fits = {
+        ProblemType.REGRESSION: number == 1,
+        ProblemType.SINGLE_LABEL_CLASSIFICATION: number > 1,
+        ProblemType.MULTI_LABEL_CLASSIFICATION: True,
+    }
+    named = _named_problem(directory)
+    candidates = (problem for problem in ProblemType if named in (None, problem))
+    return next((problem for problem in candidates if number_fits[problem]), None)
+
+
+def _named_problem(directory: ModelDirectory) -> str | None:
+    return _config_document(directory).get("problem_type")
 
 
 def _config_document(directory: ModelDirectory) -> dict[str, Any]:
@@ -130,6 +145,7 @@ def write_imported(
         output,
         config=directory.config,
         architecture=architecture(directory),
+        problem_type=_named_problem(directory),
         labels=classifier_labels(directory),
         vocab=directory.vocab,
         lowercase=directory.lowercase,

@@ -225,6 +225,7 @@ def write_model_directory(
         path,
         config=model.config,
         architecture=model.huggingface_class,
+        problem_type=getattr(model, "problem_type", None),
         labels=labels,
         vocab=vocab,
         lowercase=lowercase,
@@ -252,6 +253,7 @@ def write_directory(
     *,
     config: BertConfig,
     architecture: str,
+    problem_type: str | None,
     labels: list[str],
     vocab: list[str],
     lowercase: bool,
@@ -262,6 +264,7 @@ def write_directory(
 
     Args:
         architecture: HuggingFace's class, for its automatic loading.
+        problem_type: HuggingFace's name of what a classifier is for; None for its default.
         labels: names of the classifier's logits; empty if there is none.
         tensors: float32 by HuggingFace name.
     """
@@ -276,6 +279,8 @@ def write_directory(
         **config.as_dict(),
         "pad_token_id": vocab.index("[PAD]"),
     }
+    if problem_type is not None:
+        document["problem_type"] = problem_type
     if labels:
         document["id2label"] = {str(index): label for index, label in enumerate(labels)}
         document["label2id"] = {label: index for index, label in enumerate(labels)}

@@ -18,6 +18,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.regression import BertRegressor
 from bert_tf.models.token_classification import BertTokenClassifier
 
 ENCODER_PREFIX = "bert."
@@ -52,6 +53,23 @@ class TensorBinding:
             name: part.T if self.is_transposed else part
             for name, part in zip(self.names, parts, strict=True)
         }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaledBinding(TensorBinding):
+    """One variable whose tensors hold another scale: `value * scale + offset`."""
+
+    scale: float
+    offset: float
+
+    def join(self, tensors: list[np.ndarray]) -> np.ndarray:
+        """See `TensorBinding.join`."""
+        value = super().join(tensors).astype(np.float64)
+        return ((value - self.offset) / self.scale).astype(np.float32)
+
+    def split(self, value: np.ndarray) -> dict[str, np.ndarray]:
+        """See `TensorBinding.split`."""
+        return super().split(value.astype(np.float64) * self.scale + self.offset)
 
 
 def canonical_name(name: str) -> str:
@@ -131,6 +149,20 @@ def _(model: BertMaskedLM) -> Iterator[TensorBinding]:
 @head_bindings.register
 def _(model: BertClassifier | BertTokenClassifier) -> Iterator[TensorBinding]:
     yield from _projection(model.classifier, "classifier")
+
+
+@head_bindings.register
+def _(model: BertRegressor) -> Iterator[TensorBinding]:
+    for part, offset in zip(
+        _projection(model.classifier, "classifier"), (0.0, model.target_mean), strict=True
+    ):
+        yield ScaledBinding(
+            variable=part.variable,
+            names=part.names,
+            is_transposed=part.is_transposed,
+            scale=model.target_scale,
+            offset=offset,
+        )
 
 
 @head_bindings.register

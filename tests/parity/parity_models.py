@@ -5,6 +5,7 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
+from bert_tf.models.regression import BertRegressor
 from bert_tf.models.token_classification import BertTokenClassifier
 
 MODELS = {
@@ -13,6 +14,7 @@ MODELS = {
     "pretraining": BertPretrainingModel,
     "masked_lm": BertMaskedLM,
     "classification": lambda config: BertClassifier(config, 3),
+    "regression": BertRegressor,
     "token_classification": lambda config: BertTokenClassifier(config, 5),
     "question_answering": BertQuestionAnswerer,
 }

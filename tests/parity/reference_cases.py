@@ -62,6 +62,8 @@ LIVE = Size(
         "pretraining",
         "masked_lm",
         "classification",
+        "regression",
+        "multi_label",
         "token_classification",
         "question_answering",
     ),
@@ -181,6 +183,26 @@ def run_classifier(model: torch.nn.Module, inputs: dict, generator: np.random.Ge
     }
 
 
+def run_regressor(model: torch.nn.Module, inputs: dict, generator: np.random.Generator) -> dict:
+    """The number; the loss is HuggingFace's own."""
+    labels = generator.normal(size=len(inputs["input_mask"])).astype(np.float32)
+    outputs = model(**as_torch(inputs), labels=torch.tensor(labels))
+    return {"input/labels": labels, "output/logits": outputs.logits, "loss": outputs.loss}
+
+
+def run_multi_label_classifier(
+    model: torch.nn.Module, inputs: dict, generator: np.random.Generator
+) -> dict:
+    """Logits; the loss is HuggingFace's own, of any number of labels per row."""
+    labels = generator.integers(0, 2, (len(inputs["input_mask"]), model.config.num_labels))
+    outputs = model(**as_torch(inputs), labels=torch.tensor(labels).float())
+    return {
+        "input/labels": labels.astype(np.int32),
+        "output/logits": outputs.logits,
+        "loss": outputs.loss,
+    }
+
+
 def run_token_classifier(
     model: torch.nn.Module, inputs: dict, generator: np.random.Generator
 ) -> dict:
@@ -230,6 +252,16 @@ CASES: dict[str, tuple[type, Callable[..., dict], dict[str, object]]] = {
         transformers.BertForSequenceClassification,
         run_classifier,
         {"num_labels": 3},
+    ),
+    "regression": (
+        transformers.BertForSequenceClassification,
+        run_regressor,
+        {"num_labels": 1, "problem_type": "regression"},
+    ),
+    "multi_label": (
+        transformers.BertForSequenceClassification,
+        run_multi_label_classifier,
+        {"num_labels": 4, "problem_type": "multi_label_classification"},
     ),
     "token_classification": (
         transformers.BertForTokenClassification,

@@ -12,6 +12,8 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
+from bert_tf.tasks.regression.task import RegressionTask
+from bert_tf.tasks.task import ROW_WEIGHTS
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
@@ -93,6 +95,22 @@ def run_classifier(model, inputs):
     return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["labels"], logits))
 
 
+def run_regressor(model, inputs):
+    task = RegressionTask(
+        text_column="text",
+        text_pair_column="text_pair",
+        label_column="label",
+        max_seq_length=96,
+        target_scaling="none",
+        target_mean=0.0,
+        target_scale=1.0,
+    )
+    logits, labels = model(inputs), inputs["labels"]
+    batch = {"target": labels, ROW_WEIGHTS: np.ones(len(labels), np.float32)}
+    loss = task.loss_parts({"logits": logits}, batch).losses["loss"] / len(labels)
+    return {"logits": logits}, loss
+
+
 def run_token_classifier(model, inputs):
     logits = model(inputs)
     weights = tf.cast(inputs["input_mask"], tf.float32)
@@ -112,6 +130,7 @@ RUNS = {
     "pretraining": run_pretraining,
     "masked_lm": run_masked_lm,
     "classification": run_classifier,
+    "regression": run_regressor,
     "token_classification": run_token_classifier,
     "question_answering": run_answerer,
 }

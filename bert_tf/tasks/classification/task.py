@@ -14,6 +14,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.tables import Table
+from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.classification.calibration import (
     CalibrationReport,
     fit_temperature,
@@ -26,11 +27,7 @@ from bert_tf.tasks.classification.loss import (
     weights_of_labels,
 )
 from bert_tf.tasks.classification.metrics import classification_metrics
-from bert_tf.tasks.classification.options import (
-    CLASSIFICATION,
-    UNCALIBRATED,
-    ClassificationConfig,
-)
+from bert_tf.tasks.classification.options import CLASSIFICATION, UNCALIBRATED
 from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
 from bert_tf.tasks.declaration import TaskDeclaration
@@ -47,7 +44,7 @@ from bert_tf.tasks.table_task import TableTask
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport
 from bert_tf.tasks.task_fields import learned
 from bert_tf.training.plan.protocols import Batch, LossParts
-from bert_tf.weights.import_weights import chooses_one_label, classifier_labels
+from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
 _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the column
@@ -81,20 +78,10 @@ class ClassificationTask(TableTask):
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of a classifier that chooses one label, with the default columns.
-
-        Whoever fine-tuned it elsewhere left no note of column names, nor of the longest row.
-        """
-        if not chooses_one_label(directory):
+        """The task of a classifier that chooses one label."""
+        if classifier_problem(directory) is not ProblemType.SINGLE_LABEL_CLASSIFICATION:
             return None
-        longest = directory.config.max_position_embeddings
-        return cls(
-            labels=tuple(classifier_labels(directory)),
-            text_column=ClassificationConfig.text_column,
-            text_pair_column=ClassificationConfig.text_pair_column,
-            label_column=ClassificationConfig.label_column,
-            max_seq_length=min(ClassificationConfig.default_sequence_length, longest),
-        )
+        return cls.of_weights(directory, labels=tuple(classifier_labels(directory)))
 
     def learn(self, table: Table, console: Console) -> Self:
         """Finds the labels and their weights.

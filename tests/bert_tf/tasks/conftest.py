@@ -15,6 +15,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import finetune_config
 from bert_tf.weights.model_directory import write_model_directory
+from pipeline.cli.main import main
 
 WORDS = [
     *("good", "bad", "fine", "film", "a", "the", "was", "it", "is", "in", "not", "very", "of"),
@@ -75,3 +76,16 @@ def small_config(small_model, tmp_path):
         return finetune_config({**defaults, **values})
 
     return make
+
+
+@pytest.fixture
+def run_command(tmp_path, monkeypatch):
+    """Runs a command line in a folder of its own; it must succeed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(line: str) -> None:
+        with pytest.raises(SystemExit) as exited:
+            main(line.split())
+        assert exited.value.code == 0
+
+    return run

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from toy_regression import REGRESSION
 
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.main import bert_pipeline, main
+from pipeline.cli.main import bert_pipeline
 
 NUMBERS = {"good": 30.0, "fine": 10.0, "bad": -20.0}
 TRAINING = [
@@ -29,36 +29,23 @@ def toy(monkeypatch):
     sys.modules.pop("pipeline.cli.commands.finetune", None)
 
 
-@pytest.fixture
-def run(toy, tmp_path, monkeypatch):
-    """Runs a command line in a folder of its own; it must succeed."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_command(line):
-        with pytest.raises(SystemExit) as exited:
-            main(line.split())
-        assert exited.value.code == 0
-
-    return run_command
-
-
 @pytest.mark.slow
-def test_a_task_needs_a_folder_and_a_line_in_the_registry(run, tmp_path, small_model):
+def test_a_task_needs_a_folder_and_a_line_in_the_registry(toy, run_command, tmp_path, small_model):
     rows = "".join(f"{text},{number}\n" for text, number in TRAINING)
     (tmp_path / "train.csv").write_text(f"body,label\n{rows * 2}")
     rated = "was good city,30\na bad film,-20\nthe fine city,10\n"
     (tmp_path / "dev.csv").write_text(f"body,label\n{rated}")
     (tmp_path / "new.csv").write_text("body\nthe good city\nthe bad film\n")
 
-    run(
-        f"finetune regression --train train.csv --eval dev.csv --init {small_model} --output run "
-        "--text-column body --target-scale 10 --epochs 20 --batch-size 8 --learning-rate 3e-3 "
-        "--set finetune.precision=float32 --set finetune.checkpoint_minutes=0"
+    run_command(
+        f"finetune toy-regression --train train.csv --eval dev.csv --init {small_model} "
+        "--output run --text-column body --target-scale 10 --epochs 20 --batch-size 8 "
+        "--learning-rate 3e-3 --set finetune.precision=float32 --set finetune.checkpoint_minutes=0"
     )
-    run("evaluate --model run --data dev.csv --output measured")
-    run("export --run run --output model")
-    run("evaluate --model model --data dev.csv --output measured-export")
-    run("score --model model --input new.csv --output scored.csv")
+    run_command("evaluate --model run --data dev.csv --output measured")
+    run_command("export --run run --output model")
+    run_command("evaluate --model model --data dev.csv --output measured-export")
+    run_command("score --model model --input new.csv --output scored.csv")
 
     best = json.loads((tmp_path / "run" / "manifest.json").read_text())["metrics"]["best"]
     measured = json.loads((tmp_path / "measured" / "metrics.json").read_text())
@@ -81,7 +68,7 @@ def test_a_task_needs_a_folder_and_a_line_in_the_registry(run, tmp_path, small_m
 
 def test_the_help_has_it(toy):
     runner = CliRunner()
-    assert "regression  " in runner.invoke(bert_pipeline, ["finetune", "--help"]).output
-    own = runner.invoke(bert_pipeline, ["finetune", "regression", "--help"]).output
+    assert "toy-regression  " in runner.invoke(bert_pipeline, ["finetune", "--help"]).output
+    own = runner.invoke(bert_pipeline, ["finetune", "toy-regression", "--help"]).output
     assert "--target-scale" in own
     assert "--doc-stride" not in own

@@ -33,7 +33,7 @@ def read_training(small_config, tmp_path, quiet_console):
 
     def read(pair):
         config = small_config(
-            task="regression",
+            task="toy-regression",
             train=str(train),
             text_column="body",
             text_pair_column=pair,
@@ -61,7 +61,7 @@ def test_a_task_on_the_base(read_training, tokenizer, pair):
 def test_options_become_fields_and_settings(read_training):
     task, _ = read_training("reply")
     assert task.settings() == {
-        "task": "regression",
+        "task": "toy-regression",
         "target_scale": 10.0,
         "columns": {"text": "body", "text_pair": "reply", "label": "stars"},
         "max_seq_length": 64,

@@ -17,8 +17,8 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name
 from bert_tf.weights.import_weights import (
     architecture,
-    chooses_one_label,
     classifier_labels,
+    classifier_problem,
     import_weights,
     read_source,
 )
@@ -318,10 +318,31 @@ def test_a_classifiers_labels_are_kept(tmp_path):
     import_weights(folder, tmp_path / "model")
     directory = read_model_directory(tmp_path / "model")
     assert classifier_labels(directory) == ["x", "y", "z"]
-    assert chooses_one_label(directory)
-    path.write_text(json.dumps({**document, "problem_type": "multi_label_classification"}))
-    assert not chooses_one_label(read_source(folder))
-    assert not chooses_one_label(read_source(GOLDEN / "encoder"))
+
+
+@pytest.mark.parametrize(
+    ("case", "named", "problem"),
+    [
+        ("classification", None, "single_label_classification"),
+        ("classification", "single_label_classification", "single_label_classification"),
+        ("classification", "multi_label_classification", "multi_label_classification"),
+        ("classification", "regression", None),  # of three numbers
+        ("regression", None, "regression"),  # as HuggingFace infers it from one logit
+        ("regression", "regression", "regression"),
+        ("regression", "multi_label_classification", "multi_label_classification"),
+        ("regression", "single_label_classification", None),
+        ("encoder", None, None),
+        ("token_classification", "regression", None),
+    ],
+)
+def test_what_a_classifier_is_for_is_known_and_kept(tmp_path, case, named, problem):
+    folder = shutil.copytree(GOLDEN / case, tmp_path / "hf")
+    path = folder / "config.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "problem_type": named}))
+    import_weights(folder, tmp_path / "model")
+    for directory in (read_source(folder), read_model_directory(tmp_path / "model")):
+        assert classifier_problem(directory) == problem
 
 
 def test_an_unknown_folder_says_what_was_looked_for(tmp_path):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from bert_tf.tasks.registry import TASKS
+
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
 
 
@@ -11,14 +13,14 @@ TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
         (["pretrain"], "no command 'pretrain'; did you mean 'train'? (see bert-pipeline --help)\n"),
         (["train", "--steps", "many"], "error: --steps: expected a whole number, got 'many'\n"),
         (["train"], "error: --data is missing: directory of TFRecords made by preprocess (or set "),
-        (["finetune"], "error: name a task: bert-pipeline finetune classification|qa\n"),
+        (["finetune"], "error: name a task: bert-pipeline finetune " + "|".join(TASKS) + "\n"),
         (["import-weights"], "error: name a source: bert-pipeline import-weights SOURCE (folder "),
         (["inspect"], "error: PATH is missing (see bert-pipeline inspect --help)\n"),
         (["train", "--step", "3"], "error: no option --step; did you mean --steps? (see "),
         (["score", "--model"], "error: option '--model' requires an argument"),
         ([*TRAIN, "--size", "huge"], "error: --size: expected one of tiny, mini, small, "),
         ([*TRAIN, "--config", "none.yaml"], "none.yaml: cannot be read"),
-        (["finetune", "parsing"], "finetune TASK: expected one of classification, qa, got "),
+        (["finetune", "parsing"], f"finetune TASK: expected one of {', '.join(TASKS)}, got "),
     ],
 )
 def test_wrong_usage_exits_2(run, arguments, message):

@@ -1,0 +1,1 @@
+"""Regression of a number on a text or a pair of texts."""

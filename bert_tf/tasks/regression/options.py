@@ -1,0 +1,47 @@
+"""What can be known of regression without TensorFlow: its options, inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.table_options import TableTaskConfig
+
+SEQUENCE_LENGTH = 128
+METRICS = ("pearson", "spearman", "r2")
+STANDARD, NONE = "standard", "none"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegressionConfig(TableTaskConfig):
+    """Fine-tunes a model that predicts a number for a text, or for a pair of texts."""
+
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+
+    label_column: str = option("column of the number", default="label")
+    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    target_scaling: str = option(
+        "standard: train on numbers shifted and scaled to mean 0 and standard deviation 1 "
+        "(predictions have the original scale); none: on the numbers themselves",
+        default=STANDARD,
+        choices=(STANDARD, NONE),
+    )
+    best_metric: str | None = best_metric_option(*METRICS)
+
+
+REGRESSION = TaskDeclaration(
+    name="regression",
+    summary="a number for a text, or the similarity of a pair",
+    options=RegressionConfig,
+    example=(
+        "bert-pipeline finetune regression --train pairs.csv --eval dev.csv --init run "
+        "--text-pair-column other --output similarity"
+    ),
+    inputs=("text", "text_pair"),
+    predictions=(PredictionField("predicted_value", "value"),),
+    implementation="bert_tf.tasks.regression.task:RegressionTask",
+)

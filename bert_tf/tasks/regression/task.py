@@ -1,0 +1,140 @@
+"""Regression of a number on a text or a pair of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.data.tables.tables import Table
+from bert_tf.models.problem_type import ProblemType
+from bert_tf.models.regression import BertRegressor
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.regression.metrics import regression_metrics
+from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
+from bert_tf.tasks.regression.targets import (
+    mean_and_deviation,
+    reject_other_labels,
+    warn_of_one_number,
+)
+from bert_tf.tasks.table_task import TableTask
+from bert_tf.tasks.task import ROW_WEIGHTS
+from bert_tf.tasks.task_fields import learned
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import classifier_problem
+from bert_tf.weights.model_directory import ModelDirectory
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RegressionTask(TableTask):
+    """A number per row, by mean squared error (STS-B of GLUE, Wang et al. 2019).
+
+    Attributes:
+        target_scaling: `standard` or `none`.
+        target_mean, target_scale: what the loss subtracts from the numbers and divides them by.
+    """
+
+    declaration: ClassVar[TaskDeclaration] = REGRESSION
+    title: ClassVar[str] = "Text regressor"
+
+    target_scaling: str
+    target_mean: float = learned(0.0)
+    target_scale: float = learned(0.0)
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of a classifier with one logit, unless its config has it for other problems."""
+        if classifier_problem(directory) is not ProblemType.REGRESSION:
+            return None
+        return cls.of_weights(directory, target_scaling=NONE, target_mean=0.0, target_scale=1.0)
+
+    @property
+    def num_logits(self) -> int:
+        """One, in the scale of the labels."""
+        return 1
+
+    def usable(self, table: Table, console: Console) -> Table:
+        """Rejects rows whose label is no finite number.
+
+        Raises:
+            InputError: no row is left.
+        """
+        table = reject_other_labels(table, self.label_column)
+        if self.target_scale:  # else they are training rows, which `learn` refuses
+            warn_of_one_number(self.gold(table), table.source, self.label_column, console)
+        return table
+
+    def learn(self, table: Table, console: Console) -> Self:
+        """Finds what standardizes the targets, where they are to be.
+
+        Raises:
+            InputError: the numbers are all equal, or as good as that.
+        """
+        mean, scale = mean_and_deviation(self.gold(table), table.source, self.label_column)
+        if self.target_scaling == NONE:
+            mean, scale = 0.0, 1.0
+        return dataclasses.replace(self, target_mean=mean, target_scale=scale)
+
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """Range, mean and deviation of the numbers."""
+        tables = {"training": train, "evaluation": evaluation}
+        shown = {name: self.gold(table) for name, table in tables.items() if table is not None}
+        yield f"  {self.label_column:<20.20}" + "".join(f"  {name:>10}" for name in shown)
+        for name, measure in (
+            ("minimum", np.min),
+            ("mean", np.mean),
+            ("maximum", np.max),
+            ("standard deviation", np.std),
+        ):
+            cells = (f"{measure(numbers):>10.5g}" for numbers in shown.values())
+            yield "  ".join([f"  {name:20}", *cells])
+
+    def gold(self, table: Table) -> np.ndarray:
+        """The number of each row, float64 [rows]."""
+        return np.array([float(label) for label in table.columns[self.label_column]], np.float64)
+
+    def targets(self, table: Table) -> dict[str, np.ndarray]:
+        """`target`: the number as the loss sees it, float32 [rows]."""
+        standardized = (self.gold(table) - self.target_mean) / self.target_scale
+        return {"target": standardized.astype(np.float32)}
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertRegressor:
+        """The encoder with one linear output in the scale of the labels."""
+        return BertRegressor(
+            config,
+            target_mean=self.target_mean,
+            target_scale=self.target_scale,
+            dtype=policy,
+            name=self.declaration.name,
+        )
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """The squared error, of standardized numbers where they are."""
+        standardized = (outputs["logits"][:, 0] - self.target_mean) / self.target_scale
+        squares = tf.square(standardized - batch["target"])
+        return LossParts(losses={"loss": tf.reduce_sum(squares * batch[ROW_WEIGHTS])})
+
+    def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The number."""
+        return {"predicted_value": logits[:, 0]}
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """The number."""
+        return {"predicted_value": logits[:, 0]}
+
+    def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """Correlations and errors; the errors in the scale of the labels."""
+        return regression_metrics(self.gold(table), np.asarray(predicted["predicted_value"]))
+
+    def card_facts(self) -> Iterator[str]:
+        """The scale of the numbers."""
+        if self.target_scaling == STANDARD:
+            yield (
+                f"numbers of the training rows: mean {self.target_mean:.5g}, standard deviation "
+                f"{self.target_scale:.5g}; predictions have their scale"
+            )
