@@ -20,10 +20,13 @@ class PredictionField:
         kind: what it holds: a `label`; a `probability`; a `text`; a `place`, counted in characters,
             -1 for none; any other number, a `value`; or lists and objects, as `json`: JSON text in
             the outputs of an exported model, Python lists and dicts in a task's own predictions.
+        decided_by: the probability that has to reach `--abstain-below`, if it is given, for the
+            column to be filled in; None where there is no such probability.
     """
 
     name: str
     kind: FieldKind
+    decided_by: str | None = None
 
 
 Fault = tuple[str, str]

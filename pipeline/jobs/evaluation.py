@@ -14,9 +14,10 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, is_exported, resolve_engine
+from bert_tf.tasks.abstention import Abstention
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.prediction import evaluation_progress
-from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
@@ -43,6 +44,10 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         check_finished(model)
     config = _with_engine(config)
     is_run_by_engine = config.engine != AUTO
+    abstention = None
+    if config.abstain_below is not None:
+        declared = declared_task(read_task(model), config.model)
+        abstention = Abstention.of(declared, config.abstain_below, config.model)
     measure = evaluate_exported if is_run_by_engine else evaluate
 
     def body(record: JobRecord) -> None:
@@ -53,6 +58,8 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
             record.extra = {"engine": config.engine}
         with record.stage("evaluate"):
             source, results = measure(config, options.console, check)
+        if abstention is not None:
+            results = abstention.measured(results)
         write_predictions(output / "predictions.jsonl", results.predictions)
         write_metrics(output / "metrics.json", results.metrics, results.report)
         record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}

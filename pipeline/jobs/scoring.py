@@ -92,6 +92,14 @@ def _score(
         "rows_rejected": counts.rows_in - counts.rows_out,
         "rejected": counts.rejected,
     }
+    if plan.abstention is not None:
+        record.counts["rows_abstained"] = counts.rows_abstained
+        decided = counts.rows_out - counts.rows_abstained
+        record.console.info(
+            f"decided: {decided:,} of {quantity(counts.rows_out, 'row')} (coverage "
+            f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "
+            f"{plan.abstention.below:g} and no label"
+        )
     if not resumed:
         speed = counts.rows_out / record.timings["score"]
         record.metrics = {"rows_per_second": round(speed, 1)}

@@ -16,16 +16,18 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
+from pipeline.scoring.parts import ABSTAINED
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
-    """Rows of a job, and the rejected ones by reason."""
+    """Rows of a job, those written without a decision, and the rejected ones by reason."""
 
     rows_in: int
     rows_out: int
+    rows_abstained: int
     rejected: dict[str, int]
 
 
@@ -41,7 +43,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
-    rows_in = rows_out = 0
+    rows_in = rows_out = rows_abstained = 0
     rejected: collections.Counter[str] = collections.Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
@@ -50,9 +52,15 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
             for files in block_files(table, summary, plan):
                 done = read_sealed(files.done)
                 rows_out += done["rows_out"]
+                rows_abstained += done.get(ABSTAINED, 0)
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
-    return ScoringCounts(rows_in=rows_in, rows_out=rows_out, rejected=dict(rejected.most_common()))
+    return ScoringCounts(
+        rows_in=rows_in,
+        rows_out=rows_out,
+        rows_abstained=rows_abstained,
+        rejected=dict(rejected.most_common()),
+    )
 
 
 def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> list[BlockFiles]:

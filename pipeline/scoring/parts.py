@@ -17,6 +17,8 @@ from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
+ABSTAINED = "rows_abstained"
+
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
@@ -42,7 +44,11 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     block = scored.block
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
-    for index, predictions in enumerate(prediction_rows(plan.columns.fields, scored.predicted)):
+    abstained = 0
+    rows = prediction_rows(plan.columns.fields, scored.predicted)
+    if plan.abstention is not None:
+        plan.abstention.apply(rows)
+    for index, predictions in enumerate(rows):
         try:
             line = part_line(
                 block.raw_rows[index],
@@ -53,11 +59,14 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
                 output_format=table.output_format,
             )
             lines.append(line)
+            if plan.abstention is not None:
+                abstained += not plan.abstention.is_decided(predictions)
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
-    finish_part(block.reference, plan, rows_out=len(lines), rejects=rejects)
+    facts = None if plan.abstention is None else {ABSTAINED: abstained}
+    finish_part(block.reference, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 
 def finish_part(

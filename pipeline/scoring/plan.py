@@ -19,6 +19,7 @@ from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import resolve_engine
+from bert_tf.tasks.abstention import Abstention
 from bert_tf.tasks.declaration import Fault, PredictionField
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
@@ -84,6 +85,7 @@ class ScoringPlan:
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
         batch_tokens: tokens per batch, padding included.
+        abstention: which predictions are left out; None for none.
     """
 
     model: str
@@ -96,6 +98,7 @@ class ScoringPlan:
     limit: int
     batch_tokens: int
     identity: str = ""
+    abstention: Abstention | None = None
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
@@ -110,6 +113,7 @@ class ScoringPlan:
             "engine": self.engine.name,
             "columns": self.columns.sources,
             "predictions": self.columns.predictions,
+            "abstain_below": self.abstention and self.abstention.below,
             "formats": [(table.source_format, table.output_format) for table in self.tables],
         }
         identity = hashlib.sha256(json.dumps(decides).encode()).hexdigest()
@@ -151,16 +155,23 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     engine = resolve_engine(config.engine, config.model)
     check_finished(config.model)
     output = Path(config.output).absolute()
+    task = read_task(config.model)
+    columns = scoring_columns(config, task)
+    abstention = None
+    if config.abstain_below is not None:
+        declared = declared_task(task, config.model)
+        abstention = Abstention.of(declared, config.abstain_below, config.model)
     return ScoringPlan(
         model=str(Path(config.model).absolute()),
         engine=engine,
-        columns=scoring_columns(config, read_task(config.model)),
+        columns=columns,
         tables=tuple(tables),
         is_folder=is_folder,
         parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),
         block_rows=config.block_rows,
         limit=config.limit,
         batch_tokens=config.batch_tokens,
+        abstention=abstention,
         dialect=TableDialect.of(config),
     )
 

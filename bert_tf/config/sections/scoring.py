@@ -26,6 +26,12 @@ class ColumnsSection(TableSection):
     context_column: str | None = option(
         "column of the context (default: the model's)", default=None
     )
+    abstain_below: float | None = option(
+        "leave predicted_label empty (no decision) where its probability is below this",
+        default=None,
+        above=0.0,
+        maximum=1.0,
+    )
     engine: str = option(
         "inference engine for exported models (auto: the first that is installed and can run it)",
         default=AUTO,

@@ -68,7 +68,7 @@ CLASSIFICATION = TaskDeclaration(
     ),
     inputs=("text", "text_pair"),
     predictions=(
-        PredictionField("predicted_label", "label"),
+        PredictionField("predicted_label", "label", decided_by="predicted_score"),
         PredictionField("predicted_score", "probability"),
     ),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",

@@ -195,6 +195,19 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     assert len((place / "evaluated" / "rejects.jsonl").read_text().splitlines()) == 1
 
 
+def test_evaluate_without_a_decision(place, finished):
+    values = {
+        "model": str(place / "run"),
+        "data": str(place / "eval.jsonl"),
+        "output": str(place / "undecided"),
+        "abstain_below": 1.0,
+    }
+    metrics = evaluation.run(build_section(EvaluateConfig, values), quietly())["metrics"]
+    assert metrics["coverage"] == 0.0 and "selective_accuracy" not in metrics
+    predictions = (place / "undecided" / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["predicted_label"] for line in predictions] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("limit", "is_refused"),
     [("2", False), ("1", True), ("34%", False), ("30%", True), ("0.1", True)],

@@ -177,6 +177,33 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
         scoring.run(dataclasses.replace(config, limit=3), RUNNER, told.options())
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_below_a_probability_have_no_label(model, tmp_path, ending):
+    texts = write_rows(tmp_path / "new.csv")
+    predicted = SavedModelEngine(model).predict({"text": texts})
+    below = round(float(np.median(predicted["predicted_score"])), 6)
+    output = tmp_path / f"scored.{ending}"
+    told = Told()
+    config = config_of(model, tmp_path / "new.csv", output=output, abstain_below=below)
+    counts = scoring.run(config, RUNNER, told.options())["counts"]
+    if ending == "csv":
+        with output.open(newline="") as stream:
+            rows = [
+                {**row, "predicted_label": row["predicted_label"] or None}
+                for row in csv.DictReader(stream)
+            ]
+    else:
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+    labels = predicted["predicted_label"].tolist()
+    for row, label in zip(rows, labels, strict=True):
+        assert row["predicted_label"] == (label if float(row["predicted_score"]) >= below else None)
+    undecided = sum(row["predicted_label"] is None for row in rows)
+    assert 0 < undecided < 5
+    assert (counts["rows_out"], counts["rows_abstained"]) == (5, undecided)
+    coverage = (5 - undecided) / 5
+    assert f"decided: {5 - undecided} of 5 rows (coverage {coverage:.4f})" in told.stream.getvalue()
+
+
 def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     hashed: collections.Counter[str] = collections.Counter()
