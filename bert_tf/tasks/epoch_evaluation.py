@@ -11,7 +11,7 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.task import Task, TaskReport
 from bert_tf.training.run.best_model import BestModelKeeper
-from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.model_directory import ModelDirectory, Restore
 
 
 class EpochEvaluation:
@@ -24,6 +24,7 @@ class EpochEvaluation:
         init: has the vocabulary, which is also written next to the checkpoints.
         evaluator: None without evaluation rows; the last model is the best then.
         writes: False for workers that are not the chief.
+        restore: puts back what the model was built without.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class EpochEvaluation:
         init: ModelDirectory,
         evaluator: Evaluator | None,
         writes: bool,
+        restore: Restore,
     ):
         self._run = Path(config.output)
         self._task = task
@@ -48,6 +50,7 @@ class EpochEvaluation:
             vocab=init.vocab,
             lowercase=init.lowercase,
             writes=writes,
+            restore=restore,
         )
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
@@ -36,6 +36,7 @@ from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
 )
+from bert_tf.weights.vocabulary_subset import VocabularySubset
 
 EVALUATION_TOKENS = 4096
 _LENGTHS_UNDER_XLA = 4
@@ -86,9 +87,12 @@ def finetune(
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, rows = _read_rows(config, init, tokenizer, console, check)
+    subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
+    rows = rows.renumbered(subset)
+    pad_id = int(subset.numbers(tokenizer.pad_id))
     precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
     model = _build_model(
-        config, task, init, policy=precision.policy, strategy=strategy, console=console
+        config, task, subset.directory, policy=precision.policy, strategy=strategy, console=console
     )
     inputs = FinetuningInputs(
         rows.train,
@@ -96,7 +100,7 @@ def finetune(
         row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
         length_multiple=_length_multiple(precision, task.max_seq_length),
         max_seq_length=task.max_seq_length,
-        pad_id=tokenizer.pad_id,
+        pad_id=pad_id,
         seed=config.seed,
     )
     evaluator = None
@@ -105,7 +109,7 @@ def finetune(
             task,
             model,
             rows.evaluation,
-            pad_id=tokenizer.pad_id,
+            pad_id=pad_id,
             batch_tokens=EVALUATION_TOKENS,
             max_rows=config.eval_batch_size,
             console=console,
@@ -124,6 +128,7 @@ def finetune(
             init=init,
             evaluator=evaluator,
             writes=is_chief(strategy),
+            restore=subset.whole,
         ),
         console=console,
     ).run()
@@ -134,6 +139,18 @@ def finetune(
 class _Rows:
     train: TaskData
     evaluation: TaskData | None
+
+    @property
+    def all(self) -> list[TaskData]:
+        return [data for data in (self.train, self.evaluation) if data is not None]
+
+    def renumbered(self, subset: VocabularySubset) -> Self:
+        """The same rows with the ids of a subset of the vocabulary."""
+        return dataclasses.replace(
+            self,
+            train=self.train.renumbered(subset.numbers),
+            evaluation=self.evaluation and self.evaluation.renumbered(subset.numbers),
+        )
 
 
 def _read_rows(
@@ -149,14 +166,15 @@ def _read_rows(
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
     if config.eval is not None:
-        rows = task.read(config.eval, console, dialect=TableDialect.of(config))
-        evaluation = task.encode(rows, tokenizer, training=False)
+        held_out = task.read(config.eval, console, dialect=TableDialect.of(config))
+        evaluation = task.encode(held_out, tokenizer, training=False)
     _log_rows(console, train, evaluation)
     for line in task.describe(train.source, evaluation and evaluation.source):
         console.info(line)
-    check([data.source for data in (train, evaluation) if data is not None])
+    rows = _Rows(train, evaluation)
+    check([data.source for data in rows.all])
     _check_selection(config, evaluation)
-    return task, _Rows(train, evaluation)
+    return task, rows
 
 
 def _build_model(

@@ -82,6 +82,12 @@ class TaskData:
     details: Any = None
     chance_loss: float | None = None
 
+    def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """The same rows with other ids of tokens: int32 [tokens] to int32 [tokens]."""
+        return dataclasses.replace(
+            self, rows=dataclasses.replace(self.rows, ids=numbers(self.rows.ids))
+        )
+
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
     ) -> dict[str, np.ndarray]:

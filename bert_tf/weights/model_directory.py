@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,10 @@ from bert_tf.weights.tensor_names import TensorBinding, model_bindings
 CONFIG = "config.json"
 TASK = "task.json"
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
+
+Tensors = Mapping[str, np.ndarray]
+Restore = Callable[[BertConfig, Tensors], tuple[BertConfig, dict[str, np.ndarray]]]
+"""Maps a built model's config and tensors to those that are written."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -203,6 +207,7 @@ def write_model_directory(
     vocab: list[str],
     lowercase: bool,
     task: dict[str, Any] | None,
+    restore: Restore | None = None,
 ) -> None:
     """Writes a model in HuggingFace's format.
 
@@ -216,21 +221,25 @@ def write_model_directory(
         vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
+        restore: puts back what the model was built without.
 
     Raises:
         UsageError: the vocabulary is not of the model's size.
     """
     labels = label_names(task, getattr(model, "num_labels", 0))
+    config, tensors = model.config, model_tensors(model)
+    if restore is not None:
+        config, tensors = restore(config, tensors)
     write_directory(
         path,
-        config=model.config,
+        config=config,
         architecture=model.huggingface_class,
         problem_type=getattr(model, "problem_type", None),
         labels=labels,
         vocab=vocab,
         lowercase=lowercase,
         task=task,
-        tensors=model_tensors(model),
+        tensors=tensors,
     )
 
 

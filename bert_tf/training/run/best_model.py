@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Self
 
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import Restore, write_model_directory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,7 @@ class BestModelKeeper:
         metric: what models are chosen by: the lowest of a loss, the highest of anything else.
         vocab, lowercase: of its tokenizer.
         writes: False for workers that only train along.
+        restore: puts back what the model was built without.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class BestModelKeeper:
         vocab: list[str],
         lowercase: bool,
         writes: bool,
+        restore: Restore | None = None,
     ):
         self._path = path
         self._model = model
@@ -90,6 +92,7 @@ class BestModelKeeper:
         self._vocab = vocab
         self._lowercase = lowercase
         self._writes = writes
+        self._restore = restore
 
     def keep_if_best(
         self,
@@ -143,6 +146,7 @@ class BestModelKeeper:
                 vocab=self._vocab,
                 lowercase=self._lowercase,
                 task=task,
+                restore=self._restore,
             )
 
 

@@ -10,8 +10,15 @@ def kept_steps(monkeypatch, path, metric, evaluations, *, notes=None, writes=Tru
     """The steps whose models are written when these (found, metrics) come up one by one."""
     written, notes = [], {} if notes is None else notes
 
-    def write(folder, model, *, vocab, lowercase, task):
-        assert (folder, model, vocab, lowercase, task) == (path, "model", ["[PAD]"], True, None)
+    def write(folder, model, *, vocab, lowercase, task, restore):
+        assert (folder, model, vocab, lowercase, task, restore) == (
+            path,
+            "model",
+            ["[PAD]"],
+            True,
+            None,
+            None,
+        )
         written.append(step)
 
     monkeypatch.setattr(best_model, "write_model_directory", write)
