@@ -13,6 +13,7 @@ from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.task_card import TaskCard
+from bert_tf.training.run.best_model import BestModel
 
 _ENCODER = TaskCard(
     title="BERT encoder",
@@ -96,8 +97,10 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
     rows = [(name, value) for name, value in best.items() if isinstance(value, int | float)]
     if not best.keys() - {"step"}:
         return ""
+    model = BestModel.of_manifest(manifest)
     lines = [
         "## Metrics",
+        *([f"This is {model}.", ""] if model else []),
         "On the evaluation rows of the run:",
         "",
         "| metric | value |",

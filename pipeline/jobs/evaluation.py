@@ -22,6 +22,7 @@ from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
+    best_model_of,
     check_inputs_exist,
     log_report,
     row_counts,
@@ -56,6 +57,10 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         if is_run_by_engine:
             options.console.info(f"engine: {config.engine}")
             record.extra = {"engine": config.engine}
+        best = best_model_of(config.model)
+        if best is not None:
+            options.console.info(f"{config.model}: {best}")
+            record.extra["best_model"] = dataclasses.asdict(best)
         with record.stage("evaluate"):
             source, results = measure(config, options.console, check)
         if abstention is not None:

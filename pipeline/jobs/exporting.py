@@ -14,6 +14,7 @@ from bert_tf.engines.registry import is_exported
 from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
+from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
@@ -56,6 +57,9 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         for note in notes:
             options.console.warn(note)
         record.extra = {"task": directory.task, "format": config.format, "notes": notes}
+        best = BestModel.of_manifest(run_manifest or {})
+        if best is not None:
+            record.extra["best_model"] = dataclasses.asdict(best)
         record.made = [
             (str(output), "the model"),
             (str(output / _CARD), "its data and metrics, and how to load it"),

@@ -12,6 +12,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
 from bert_tf.tasks.task import LabeledRows, TaskReport
+from bert_tf.training.run.best_model import BestModel
+from bert_tf.weights.model_directory import model_folder
+from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
 
@@ -28,6 +31,17 @@ def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
         if path is not None and not Path(path).exists():
             raise UsageError(f"--{key} {path}: no such file or folder; check the path")
     return {key: [path] for key, path in paths.items() if path is not None}
+
+
+def best_model_of(path: str) -> BestModel | None:
+    """Which of its run's models a model is, and the metric that chose it; None if nobody noted it.
+
+    Args:
+        path: run directory, its `best/`, or exported model.
+    """
+    model = model_folder(path)
+    of_run = model.parent if model.name == "best" else model
+    return BestModel.of_manifest(read_manifest(of_run) or {})
 
 
 def row_counts(source: LabeledRows) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,6 +46,12 @@ class BestModel:
             metric=metric if metric in best else None,
             value=best.get(metric),
         )
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
+        """What the manifest of a run, or of a model that was exported from it, says."""
+        values = manifest.get("best_model")
+        return None if values is None else cls(**values)
 
     def __str__(self) -> str:
         of_phase = f" of phase {self.phase}" if self.phase else ""

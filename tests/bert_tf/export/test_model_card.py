@@ -19,6 +19,7 @@ CONFIG = BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_att
 MANIFEST = {
     "inputs": [{"path": "data/train.csv", "bytes": 1234567, "sha256": "ab" * 32}],
     "metrics": {"best": {"step": 40, "accuracy": 0.91234, "loss": 0.3}},
+    "best_model": {"step": 40, "epoch": 2.0, "phase": None, "metric": "loss", "value": 0.3},
 }
 PLAIN = {"lowercase": True, "manifest": {}, "written": FORMATS["huggingface"].load(), "notes": []}
 
@@ -54,6 +55,7 @@ def test_classification_card():
     assert "| train.csv | 1,234,567 | `abababababababab…` |" in card
     assert "| accuracy | 0.9123 |" in card
     assert "| step | 40 |" in card
+    assert "This is the model of epoch 2 (step 40), with the lowest loss: 0.3000.\n" in card
     assert "- trained on the columns `body` and `reply` (text) and `verdict` (label)\n" in card
     assert "`label 19` and 5 more" in card
     assert "texts are cut at 64 tokens" in card

@@ -195,6 +195,24 @@ def test_evaluate_writes_metrics_and_predictions(place, finished):
     assert len((place / "evaluated" / "rejects.jsonl").read_text().splitlines()) == 1
 
 
+def test_evaluate_names_the_metric_that_chose_the_model(place, finished, exported, tmp_path):
+    _, of_run = finished
+    best = of_run["best_model"]
+    assert best["metric"] == "accuracy" and best["value"] == of_run["metrics"]["best"]["accuracy"]
+    for name, model in [("run", place / "run"), ("best", place / "run/best"), ("out", exported)]:
+        told = io.StringIO()
+        values = {
+            "model": str(model),
+            "data": str(place / "eval.jsonl"),
+            "output": str(tmp_path / name),
+        }
+        options = RunOptions(console=Console(told))
+        manifest = evaluation.run(build_section(EvaluateConfig, values), options)
+        assert manifest["best_model"] == best
+        line = f"{model}: the model of epoch {best['epoch']:g} (step {best['step']}), with the high"
+        assert line in told.getvalue()
+
+
 def test_evaluate_without_a_decision(place, finished):
     values = {
         "model": str(place / "run"),
