@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.base.seeds import unsigned_seed
-from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE
-from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.epoch_evaluation import EpochEvaluation
+from bert_tf.tasks.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.losses import FinetuningLoss
 from bert_tf.tasks.prediction import Evaluator
-from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, TaskReport, accept_any_rows
 from bert_tf.tasks.training_inputs import FinetuningInputs
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
@@ -48,7 +45,8 @@ class FinetuningResult:
 
     Attributes:
         task: the task with its labels.
-        train, evaluation: the rows; no evaluation rows without `--eval`.
+        train, evaluation: the rows; there may be none for evaluation.
+        held_out: whether those for evaluation are from the training file.
         training: how the loop ended.
         best: step and metrics of the model in `best/`; without evaluation the last step alone.
         best_model: which model that is.
@@ -58,6 +56,7 @@ class FinetuningResult:
     task: Task
     train: TaskData
     evaluation: TaskData | None
+    held_out: bool
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
@@ -86,7 +85,7 @@ def finetune(
     for note in init.notes:
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
-    task, rows = _read_rows(config, init, tokenizer, console, check)
+    task, rows = read_rows(config, init, tokenizer, console, check)
     subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
@@ -135,48 +134,6 @@ def finetune(
     return _result(config, task, rows, training, steps_per_epoch=inputs.steps_per_epoch)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Rows:
-    train: TaskData
-    evaluation: TaskData | None
-
-    @property
-    def all(self) -> list[TaskData]:
-        return [data for data in (self.train, self.evaluation) if data is not None]
-
-    def renumbered(self, subset: VocabularySubset) -> Self:
-        """The same rows with the ids of a subset of the vocabulary."""
-        return dataclasses.replace(
-            self,
-            train=self.train.renumbered(subset.numbers),
-            evaluation=self.evaluation and self.evaluation.renumbered(subset.numbers),
-        )
-
-
-def _read_rows(
-    config: FinetuneConfig,
-    init: ModelDirectory,
-    tokenizer: WordPieceTokenizer,
-    console: Console,
-    check: RowsCheck,
-) -> tuple[Task, _Rows]:
-    """Reads the rows of all files, learns the task from those of training, and checks both."""
-    task, source = task_class(config.task).from_training(config, console)
-    _check_length(task, init)
-    train = task.encode(source, tokenizer, training=True)
-    evaluation = None
-    if config.eval is not None:
-        held_out = task.read(config.eval, console, dialect=TableDialect.of(config))
-        evaluation = task.encode(held_out, tokenizer, training=False)
-    _log_rows(console, train, evaluation)
-    for line in task.describe(train.source, evaluation and evaluation.source):
-        console.info(line)
-    rows = _Rows(train, evaluation)
-    check([data.source for data in rows.all])
-    _check_selection(config, evaluation)
-    return task, rows
-
-
 def _build_model(
     config: FinetuneConfig,
     task: Task,
@@ -200,7 +157,7 @@ def _build_model(
 def _result(
     config: FinetuneConfig,
     task: Task,
-    rows: _Rows,
+    rows: FinetuningRows,
     training: TrainingResult,
     *,
     steps_per_epoch: int,
@@ -211,6 +168,7 @@ def _result(
         task=task if settings is None else task.from_settings(settings),
         train=rows.train,
         evaluation=rows.evaluation,
+        held_out=rows.held_out,
         training=training,
         best=best,
         best_model=BestModel.of_notes(
@@ -260,35 +218,6 @@ def _training_loop(
         use_xla=precision.use_xla,
         scale_loss=precision.scale_loss,
     )
-
-
-def _check_length(task: Task, init: ModelDirectory) -> None:
-    longest = init.config.max_position_embeddings
-    if task.max_seq_length > longest:
-        raise UsageError(
-            f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
-            f"tokens only; use at most {longest}"
-        )
-
-
-def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> None:
-    if evaluation is None or config.selection_metric != "loss" or evaluation.weights.any():
-        return
-    raise UsageError(
-        f"--best-metric loss: {config.eval} does not give the positions of its answers, "
-        f"so there is no loss; choose one of {', '.join(config.metrics)}"
-    )
-
-
-def _log_rows(console: Console, train: TaskData, evaluation: TaskData | None) -> None:
-    for name, data in (("training", train), ("evaluation", evaluation)):
-        if data is not None:
-            rejects = data.source.rejects
-            rejected = f", {len(rejects):,} rejected" if rejects else ""
-            console.info(
-                f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
-                f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'token')}"
-            )
 
 
 def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:

@@ -15,6 +15,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
 from bert_tf.data.rows.encoded_rows import EncodedRows, encode_texts
+from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -131,6 +132,10 @@ class TableTask(abc.ABC):
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
         """See `Task.describe`."""
         return iter(())
+
+    def classes(self, table: Table) -> Sequence[str] | None:
+        """What rows held out for evaluation are stratified by; None where rows have no classes."""
+        return None
 
     def gold(self, table: Table) -> Sequence[Any] | np.ndarray:
         """The label of each row as predictions.jsonl shows it: texts, or an array of numbers."""
@@ -268,6 +273,11 @@ class TableTask(abc.ABC):
         if self.text_pair_column is not None:
             texts["text_pair"] = source.columns[self.text_pair_column]
         return texts
+
+    def groups(self, source: Table) -> RowGroups:
+        """Rows with equal texts stay together."""
+        keys = map("\0".join, zip(*self.texts(source).values(), strict=True))
+        return RowGroups(keys=list(keys), classes=self.classes(source))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Tokenizes the texts and makes targets of the labels."""

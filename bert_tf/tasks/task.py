@@ -19,6 +19,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -46,6 +47,14 @@ class LabeledRows(Protocol):
     def rejects(self) -> list[Reject]: ...
 
     def __len__(self) -> int: ...
+
+
+class TrainingRows(LabeledRows, Protocol):
+    """Those of a training file."""
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        ...
 
 
 RowsCheck = Callable[[Sequence[LabeledRows]], None]
@@ -228,7 +237,7 @@ class Task(ServedTask, Protocol):
 
     @classmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
-        """Reads the training rows; returns the task and what was read, for `encode`.
+        """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
 
         Args:
             config: the task's own section of `finetune`.
@@ -265,6 +274,10 @@ class Task(ServedTask, Protocol):
 
     def texts(self, source: Any) -> dict[str, list[str]]:
         """The texts of each row by the input names of an exported model (`text`, …)."""
+        ...
+
+    def groups(self, source: Any) -> RowGroups:
+        """Which training rows stay together when some are held out, and their classes."""
         ...
 
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:

@@ -95,6 +95,7 @@ def _record(
         "task": result.task.settings(),
         "best_model": dataclasses.asdict(result.best_model),
         "stopped_early": stopped,
+        "eval_rows": _eval_rows(config, result),
         "extended_from": result.training.extended_from,
     }
     if stopped:
@@ -117,6 +118,13 @@ def _record(
         *("bert-pipeline", "export", "--run", config.output),
         *("--output", f"{run}-model"),
     ]
+
+
+def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
+    """Where the rows for evaluation are from; None without any."""
+    if result.held_out:
+        return f"{config.eval_fraction:g} of the training rows, held out by a hash of their texts"
+    return None if result.evaluation is None else "a file of their own"
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def best_metric_option(*metrics: str) -> Any:
     else:
         choices = "one of the task's, or loss (default: the task's first)"
     return option(
-        f"metric on the --eval rows that selects the epoch saved in best/: {choices}", default=None
+        f"metric on the evaluation rows that selects the epoch saved in best/: {choices}",
+        default=None,
     )
 
 
@@ -45,6 +46,13 @@ class FinetuneConfig(TableSection, LoopSection):
     task: str = option("task to fine-tune for", positional=True)
     train: str = option("training rows: CSV, TSV, JSONL or Parquet")
     eval: str | None = option("evaluation rows, in the same formats", default=None, common=True)
+    eval_fraction: float = option(
+        "fraction of the training rows held out for evaluation without --eval, chosen by a hash of "
+        "their texts (0: none)",
+        default=0.1,
+        minimum=0.0,
+        below=1.0,
+    )
     init: str = option("model directory, run directory or HuggingFace folder to start from")
     max_train_rows: int = option(
         "use only the first rows (0: all)", default=0, minimum=0, advanced=True
@@ -68,22 +76,33 @@ class FinetuneConfig(TableSection, LoopSection):
     def faults(self) -> list[str]:
         """Refuses another task's metric, and to stop by evaluations that there are none of."""
         faults = super().faults()
-        if self.early_stop_evals and self.eval is None:
-            faults.append("early_stop_evals: needs rows to evaluate on; give --eval or set it to 0")
+        if self.early_stop_evals and not self.evaluates:
+            faults.append(
+                "early_stop_evals: needs rows to evaluate on; give --eval or an --eval-fraction "
+                "above 0, or set it to 0"
+            )
         known = (*self.metrics, "loss")
         if self.best_metric not in (None, *known):
             faults.append(
                 f"best_metric: {self.best_metric!r} is not a metric of {self.task}; choose one of "
                 f"{', '.join(known)}"
             )
-        elif self.best_metric and self.eval is None:
-            faults.append("best_metric: needs rows to evaluate on; give --eval or leave it out")
+        elif self.best_metric and not self.evaluates:
+            faults.append(
+                "best_metric: needs rows to evaluate on; give --eval or an --eval-fraction above "
+                "0, or leave it out"
+            )
         if self.gradient_accumulation_steps > self.batch_size:
             faults.append(
                 f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
                 f"the {self.batch_size} rows of a batch; use at most {self.batch_size}"
             )
         return faults
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether there are evaluation rows, of a file or held out."""
+        return self.eval is not None or self.eval_fraction > 0
 
     @property
     def sequence_length(self) -> int:

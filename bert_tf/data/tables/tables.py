@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
@@ -92,11 +94,19 @@ class Table:
             rejects: what is wrong with a row by its index among the usable ones, in order.
         """
         kept = [index for index in range(len(self)) if index not in rejects]
+        return self._selected(kept, [*self.rejects, *rejects.values()])
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        kept, out = (np.flatnonzero(chosen).tolist() for chosen in (~held_out, held_out))
+        return self._selected(kept, self.rejects), self._selected(out, [])
+
+    def _selected(self, rows: Sequence[int], rejects: list[Reject]) -> Self:
         return dataclasses.replace(
             self,
-            columns={name: [cells[i] for i in kept] for name, cells in self.columns.items()},
-            lines=[self.lines[index] for index in kept],
-            rejects=[*self.rejects, *rejects.values()],
+            columns={name: [cells[row] for row in rows] for name, cells in self.columns.items()},
+            lines=[self.lines[row] for row in rows],
+            rejects=rejects,
         )
 
 

@@ -142,6 +142,10 @@ class ClassificationTask(TableTask):
             console.warn(text)
         return table.rejecting(rejects)
 
+    def classes(self, table: Table) -> list[str]:
+        """The labels."""
+        return self.gold(table)
+
     def gold(self, table: Table) -> list[str]:
         """The name of each row's label."""
         return table.columns[self.label_column]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -65,18 +64,10 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
         )
         for index in np.flatnonzero(~has_token)
     ]
-    kept = np.flatnonzero(has_token).tolist()
-    if not kept:
+    kept = np.flatnonzero(has_token)
+    if not len(kept):
         raise InputError(f"{source.source}: no question is left; the first: {blank[0]}")
-    return dataclasses.replace(
-        source,
-        ids=[source.ids[index] for index in kept],
-        lines=[source.lines[index] for index in kept],
-        questions=[source.questions[index] for index in kept],
-        context_index=source.context_index[kept],
-        answers=[source.answers[index] for index in kept],
-        rejects=[*source.rejects, *blank],
-    )
+    return source.selected(kept, [*source.rejects, *blank])
 
 
 def _answer_characters(source: Questions) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -53,3 +53,27 @@ class Questions:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other questions with all rejects, and those that are held out, bool [questions]."""
+        kept, out = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        return self.selected(kept, self.rejects), self.selected(out, [])
+
+    def selected(self, rows: np.ndarray, rejects: list[Reject]) -> Self:
+        """Some of the questions, int [n], with their contexts alone.
+
+        Args:
+            rows: which.
+            rejects: the rejects of the result.
+        """
+        used, context_index = np.unique(self.context_index[rows], return_inverse=True)
+        return dataclasses.replace(
+            self,
+            ids=[self.ids[row] for row in rows],
+            lines=[self.lines[row] for row in rows],
+            questions=[self.questions[row] for row in rows],
+            contexts=[self.contexts[context] for context in used],
+            context_index=context_index,
+            answers=[self.answers[row] for row in rows],
+            rejects=rejects,
+        )

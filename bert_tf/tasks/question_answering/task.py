@@ -14,6 +14,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
@@ -156,6 +157,10 @@ class QuestionAnsweringTask:
             "question": source.questions,
             "context": [source.contexts[index] for index in source.context_index],
         }
+
+    def groups(self, source: Questions) -> RowGroups:
+        """Questions on a context stay together."""
+        return RowGroups(keys=[source.contexts[index] for index in source.context_index])
 
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool

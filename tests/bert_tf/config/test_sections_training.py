@@ -74,6 +74,8 @@ def test_faults_of_phases_say_what_to_do(keys, message):
 
 def test_stopping_early_needs_rows_to_evaluate_on():
     keys = {"task": "qa", "train": "t", "init": "m", "output": "o", "early_stop_evals": 2}
+    assert finetune_config(keys).early_stop_evals == 2  # on rows that are held out
+    keys["eval_fraction"] = 0
     with pytest.raises(ConfigError, match="early_stop_evals: needs rows to evaluate on"):
         finetune_config(keys)
     assert finetune_config({**keys, "eval": "e"}).early_stop_evals == 2
@@ -112,4 +114,4 @@ def test_the_metric_of_the_best_model_is_one_of_the_task():
     ):
         finetune_config({**keys, "best_metric": "accuracy"})
     with pytest.raises(ConfigError, match="best_metric: needs rows to evaluate on; give --eval"):
-        finetune_config({**keys, "eval": None, "best_metric": "f1"})
+        finetune_config({**keys, "eval": None, "eval_fraction": 0, "best_metric": "f1"})

@@ -74,5 +74,5 @@ def test_a_resumed_run_knows_the_fit_of_its_best_epoch(config, quiet_console):
 
 
 def test_without_evaluation_rows_nothing_is_fitted(config, quiet_console):
-    result = finetune(dataclasses.replace(config, eval=None), quiet_console)
+    result = finetune(dataclasses.replace(config, eval=None, eval_fraction=0.0), quiet_console)
     assert result.task.shift == 0.0

@@ -275,7 +275,7 @@ def test_latin_1_is_suggested_and_read(place):
     options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
     with pytest.raises(TooManyRejects, match="give --encoding latin-1, else correct the rows"):
         finetuning.run(dataclasses.replace(config, eval=None), options)
-    read = dataclasses.replace(config, eval=None, encoding="latin-1")
+    read = dataclasses.replace(config, eval=None, eval_fraction=0.0, encoding="latin-1")
     assert finetuning.run(read, options)["counts"]["rows_out"] == 7, "into the folder of before"
     assert (place / "latin" / "rejects.jsonl").read_text() == ""
 
@@ -306,12 +306,37 @@ def test_the_best_model_is_that_of_the_metric(place, finished, metric):
 
 def test_without_evaluation_the_last_model_is_said_to_be_that(place):
     told = io.StringIO()
-    config = dataclasses.replace(make_config(place, "unevaluated"), eval=None, epochs=2.0)
+    config = dataclasses.replace(
+        make_config(place, "unevaluated"), eval=None, eval_fraction=0.0, epochs=2.0
+    )
     manifest = finetuning.run(config, RunOptions(console=Console(told)))
+    assert manifest["eval_rows"] is None
     assert manifest["best_model"] == {
         "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
     }  # fmt: skip
     assert "the model of the last epoch (step 4); nothing was evaluated" in told.getvalue()
+
+
+def test_without_a_file_for_evaluation_rows_are_held_out(place):
+    rows = place / "many.csv"
+    cells = [f"{a} {b} {c} film,{b}" for a in VOCAB[5:] for b in VOCAB[5:7] for c in VOCAB[5:]]
+    rows.write_text("\n".join(["text,label", *cells, ",good", ""]))
+    config = dataclasses.replace(
+        make_config(place, "held-out"),
+        train=str(rows),
+        eval=None,
+        eval_fraction=0.3,
+        epochs=3.0,
+        early_stop_evals=2,
+        best_metric="macro_f1",
+    )
+    manifest = finetuning.run(config, quietly())
+    counts = manifest["counts"]
+    assert (counts["rows_in"], counts["rows_out"], counts["rows_rejected"]) == (51, 50, 1)
+    assert counts["train"]["rows_out"] + counts["eval"]["rows_out"] == 50
+    assert manifest["eval_rows"].startswith("0.3 of the training rows, held out by a hash")
+    assert manifest["best_model"]["metric"] == "macro_f1"
+    assert manifest["metrics"]["best"]["macro_f1"] == manifest["best_model"]["value"]
 
 
 def test_rows_without_a_header_are_trained_on_by_number(place):

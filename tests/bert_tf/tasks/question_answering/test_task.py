@@ -125,7 +125,8 @@ def test_an_evaluation_shows_its_end(small_config, tmp_path, quiet_console):
     path = tmp_path / "rows.csv"
     path.write_text("text,label\n" + "good film,good\nbad film,bad\n" * 40)
     finetune(
-        small_config(task="classification", train=str(path), epochs=0.1, eval=None), quiet_console
+        small_config(task="classification", train=str(path), epochs=0.1, eval_fraction=0),
+        quiet_console,
     )
     log = io.StringIO()
     output = {"model": str(tmp_path / "run"), "data": str(path), "output": "x", "batch_tokens": 64}

@@ -1,0 +1,66 @@
+"""Which training rows are held out for evaluation: a function of their texts, not their order."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+_KEY = b"evaluation rows"  # splits drawn elsewhere by hashes of the same texts are independent
+_RANGE = 2**64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowGroups:
+    """How labeled rows may be separated.
+
+    Attributes:
+        keys: of each row; rows with equal keys stay together.
+        classes: of each row, what should be present on both sides; None where rows have no classes.
+    """
+
+    keys: Sequence[str]
+    classes: Sequence[str] | None = None
+
+
+def held_out_rows(groups: RowGroups, fraction: float) -> np.ndarray:
+    """Chooses about `fraction` of the rows of each class by a hash of the keys.
+
+    A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`: the
+    same rows whatever the seed, their order, and what other rows there are. Classes of few keys are
+    exceptions. One that would be held out as a whole keeps the key with the highest hash in
+    training; of one with two keys and at least `0.5 / fraction` that would not be held out at all,
+    the key with the lowest hash is.
+
+    Args:
+        groups: keys and classes; the class of a key is the first, in order of text, of its rows'.
+        fraction: of the rows, above 0 and below 1.
+
+    Returns:
+        bool [rows].
+    """
+    hashes = np.array([_hashed(key) for key in groups.keys], np.uint64)
+    names = groups.classes if groups.classes is not None else [""] * len(hashes)
+    _, classes = np.unique(np.asarray(names, str), return_inverse=True)
+    order = np.lexsort((classes, hashes))
+    keys, firsts, key_of_row = np.unique(hashes[order], return_index=True, return_inverse=True)
+    class_of_key = classes[order][firsts]
+    chosen = keys < np.uint64(min(round(fraction * _RANGE), _RANGE - 1))
+    for number in range(len(np.unique(classes))):
+        of_class = np.flatnonzero(class_of_key == number)
+        if not len(of_class):
+            continue
+        if chosen[of_class].all():
+            chosen[of_class[-1]] = False
+        elif len(of_class) >= max(2, 0.5 / fraction) and not chosen[of_class].any():
+            chosen[of_class[0]] = True
+    held_out = np.empty(len(hashes), bool)
+    held_out[order] = chosen[key_of_row]
+    return held_out
+
+
+def _hashed(key: str) -> int:
+    digest = hashlib.blake2b(key.encode("utf-8"), digest_size=8, key=_KEY).digest()
+    return int.from_bytes(digest, "little")

@@ -1,0 +1,64 @@
+"""Rows that are held out follow from their texts alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.data.rows.holdout import RowGroups, held_out_rows
+
+ROWS = st.lists(st.tuples(st.text(max_size=3), st.sampled_from("abc")), min_size=1, max_size=60)
+FRACTIONS = st.floats(0.05, 0.95)
+
+
+def held_out(rows, fraction):
+    keys, classes = zip(*rows, strict=True)
+    return held_out_rows(RowGroups(keys=keys, classes=classes), fraction)
+
+
+@given(ROWS, FRACTIONS, st.randoms())
+def test_the_order_of_rows_does_not_matter(rows, fraction, random):
+    shuffled = random.sample(rows, len(rows))
+    for one, other in ((rows, shuffled), (shuffled, rows)):
+        chosen = {row for row, is_out in zip(one, held_out(one, fraction), strict=True) if is_out}
+        found = held_out(other, fraction)
+        assert [row in chosen for row in other] == found.tolist()
+
+
+@given(ROWS, FRACTIONS)
+def test_equal_texts_stay_together(rows, fraction):
+    chosen = held_out(rows, fraction)
+    sides = {}
+    for (key, _), is_out in zip(rows, chosen, strict=True):
+        assert sides.setdefault(key, is_out) == is_out
+
+
+@given(ROWS, FRACTIONS)
+def test_every_class_can_be_learned_and_measured(rows, fraction):
+    rows = [(f"{name}{key}", name) for key, name in rows]  # a text has one class
+    chosen = held_out(rows, fraction)
+    for name in {name for _, name in rows}:
+        keys = {key for key, other in rows if other == name}
+        out = [is_out for (_, other), is_out in zip(rows, chosen, strict=True) if other == name]
+        assert not all(out)
+        if len(keys) >= max(2, 0.5 / fraction):
+            assert any(out)
+
+
+@given(ROWS, ROWS, FRACTIONS)
+def test_more_rows_change_no_more_than_a_key_of_a_class(rows, more, fraction):
+    rows = [(f"{name}{key}", name) for key, name in rows]
+    more = [(f"{name}{key}", name) for key, name in more]
+    before, after = held_out(rows, fraction), held_out([*rows, *more], fraction)[: len(rows)]
+    changed = {row for row, differs in zip(rows, before != after, strict=True) if differs}
+    assert len(changed) == len({name for _, name in changed})
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("classes", [None, ("x",) * 9_000 + ("y",) * 1_000])
+def test_the_fraction_is_kept_in_every_class(fraction, classes):
+    keys = [f"text {number}" for number in range(10_000)]
+    chosen = held_out_rows(RowGroups(keys=keys, classes=classes), fraction)
+    for part in (chosen[:9_000], chosen[9_000:]):
+        deviation = np.sqrt(fraction * (1 - fraction) / len(part))
+        assert abs(part.mean() - fraction) < 4 * deviation
