@@ -22,11 +22,13 @@ class PredictionField:
             the outputs of an exported model, Python lists and dicts in a task's own predictions.
         decided_by: the probability that has to reach `--abstain-below`, if it is given, for the
             column to be filled in; None where there is no such probability.
+        is_extra: whether `score` adds it only on request; `evaluate` always does.
     """
 
     name: str
     kind: FieldKind
     decided_by: str | None = None
+    is_extra: bool = False
 
 
 Fault = tuple[str, str]

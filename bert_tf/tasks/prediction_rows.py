@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.errors import InputError
 from bert_tf.tasks.declaration import FieldKind, PredictionField
 
 _PROBABILITY_DIGITS = 6
@@ -24,7 +25,16 @@ def prediction_rows(
         predicted: values [rows] by name; a place of -1 means none and becomes None, a
             probability is rounded to six decimals, a value to the digits that float32 has, and
             JSON text is parsed.
+
+    Raises:
+        InputError: the model that predicted has no such output.
     """
+    missing = [field.name for field in fields if field.name not in predicted]
+    if missing:
+        raise InputError(
+            f"the exported model has no output {', '.join(missing)}: it is of an earlier release; "
+            "export it again"
+        )
     columns = [
         [_CELLS[field.kind](value) for value in _plain(predicted[field.name])] for field in fields
     ]

@@ -185,7 +185,7 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
 
     Raises:
         UsageError: the model has no task or one that is not known, or a column is given that it
-            does not read.
+            does not read or not offer.
     """
     if task is None:
         without = " or ".join(PRETRAINED_TASKS)
@@ -199,6 +199,19 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
     check_columns_are_read(config, read)
     return ScoringColumns(
         sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
-        fields=declared.predictions,
+        fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
+    )
+
+
+def _added_fields(
+    config: ScoreConfig, offered: tuple[PredictionField, ...]
+) -> tuple[PredictionField, ...]:
+    extra = [field.name for field in offered if field.is_extra]
+    for name in config.extra_columns:
+        if name not in extra:
+            has = f"offers {', '.join(extra)}" if extra else "offers none"
+            raise UsageError(f"--extra-column {name}: {config.model} has no such column; it {has}")
+    return tuple(
+        field for field in offered if not field.is_extra or field.name in config.extra_columns
     )

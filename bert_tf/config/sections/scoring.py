@@ -70,6 +70,11 @@ class ScoreConfig(ColumnsSection):
     model: str = option("exported SavedModel")
     input: tuple[str, ...] = option("rows to score: a path or a quoted glob; repeatable")
     output: str = option("file, whose extension sets the format, or directory to write")
+    extra_columns: tuple[str, ...] = option(
+        "a further column of predictions, of those that the model's task offers; repeatable",
+        default=(),
+        flag="--extra-column",
+    )
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
         "rows that are read, sorted by length and written at once",

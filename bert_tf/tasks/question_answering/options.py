@@ -45,9 +45,17 @@ class QuestionAnsweringConfig(FinetuneConfig):
     n_best_size: int = option(
         "candidate spans kept per question", default=20, minimum=1, maximum=1000, advanced=True
     )
-    null_score_diff_threshold: float = option(
-        "predict no answer if the null score exceeds the best span's by more than this",
-        default=0.0,
+    null_score_diff_threshold: float | None = option(
+        "predict no answer if the null score exceeds the best span's by more than this (default: "
+        "tuned for F1 where the --eval rows have questions with and without an answer, else 0)",
+        default=None,
+        advanced=True,
+    )
+    sentence_margin: float = option(
+        "an answer that runs over the end of a sentence yields to the best one within a sentence "
+        "whose score is lower by at most this (0: never)",
+        default=1.0,
+        minimum=0.0,
         advanced=True,
     )
     best_metric: str | None = best_metric_option(*METRICS)
@@ -67,6 +75,8 @@ QUESTION_ANSWERING = TaskDeclaration(
         PredictionField("predicted_start", "place"),
         PredictionField("predicted_end", "place"),
         PredictionField("predicted_score", "probability"),
+        PredictionField("predicted_null_odds", "value", is_extra=True),
+        PredictionField("predicted_nbest", "json", is_extra=True),
     ),
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
 )

@@ -9,21 +9,24 @@ import tensorflow as tf
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.question_answering.answer_graph import choose_spans, rank_spans, window_spans
+from bert_tf.tasks.question_answering.graph.choice_graph import SpanTexts, choose_answers
+from bert_tf.tasks.question_answering.graph.span_graph import RankedSpans, rank_spans, window_spans
+from bert_tf.tasks.question_answering.graph.window_graph import WindowRows, window_rows
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
-from bert_tf.tasks.question_answering.window_graph import WindowRows, window_rows
 
 
 class QuestionAnswerer(TextModule):
-    """`question` and `context` to the answer, by the rules of `answer_spans`.
+    """`question` and `context` to the answer, by the rules of `answer_spans` and `answer_choice`.
 
     Outputs, all [n]: `predicted_answer` string, a slice of the context, empty for no answer;
     `predicted_start` and `predicted_end` int32, characters (code points) of the context as given,
     -1 for no answer; `predicted_score` float32, the probability of the answer (or of there being
-    none) among the best spans and, if the model may leave questions unanswered, no answer.
+    none) among the best spans and, if the model may leave questions unanswered, no answer;
+    `predicted_null_odds` float32, the null score minus that of the best span; `predicted_nbest`
+    string, JSON of the ranked candidates.
 
     Args:
         task: lengths and rules.
@@ -58,25 +61,17 @@ class QuestionAnswerer(TextModule):
             max_answer_length=task.max_answer_length,
             n_best=task.n_best_size,
         )
-        questions = tf.size(contexts)
-        chosen = choose_spans(
-            spans,
-            tf.math.unsorted_segment_min(tf.cast(null, tf.float64), rows.question, questions),
-            may_be_unanswerable=task.may_be_unanswerable,
-            null_threshold=task.null_score_diff_threshold,
+        null = tf.math.unsorted_segment_min(
+            tf.cast(null, tf.float64), rows.question, tf.size(contexts)
         )
-        begin = _at(starts, chosen.first, chosen.is_answered)
-        end = _at(ends, chosen.last, chosen.is_answered)
-        no_place = tf.fill([questions], -1)
+        chosen = choose_answers(spans, _span_texts(spans, contexts, starts, ends), null, task.rules)
         return {
-            "predicted_answer": tf.strings.substr(contexts, begin, end - begin),
-            "predicted_start": tf.where(
-                chosen.is_answered, _characters_before(contexts, begin), no_place
-            ),
-            "predicted_end": tf.where(
-                chosen.is_answered, _characters_before(contexts, end), no_place
-            ),
+            "predicted_answer": chosen.text,
+            "predicted_start": chosen.start,
+            "predicted_end": chosen.end,
             "predicted_score": tf.cast(chosen.probability, tf.float32),
+            "predicted_null_odds": tf.cast(chosen.null_odds, tf.float32),
+            "predicted_nbest": chosen.nbest,
         }
 
     def _span_scores(
@@ -114,14 +109,16 @@ class QuestionAnswerer(TextModule):
         )
 
 
-def _at(offsets: tf.RaggedTensor, tokens: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
-    """The offset of one token of each row, int64 [rows]; 0 where there is none."""
-    flat = tf.concat([offsets.flat_values, tf.zeros([1], tf.int64)], 0)
-    place = tf.where(is_there, offsets.row_starts() + tf.cast(tokens, tf.int64), 0)
-    return tf.where(is_there, tf.gather(flat, place), 0)
-
-
-def _characters_before(texts: tf.Tensor, byte_offsets: tf.Tensor) -> tf.Tensor:
-    """Code points in the first bytes of each text, int32 [n]."""
-    heads = tf.strings.substr(texts, tf.zeros_like(byte_offsets), byte_offsets)
-    return tf.strings.length(heads, unit="UTF8_CHAR")
+def _span_texts(
+    spans: RankedSpans, contexts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> SpanTexts:
+    """The slices of the contexts that spans cover, from the byte offsets of the tokens."""
+    texts = tf.gather(contexts, spans.question)
+    first_tokens = tf.gather(starts.row_starts(), spans.question)
+    begin = tf.gather(starts.flat_values, first_tokens + tf.cast(spans.first, tf.int64))
+    end = tf.gather(ends.flat_values, first_tokens + tf.cast(spans.last, tf.int64))
+    text = tf.strings.substr(texts, begin, end - begin)
+    before = tf.strings.length(
+        tf.strings.substr(texts, tf.zeros_like(begin), begin), unit="UTF8_CHAR"
+    )
+    return SpanTexts(text, before, before + tf.strings.length(text, unit="UTF8_CHAR"))

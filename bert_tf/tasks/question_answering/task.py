@@ -21,30 +21,36 @@ from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.prediction_rows import prediction_rows
-from bert_tf.tasks.question_answering.answer_spans import (
-    Answers,
-    choose_answers,
+from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
+from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
+from bert_tf.tasks.question_answering.answers.answer_spans import (
     null_scores,
     question_spans,
     window_spans,
 )
-from bert_tf.tasks.question_answering.metrics import answer_metrics
+from bert_tf.tasks.question_answering.answers.metrics import answer_metrics
+from bert_tf.tasks.question_answering.answers.null_threshold import (
+    SpanScores,
+    best_threshold,
+    threshold_metrics,
+)
+from bert_tf.tasks.question_answering.card import question_answering_card
 from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
-from bert_tf.tasks.question_answering.question_reader import read_questions
-from bert_tf.tasks.question_answering.question_rows import (
+from bert_tf.tasks.question_answering.reference import reference_answers
+from bert_tf.tasks.question_answering.rows.question_reader import read_questions
+from bert_tf.tasks.question_answering.rows.question_rows import (
     QuestionRows,
     check_question_lengths,
     encode_questions,
 )
-from bert_tf.tasks.question_answering.question_targets import (
+from bert_tf.tasks.question_answering.rows.question_targets import (
     located_questions,
     question_targets,
 )
-from bert_tf.tasks.question_answering.questions import QuestionColumns, Questions
-from bert_tf.tasks.question_answering.reference import reference_answers
+from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
@@ -63,9 +69,10 @@ class QuestionAnsweringTask:
         max_seq_length, doc_stride, max_query_length: tokens of a row, between two windows, of a
             question.
         max_answer_length, n_best_size: tokens of an answer, spans that compete for it.
-        null_score_diff_threshold: see `answer_spans.choose_answers`.
+        null_score_diff_threshold, sentence_margin: see `AnswerRules`.
         may_be_unanswerable: whether the training data have questions without an answer; only then
             may the model leave a question unanswered.
+        tune_null_threshold: whether the threshold is the one that suits the evaluation rows best.
     """
 
     declaration: ClassVar[TaskDeclaration] = QUESTION_ANSWERING
@@ -78,6 +85,17 @@ class QuestionAnsweringTask:
     n_best_size: int
     null_score_diff_threshold: float
     may_be_unanswerable: bool
+    tune_null_threshold: bool = False
+    sentence_margin: float = 0.0
+
+    @property
+    def rules(self) -> AnswerRules:
+        """How answers are chosen."""
+        return AnswerRules(
+            may_be_unanswerable=self.may_be_unanswerable,
+            null_threshold=self.null_score_diff_threshold,
+            sentence_margin=self.sentence_margin,
+        )
 
     @classmethod
     def from_training(
@@ -106,8 +124,10 @@ class QuestionAnsweringTask:
             max_query_length=config.max_query_length,
             max_answer_length=config.max_answer_length,
             n_best_size=config.n_best_size,
-            null_score_diff_threshold=config.null_score_diff_threshold,
+            null_score_diff_threshold=config.null_score_diff_threshold or 0.0,
             may_be_unanswerable=not all(questions.answers),
+            tune_null_threshold=config.null_score_diff_threshold is None,
+            sentence_margin=config.sentence_margin,
         )
         return task, questions
 
@@ -144,12 +164,20 @@ class QuestionAnsweringTask:
         )
 
     def describe(self, train: Questions, evaluation: Questions | None) -> Iterator[str]:
-        """How many questions have no answer."""
+        """How many questions have no answer, and what that means for the null threshold."""
         for name, source in (("training", train), ("evaluation", evaluation)):
             if source is not None:
                 without = sum(not listed for listed in source.answers)
                 asked = quantity(len(source), "question")
                 yield f"  {name}: {asked}, {without:,} of them without an answer"
+        if self.may_be_unanswerable and self.tune_null_threshold and evaluation is not None:
+            if self._can_tune(evaluation):
+                yield "  null threshold: tuned for F1 on the evaluation rows after every epoch"
+            else:
+                yield (
+                    "  null threshold: 0, since tuning needs evaluation questions both with and "
+                    "without an answer"
+                )
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
         """`question` and `context`."""
@@ -208,24 +236,7 @@ class QuestionAnsweringTask:
 
     def card(self) -> TaskCard:
         """Answers from a context."""
-        columns = self.columns
-        may = "may remain" if self.may_be_unanswerable else "never remains"
-        return TaskCard(
-            title="Question answering model",
-            facts=(
-                f"reads the columns `{columns.question}` and `{columns.context}`; was trained on "
-                f"`{columns.answer}` and `{columns.answer_start}`, or on SQuAD JSON",
-                f"contexts of any length, read in windows of {self.max_seq_length} tokens with a "
-                f"stride of {self.doc_stride}; answers up to {self.max_answer_length} tokens",
-                f"a question {may} without an answer",
-            ),
-            signature_call=(
-                'question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])'
-            ),
-            signature_output="predicted_answer",
-            transformers_class="AutoModelForQuestionAnswering",
-            google_script="run_squad.py",
-        )
+        return question_answering_card(self)
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertQuestionAnswerer:
         """The encoder with a start and an end score for every token."""
@@ -292,13 +303,16 @@ class QuestionAnsweringTask:
             contexts,
             encoded.contexts,
             encoded.context_index,
-            may_be_unanswerable=self.may_be_unanswerable,
-            null_threshold=self.null_score_diff_threshold,
+            self.rules,
         )
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The same task: its thresholds are options."""
-        return self
+        """The same task with the null threshold that gives the best F1, if it is to be tuned."""
+        if not self._can_tune(data.source):
+            return self
+        spans = SpanScores.of(self.predict(data, reduced), data.source.golds)
+        threshold = best_threshold(spans, spans.f1).between
+        return dataclasses.replace(self, null_score_diff_threshold=threshold)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The answer to each question, its place in the context and its probability."""
@@ -308,20 +322,29 @@ class QuestionAnsweringTask:
             "predicted_start": answers.starts,
             "predicted_end": answers.ends,
             "predicted_score": answers.scores,
+            "predicted_null_odds": answers.null_odds,
+            "predicted_nbest": answers.nbest,
         }
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
-        """Exact match and F1; an answer, its place and its probability per question."""
-        golds = [[answer.text for answer in listed] for listed in source.answers]
-        answers = predicted["predicted_answer"]
-        rows = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
-        predictions = [
-            {"id": identity, "line": line, "answers": gold, **cells}
-            for identity, line, gold, cells in zip(
-                source.ids, source.lines, golds, rows, strict=True
-            )
-        ]
+        """Exact match and F1; an answer, its place, probability and rivals per question."""
+        golds = source.golds
+        metrics = answer_metrics(predicted["predicted_answer"], golds, version_2=not all(golds))
+        if self.may_be_unanswerable and not all(golds):
+            spans = SpanScores.of(predicted, golds)
+            metrics |= threshold_metrics(spans, self.null_score_diff_threshold)
+        cells = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
         return TaskResults(
-            metrics=answer_metrics(answers, golds, version_2=not all(golds)),
-            predictions=predictions,
+            metrics=metrics,
+            predictions=[
+                {"id": identity, "line": line, "answers": gold, **row}
+                for identity, line, gold, row in zip(
+                    source.ids, source.lines, golds, cells, strict=True
+                )
+            ],
         )
+
+    def _can_tune(self, source: Questions) -> bool:
+        """Whether the null threshold is tuned on questions: only if of both kinds."""
+        has_answer = [bool(listed) for listed in source.answers]
+        return self.tune_null_threshold and any(has_answer) and not all(has_answer)

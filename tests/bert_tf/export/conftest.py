@@ -45,6 +45,7 @@ QUESTION_ANSWERING = {
     "n_best_size": 5,
     "null_score_diff_threshold": 0.0,
     "may_be_unanswerable": True,
+    "sentence_margin": 1.0,
 }
 
 Exported = tuple[TrainedModel, SavedModelEngine]

@@ -74,8 +74,10 @@ def test_question_answering_card(unanswerable):
         "max_query_length": 64,
         "max_answer_length": 30,
         "n_best_size": 20,
-        "null_score_diff_threshold": 0.0,
+        "null_score_diff_threshold": -1.25,
         "may_be_unanswerable": unanswerable,
+        "tune_null_threshold": True,
+        "sentence_margin": 0.5,
     }
     task = task_from_settings(settings, "m")
     manifest = {"metrics": {"best": {"step": 40, "exact_match": 80.0, "f1": 86.23456}}}
@@ -85,6 +87,8 @@ def test_question_answering_card(unanswerable):
     assert "reads the columns `q` and `c`; was trained on `a` and `s`, or on SQuAD JSON" in card
     assert "windows of 384 tokens with a stride of 128; answers up to 30 tokens" in card
     assert ("may remain" in card, "never remains" in card) == (unanswerable, not unanswerable)
+    assert ("more than -1.25, tuned for F1 on evaluation rows" in card) == unanswerable
+    assert "over the end of a sentence" in card
     assert "| f1 | 86.2346 |" in card
     assert "labels" not in card
     assert 'outputs["predicted_answer"]' in card

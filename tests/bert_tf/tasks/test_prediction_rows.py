@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf.base.errors import InputError
 from bert_tf.tasks.declaration import PredictionField
 from bert_tf.tasks.prediction_rows import prediction_rows
 
@@ -51,3 +52,9 @@ def test_json_text_and_python_values_give_the_same_cells():
     rows = prediction_rows(fields, {"spans": values})
     assert rows == [{"spans": value} for value in values]
     assert prediction_rows(fields, {"spans": texts}) == rows
+
+
+def test_a_model_that_lacks_an_output_is_to_be_exported_again():
+    fields = [PredictionField(name, "text") for name in ("answer", "more")]
+    with pytest.raises(InputError, match="no output more: .* export it again"):
+        prediction_rows(fields, {"answer": ["x"]})

@@ -1,10 +1,14 @@
 """Which columns are read and added."""
 
+import dataclasses
+
 import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
+from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.plan import scoring_columns
 
 CLASSIFICATION = {
@@ -34,3 +38,23 @@ def test_columns_the_model_does_not_read_are_refused():
         scoring_columns(config_of(), {**CLASSIFICATION, "task": "parsing"})
     with pytest.raises(UsageError, match="was pretrained only"):
         scoring_columns(config_of(), None)
+
+
+def test_extra_columns_are_added_on_request(monkeypatch):
+    declared = TASKS["qa"]
+    fields = (
+        PredictionField("answer", "text"),
+        PredictionField("odds", "value", is_extra=True),
+        PredictionField("more", "json", is_extra=True),
+    )
+    monkeypatch.setitem(TASKS, "qa", dataclasses.replace(declared, predictions=fields))
+    assert scoring_columns(config_of(), QUESTIONS).predictions == ("answer",)
+    columns = scoring_columns(config_of(extra_columns=["more"]), QUESTIONS)
+    assert columns.predictions == ("answer", "more")
+    for name in ("answer", "nbest"):
+        with pytest.raises(
+            UsageError, match=f"--extra-column {name}: m has no such column; it offers odds, more"
+        ):
+            scoring_columns(config_of(extra_columns=[name]), QUESTIONS)
+    with pytest.raises(UsageError, match="--extra-column x: m has no such column; it offers none"):
+        scoring_columns(config_of(extra_columns=["x"]), CLASSIFICATION)

@@ -57,6 +57,14 @@ def test_answers_equal_the_numpy_rules(answerer):
     np.testing.assert_array_equal(got["predicted_start"], wanted.starts)
     np.testing.assert_array_equal(got["predicted_end"], wanted.ends)
     np.testing.assert_allclose(got["predicted_score"], wanted.scores, atol=1e-5)
+    np.testing.assert_allclose(got["predicted_null_odds"], wanted.null_odds, atol=1e-4)
+    for ranking, entries in zip(got["predicted_nbest"], wanted.nbest, strict=True):
+        assert len(entries) <= 6  # five spans and no answer
+        near = [
+            {**each, "probability": pytest.approx(each["probability"], abs=1e-5)}
+            for each in entries
+        ]
+        assert json.loads(ranking) == near
     answered = got["predicted_start"] >= 0
     assert 0 < answered.sum() < 60
     for context, answer, start, end in zip(
@@ -82,6 +90,8 @@ def test_blank_texts_have_a_defined_result(classifier, answerer, blank):
     assert got["predicted_answer"].tolist() == [""]
     assert got["predicted_start"].tolist() == got["predicted_end"].tolist() == [-1]
     assert got["predicted_score"].tolist() == [1.0]
+    nothing = {"text": "", "start": None, "end": None, "probability": 1.0}
+    assert json.loads(got["predicted_nbest"][0]) == [nothing]
 
 
 def test_no_rows_give_no_predictions(classifier):

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 
+import numpy as np
 import pytest
 from behavior.tasks import check_task
 
@@ -59,6 +60,77 @@ def test_task(small_config, tokenizer, tmp_path, quiet_console, unanswerable):
         task="qa", train=str(path), max_seq_length=32, doc_stride=8, max_query_length=12
     )
     check_task(*QuestionAnsweringTask.from_training(config, quiet_console), tokenizer)
+
+
+@pytest.fixture
+def fit(small_config, tokenizer, tmp_path, quiet_console):
+    """Fits a task on questions with random scores; returns the task, what it predicts and its
+    metrics."""
+
+    def make(document, **values):
+        path = tmp_path / "rows.json"
+        path.write_text(json.dumps(document))
+        limits = {"max_seq_length": 64, "max_query_length": 12}
+        config = small_config(task="qa", train=str(path), **limits, **values)
+        task, source = QuestionAnsweringTask.from_training(config, quiet_console)
+        data = task.encode(source, tokenizer, training=False)
+        shape = (len(data.rows), 64)
+        generator = np.random.default_rng(0)
+        outputs = {
+            name: generator.normal(size=shape).astype(np.float32)
+            for name in ("start_logits", "end_logits")
+        }
+        outputs["start_logits"][:, 0] += 3.0  # so that 0 leaves most questions unanswered
+        reduced = task.reduce(data, np.arange(len(data.rows)), outputs)
+        fitted = task.fitted(data, reduced)
+        return fitted, fitted.measure(source, fitted.predict(data, reduced))
+
+    return make
+
+
+def test_the_null_threshold_is_tuned_for_f1(fit):
+    task, results = fit(squad_document(unanswerable=True))
+    metrics = results.metrics
+    assert metrics["f1"] == pytest.approx(metrics["best_f1"])
+    assert metrics["f1"] > metrics["f1_untuned"]
+    assert task.settings()["null_score_diff_threshold"] == metrics["null_threshold"]
+    assert metrics["null_threshold"] > metrics["best_f1_thresh"]
+    for row in results.predictions:
+        is_null = row["predicted_null_odds"] > metrics["null_threshold"]
+        assert (row["predicted_answer"] == "") == is_null
+        listed = row["predicted_nbest"]
+        assert len(listed) == 21  # n_best_size spans and no answer
+        assert sum(entry["start"] is None for entry in listed) == 1
+        if not is_null:
+            first = next(entry for entry in listed if entry["start"] is not None)
+            places = (row["predicted_start"], row["predicted_end"])
+            assert (first["start"], first["end"]) == places
+            assert first["text"] == row["predicted_answer"]
+
+
+def test_a_null_threshold_that_is_given_stays(fit):
+    task, results = fit(squad_document(unanswerable=True), null_score_diff_threshold=-1.5)
+    assert task.null_score_diff_threshold == results.metrics["null_threshold"] == -1.5
+
+
+def test_without_unanswerable_questions_there_is_no_threshold(fit):
+    task, results = fit(squad_document(unanswerable=False))
+    assert task.null_score_diff_threshold == 0.0
+    assert results.metrics.keys() == {"exact_match", "f1"}
+
+
+def test_a_task_of_an_earlier_release_keeps_its_rules():
+    settings = {
+        "task": "qa",
+        "columns": {"question": "q", "context": "c", "answer": "a", "answer_start": "s"},
+        **dict.fromkeys(("max_seq_length", "doc_stride", "max_query_length"), 64),
+        "max_answer_length": 9,
+        "n_best_size": 5,
+        "null_score_diff_threshold": 0.5,
+        "may_be_unanswerable": True,
+    }
+    task = task_from_settings(settings, "m")
+    assert (task.rules.null_threshold, task.rules.sentence_margin) == (0.5, 0.0)
 
 
 @pytest.mark.slow  # trains to the end

@@ -51,6 +51,11 @@ class Questions:
     answers: list[tuple[Answer, ...]]
     rejects: list[Reject]
 
+    @property
+    def golds(self) -> list[list[str]]:
+        """The texts of each question's answers."""
+        return [[answer.text for answer in listed] for listed in self.answers]
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -13,7 +13,7 @@ from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.squad_json import read_squad_entries
 from bert_tf.data.tables.tables import check_columns, read_table_blocks
-from bert_tf.tasks.question_answering.questions import Answer, QuestionColumns
+from bert_tf.tasks.question_answering.rows.questions import Answer, QuestionColumns
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
 _LONGEST_CONTEXT = 10**9  # characters

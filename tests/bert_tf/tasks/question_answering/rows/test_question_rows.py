@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from bert_tf.base.errors import UsageError
-from bert_tf.tasks.question_answering.question_rows import check_question_lengths, encode_questions
+from bert_tf.tasks.question_answering.rows.question_rows import (
+    check_question_lengths,
+    encode_questions,
+)
 
 
 def test_rows_hold_question_and_context(tokenizer):

@@ -13,12 +13,12 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.text_files import has_surrogates
-from bert_tf.tasks.question_answering.question_sources import (
+from bert_tf.tasks.question_answering.rows.question_sources import (
     FoundQuestion,
     squad_questions,
     table_questions,
 )
-from bert_tf.tasks.question_answering.questions import QuestionColumns, Questions
+from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
 
 
 def read_questions(

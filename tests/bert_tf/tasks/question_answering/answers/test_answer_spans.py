@@ -1,14 +1,11 @@
-"""The best spans of windows, and answers as exact slices of contexts."""
+"""The best spans of windows and of questions."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from bert_tf.data.rows.token_characters import TokenizedTexts
 from bert_tf.data.rows.windows import Windows
-from bert_tf.tasks.question_answering.answer_spans import (
-    choose_answers,
+from bert_tf.tasks.question_answering.answers.answer_spans import (
     null_scores,
     question_spans,
     window_spans,
@@ -39,13 +36,6 @@ def test_best_spans_are_those_of_a_search_through_all():
         assert [span[1:] for span in found[: there.sum()]] == [span[1:] for span in expected]
 
 
-CONTEXT = "Aé, bc 上"
-TOKENS = TokenizedTexts(
-    ids=np.zeros(5, np.int32),
-    offsets=np.array([0, 4, 5, 5]),
-    first_characters=np.array([0, 2, 4, 7, 0]),
-    last_characters=np.array([2, 3, 6, 8, 1]),
-)
 WINDOWS = Windows(
     question=np.array([0, 0, 1, 2]), start=np.array([0, 2, 0, 0]), length=np.array([3, 2, 1, 0])
 )
@@ -65,37 +55,5 @@ def test_a_span_of_two_windows_counts_once_with_its_best_score():
     assert spans.score.tolist() == [3.0, 2.0, 1.0]
 
 
-def test_answers_are_slices_of_the_context():
-    null = null_scores(WINDOWS, np.array([9.0, 0.0, 0.0, 0.0]), 3)
-    assert null.tolist() == [0.0, 0.0, 0.0]
-    answers = choose_answers(
-        candidates(),
-        null,
-        [CONTEXT, "x", ""],
-        TOKENS,
-        np.array([0, 1, 2]),
-        may_be_unanswerable=False,
-        null_threshold=0.0,
-    )
-    assert answers.texts == ["bc", "x", ""]
-    assert answers.starts.tolist() == [4, 0, -1]
-    assert answers.ends.tolist() == [6, 1, -1]
-    np.testing.assert_allclose(answers.scores, [1 / (1 + np.exp(-1.0)), 1.0, 1.0])
-
-
-@pytest.mark.parametrize(("threshold", "text"), [(0.0, ""), (1.9, ""), (2.0, "x"), (5.0, "x")])
-def test_no_answer_where_the_null_score_wins_by_more_than_the_threshold(threshold, text):
-    answers = choose_answers(
-        candidates(),
-        np.array([-9.0, 3.0, 0.0]),
-        [CONTEXT, "x", ""],
-        TOKENS,
-        np.array([0, 1, 2]),
-        may_be_unanswerable=True,
-        null_threshold=threshold,
-    )
-    assert answers.texts == ["bc", text, ""]
-    assert answers.null_differences[1] == 2.0
-    share = 1 / (1 + np.exp(-2.0))
-    np.testing.assert_allclose(answers.scores[1], 1 - share if text else share)
-    assert answers.scores[2] == 1.0
+def test_the_null_score_of_a_question_is_the_least_of_its_windows():
+    assert null_scores(WINDOWS, np.array([9.0, 0.5, -1.0, 0.0]), 3).tolist() == [0.5, -1.0, 0.0]

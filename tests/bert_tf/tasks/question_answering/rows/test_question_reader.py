@@ -11,8 +11,8 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.tables import read_table_blocks
-from bert_tf.tasks.question_answering.question_reader import read_questions
-from bert_tf.tasks.question_answering.questions import QuestionColumns
+from bert_tf.tasks.question_answering.rows.question_reader import read_questions
+from bert_tf.tasks.question_answering.rows.questions import QuestionColumns
 
 COLUMNS = QuestionColumns(
     question="question", context="context", answer="answer", answer_start="answer_start"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.tasks.question_answering.metrics import (
+from bert_tf.tasks.question_answering.answers.metrics import (
     answer_metrics,
     exact_match,
     normalize_answer,
@@ -54,4 +54,5 @@ def test_questions_without_an_answer():
         "exact_match_answerable": 50.0,
         "f1_answerable": 50.0,
         "exact_match_unanswerable": 50.0,
+        "f1_unanswerable": 50.0,
     }

@@ -9,7 +9,7 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows import windows
 from bert_tf.data.rows.token_characters import TokenizedTexts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.question_answering.window_graph import window_rows
+from bert_tf.tasks.question_answering.graph.window_graph import window_rows
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 40)), min_size=1, max_size=5)
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]

@@ -11,6 +11,10 @@ import re
 import string
 from collections.abc import Sequence
 
+import numpy as np
+
+_NAMES = ("exact_match", "f1")
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -43,37 +47,47 @@ def token_f1(predicted: str, gold: str, *, version_2: bool) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def answer_metrics(
+def question_scores(
     predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
-) -> dict[str, float]:
-    """Exact match and F1, each the best over a question's gold answers, mean over the questions.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exact match and F1 of each answer, the best over its gold answers, float64 [questions].
 
     Args:
         predicted: an answer per question, "" for none.
         golds: the gold answers of each question, none where it has no answer.
-        version_2: score as the script of SQuAD 2.0 does; adds `exact_match_answerable`,
-            `f1_answerable` and `exact_match_unanswerable` where there are such questions.
+        version_2: score as the script of SQuAD 2.0 does.
     """
     exact: list[float] = []
     f1: list[float] = []
-    answerable: list[bool] = []
     for answer, listed in zip(predicted, golds, strict=True):
         usable = [gold for gold in listed if normalize_answer(gold)] if version_2 else list(listed)
         candidates = usable or [""]
         exact.append(max(exact_match(answer, gold) for gold in candidates))
         f1.append(max(token_f1(answer, gold, version_2=version_2) for gold in candidates))
-        answerable.append(bool(listed))
-    metrics = {"exact_match": _percentage(exact), "f1": _percentage(f1)}
+    return np.array(exact), np.array(f1)
+
+
+def answer_metrics(
+    predicted: Sequence[str], golds: Sequence[Sequence[str]], *, version_2: bool
+) -> dict[str, float]:
+    """Means over the questions.
+
+    Args:
+        predicted, golds: as of `question_scores`.
+        version_2: score as the script of SQuAD 2.0 does; adds its `HasAns` as `…_answerable` and
+            its `NoAns` as `…_unanswerable` where there are such questions.
+    """
+    scores = dict(zip(_NAMES, question_scores(predicted, golds, version_2=version_2), strict=True))
+    metrics = {name: percentage(values) for name, values in scores.items()}
     if version_2:
-        with_answer = [index for index, there in enumerate(answerable) if there]
-        without = [index for index, there in enumerate(answerable) if not there]
-        if with_answer:
-            metrics["exact_match_answerable"] = _percentage([exact[i] for i in with_answer])
-            metrics["f1_answerable"] = _percentage([f1[i] for i in with_answer])
-        if without:
-            metrics["exact_match_unanswerable"] = _percentage([exact[i] for i in without])
+        has_answer = np.array([bool(listed) for listed in golds])
+        for kind, chosen in (("answerable", has_answer), ("unanswerable", ~has_answer)):
+            if chosen.any():
+                for name, values in scores.items():
+                    metrics[f"{name}_{kind}"] = percentage(values[chosen])
     return metrics
 
 
-def _percentage(values: Sequence[float]) -> float:
-    return 100.0 * sum(values) / len(values)
+def percentage(values: np.ndarray) -> float:
+    """The mean of scores from 0 to 1, in percent."""
+    return 100.0 * float(np.mean(values))

@@ -9,8 +9,8 @@ import numpy as np
 from bert_tf.base.errors import InputError
 from bert_tf.data.rows.windows import answer_tokens, window_targets
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.tasks.question_answering.question_rows import QuestionRows
-from bert_tf.tasks.question_answering.questions import Questions
+from bert_tf.tasks.question_answering.rows.question_rows import QuestionRows
+from bert_tf.tasks.question_answering.rows.questions import Questions
 
 
 class QuestionTargets(NamedTuple):

@@ -1,18 +1,16 @@
-"""From start and end logits to answers: the best spans of all windows, or no answer.
+"""From start and end logits to scored spans of contexts: the best of all windows.
 
-The rule is that of google-research/bert `run_squad.py` (`write_predictions`) with two differences:
-all spans up to the maximal length compete, not only those of the best starts and ends; and a span
-seen in several windows counts with its best score there, so no window has to be preferred.
+As google-research/bert `run_squad.py` (`write_predictions`) with two differences: all spans up to
+the maximal length compete, not only those of the best starts and ends; and a span seen in several
+windows counts with its best score there, so no window has to be preferred.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.data.rows.token_characters import TokenizedTexts
 from bert_tf.data.rows.windows import Windows
 
 
@@ -30,24 +28,6 @@ class SpanCandidates:
     first: np.ndarray
     last: np.ndarray
     score: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Answers:
-    """One answer per question.
-
-    Attributes:
-        texts: exact slices of the contexts, "" for no answer.
-        starts, ends: int64 [questions], characters of the context, -1 for no answer.
-        scores: float64 [questions], probability of the answer among the candidates.
-        null_differences: float64 [questions], null score minus best span's score.
-    """
-
-    texts: list[str]
-    starts: np.ndarray
-    ends: np.ndarray
-    scores: np.ndarray
-    null_differences: np.ndarray
 
 
 def window_spans(
@@ -133,69 +113,3 @@ def null_scores(windows: Windows, cls_scores: np.ndarray, num_questions: int) ->
     lowest = np.full(num_questions, np.inf)
     np.minimum.at(lowest, windows.question, cls_scores)
     return lowest
-
-
-def choose_answers(
-    candidates: SpanCandidates,
-    null: np.ndarray,
-    contexts: Sequence[str],
-    tokens: TokenizedTexts,
-    context_index: np.ndarray,
-    *,
-    may_be_unanswerable: bool,
-    null_threshold: float,
-) -> Answers:
-    """Picks the best span of each question, or none.
-
-    No answer is given where the null score exceeds the best span's by more than `null_threshold`
-    and `may_be_unanswerable`, and where a context has no span at all.
-
-    Args:
-        candidates: from `question_spans`.
-        null: float [questions], from `null_scores`.
-        contexts: the texts.
-        tokens: their tokens.
-        context_index: int [questions], the context of each question.
-        may_be_unanswerable: whether the model was trained on questions without an answer.
-        null_threshold: see above.
-    """
-    number = len(null)
-    has_span = np.zeros(number, bool)
-    has_span[candidates.question] = True
-    best = np.searchsorted(candidates.question, np.arange(number), side="left")
-    best_score = np.full(number, -np.inf)
-    best_score[has_span] = candidates.score[best[has_span]]
-    difference = null - best_score
-    answered = has_span & ~(may_be_unanswerable & (difference > null_threshold))
-    scores = _probabilities(
-        candidates,
-        np.where(answered, best_score, null),
-        null if may_be_unanswerable else np.full(number, -np.inf),
-    )
-
-    starts = np.full(number, -1, np.int64)
-    ends = np.full(number, -1, np.int64)
-    begins = tokens.offsets[context_index[answered]]
-    starts[answered] = tokens.first_characters[begins + candidates.first[best[answered]]]
-    ends[answered] = tokens.last_characters[begins + candidates.last[best[answered]]]
-    texts = [
-        contexts[context][start:end] if start >= 0 else ""
-        for context, start, end in zip(context_index, starts, ends, strict=True)
-    ]
-    return Answers(
-        texts=texts, starts=starts, ends=ends, scores=scores, null_differences=difference
-    )
-
-
-def _probabilities(candidates: SpanCandidates, chosen: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """Softmax of the chosen scores among all spans and the null score; 1 where there is no span."""
-    number = len(null)
-    peak = null.astype(np.float64)
-    np.maximum.at(peak, candidates.question, candidates.score)
-    has_span = np.zeros(number, bool)
-    has_span[candidates.question] = True
-    peak[~has_span] = chosen[~has_span]
-    total = np.zeros(number)
-    np.add.at(total, candidates.question, np.exp(candidates.score - peak[candidates.question]))
-    total += np.where(has_span, np.exp(null - peak), 1.0)
-    return np.exp(chosen - peak) / total

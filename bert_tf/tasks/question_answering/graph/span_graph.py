@@ -1,4 +1,4 @@
-"""`answer_spans` as graph operations: logits to the best spans of questions."""
+"""`answers.answer_spans` as graph operations: logits to the best spans of questions."""
 
 from __future__ import annotations
 
@@ -22,21 +22,6 @@ class RankedSpans(NamedTuple):
     first: tf.Tensor
     last: tf.Tensor
     score: tf.Tensor
-
-
-class ChosenSpans(NamedTuple):
-    """The answer to each question.
-
-    Attributes:
-        is_answered: bool [questions].
-        first, last: int32 [questions], tokens of the context; 0 where there is no answer.
-        probability: float64 [questions], of the answer, or of there being none.
-    """
-
-    is_answered: tf.Tensor
-    first: tf.Tensor
-    last: tf.Tensor
-    probability: tf.Tensor
 
 
 def window_spans(
@@ -102,14 +87,14 @@ def rank_spans(
     reach = tf.cast(tf.reduce_max(tf.concat([first, [0]], 0)) + 1, tf.int64)
     number = tf.cast(question, tf.int64) * reach + tf.cast(first, tf.int64)
     number = number * max_answer_length + tf.cast(last - first, tf.int64)
-    order = _sorted_by(score, descending=True)
-    order = tf.gather(order, _sorted_by(tf.gather(number, order)))
+    order = sorted_by(score, descending=True)
+    order = tf.gather(order, sorted_by(tf.gather(number, order)))
     number = tf.gather(number, order)
     is_first = tf.concat([[True], number[1:] != number[:-1]], 0)[: tf.size(number)]
     order = tf.boolean_mask(order, is_first)
 
-    order = tf.gather(order, _sorted_by(tf.gather(score, order), descending=True))
-    order = tf.gather(order, _sorted_by(tf.gather(question, order)))
+    order = tf.gather(order, sorted_by(tf.gather(score, order), descending=True))
+    order = tf.gather(order, sorted_by(tf.gather(question, order)))
     ranked = tf.gather(question, order)
     rank = tf.range(tf.size(ranked)) - tf.searchsorted(ranked, ranked)
     order = tf.boolean_mask(order, rank < n_best)
@@ -121,51 +106,6 @@ def rank_spans(
     )
 
 
-def choose_spans(
-    spans: RankedSpans,
-    null: tf.Tensor,
-    *,
-    may_be_unanswerable: bool,
-    null_threshold: float,
-) -> ChosenSpans:
-    """`answer_spans.choose_answers` in a graph, up to tokens.
-
-    Args:
-        spans: from `rank_spans`.
-        null: float64 [questions], least start plus end logit of [CLS] over the windows.
-        may_be_unanswerable: whether a question may be left without an answer.
-        null_threshold: by how much the null score must exceed the best span's for that.
-    """
-    questions = tf.size(null)
-    every = tf.range(questions)
-    place = tf.searchsorted(spans.question, every)
-    has_span = tf.searchsorted(spans.question, every, side="right") > place
-    place = tf.where(has_span, place, 0)
-    # One more span, so that there is something to look up where no question has any.
-    best = tf.gather(tf.concat([spans.score, [0.0]], 0), place)
-    best = tf.where(has_span, best, tf.constant(_NOTHING, tf.float64))
-    is_answered = has_span
-    if may_be_unanswerable:
-        is_answered &= ~(null - best > null_threshold)
-    chosen = tf.where(is_answered, best, null)
-
-    competing_null = null if may_be_unanswerable else tf.fill([questions], _NOTHING)
-    competing_null = tf.cast(competing_null, tf.float64)
-    peak = tf.where(has_span, tf.maximum(best, competing_null), chosen)
-    odds = tf.exp(spans.score - tf.gather(peak, spans.question))
-    total = tf.math.unsorted_segment_sum(odds, spans.question, questions)
-    total += tf.where(has_span, tf.exp(competing_null - peak), 1.0)
-
-    def token(values: tf.Tensor) -> tf.Tensor:
-        return tf.where(is_answered, tf.gather(tf.concat([values, [0]], 0), place), 0)
-
-    return ChosenSpans(
-        is_answered=is_answered,
-        first=token(spans.first),
-        last=token(spans.last),
-        probability=tf.exp(chosen - peak) / total,
-    )
-
-
-def _sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
+def sorted_by(values: tf.Tensor, *, descending: bool = False) -> tf.Tensor:
+    """The stable order of values, int32 [n]."""
     return tf.argsort(values, direction="DESCENDING" if descending else "ASCENDING", stable=True)

@@ -1,0 +1,1 @@
+"""Scored spans to answers and their metrics, in NumPy."""

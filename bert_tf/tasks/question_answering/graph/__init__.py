@@ -1,0 +1,1 @@
+"""Windows, spans and answers as operations of the exported graph."""

@@ -1,0 +1,1 @@
+"""Files of questions to windows for a model, and where it should point in them."""
