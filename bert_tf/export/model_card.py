@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.embeddings.recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
@@ -88,7 +89,19 @@ def _data_section(manifest: dict[str, Any]) -> str:
         if name == "best":  # the model of a run
             name = "/".join(Path(entry["path"]).parts[-2:])
         lines.append(f"| {name} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_cut_rows(manifest.get("counts", {}))])
+
+
+def _cut_rows(counts: dict[str, Any]) -> list[str]:
+    """Sentences on the rows that were too long."""
+    named = (("train", "training"), ("eval", "evaluation"))
+    found = [(name, counts[key]) for key, name in named if counts.get(key, {}).get("rows_cut")]
+    lines = [
+        f"{each['rows_cut']:,} of {each['rows_out']:,} {name} rows were too long and lost "
+        f"{quantity(each['tokens_lost'], 'token')}."
+        for name, each in found
+    ]
+    return ["", *lines] if lines else []
 
 
 def _metrics_section(manifest: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.prediction import Evaluator, evaluation_progress
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults, accept_any_rows
+from bert_tf.tasks.truncation import Truncation
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 
@@ -38,10 +39,12 @@ def evaluate(
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()
     load_all_weights(model, directory)
+    data = task.encode(source, tokenizer, training=False)
+    Truncation.of(data).log(console, source.source, "the model was trained to read no more")
     evaluator = Evaluator(
         task,
         model,
-        task.encode(source, tokenizer, training=False),
+        data,
         pad_id=tokenizer.pad_id,
         batch_tokens=config.batch_tokens,
         max_rows=None,

@@ -17,6 +17,7 @@ from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.task import RowsCheck, Task, TaskData, TrainingRows
+from bert_tf.tasks.truncation import Truncation
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.vocabulary_subset import VocabularySubset
 
@@ -146,6 +147,8 @@ def _log_rows(console: Console, read: FinetuningRows) -> None:
                 f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
                 f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'token')}"
             )
+    for data in read.all:
+        Truncation.of(data).log(console, data.source.source, "raise --max-seq-length")
     if read.held_out and read.evaluation is not None:
         held_out, rows = len(read.evaluation.source), len(read.train.source)
         console.info(

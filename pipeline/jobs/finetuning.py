@@ -12,6 +12,8 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.learning_doubts import learning_doubts
+from bert_tf.tasks.task import TaskData
+from bert_tf.tasks.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
@@ -130,7 +132,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:
     """Rows, sequences and tokens of each file; rows of all files and reasons of their rejects."""
     each = {
-        name: {**row_counts(data.source), "sequences": len(data.rows), "tokens": len(data.rows.ids)}
+        name: {**row_counts(data.source), **_sequence_counts(data)}
         for name, data in (("train", result.train), ("eval", result.evaluation))
         if data is not None
     }
@@ -139,3 +141,13 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
         for key in ("rows_in", "rows_out", "rows_rejected")
     }
     return {**totals, "rejected": count_reasons(rejects), **each}
+
+
+def _sequence_counts(data: TaskData) -> dict[str, int]:
+    truncation = Truncation.of(data)
+    return {
+        "sequences": len(data.rows),
+        "tokens": len(data.rows.ids),
+        "rows_cut": truncation.rows_cut,
+        "tokens_lost": truncation.tokens_lost,
+    }

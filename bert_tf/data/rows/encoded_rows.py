@@ -23,11 +23,14 @@ class EncodedRows:
         offsets: int64 [rows + 1]; row i is `ids[offsets[i]:offsets[i + 1]]`.
         second_starts: int32 [rows]; where in its row the second segment (type 1) begins, the row's
             length if there is none.
+        lost_tokens: int64 [rows]; tokens of its texts that a row lacks because it would be too
+            long; None where nothing is cut.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
     second_starts: np.ndarray
+    lost_tokens: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -75,18 +78,25 @@ def encode_texts(
     max_seq_length: int,
 ) -> EncodedRows:
     """Tokenizes single texts or pairs and packs each into a row of at most `max_seq_length`."""
-    ids, lengths, second_starts = [], [], []
+    ids, lengths, second_starts, lost_tokens = [], [], [], []
     for begin in range(0, len(first), _BATCH_TEXTS):
         chosen = slice(begin, begin + _BATCH_TEXTS)
+        texts = [
+            tokenizer.tokenize(tf.constant(column[chosen], tf.string))
+            for column in (first, second)
+            if column is not None
+        ]
         word_ids, type_ids = pack_pairs(
-            tokenizer.tokenize(tf.constant(first[chosen], tf.string)),
-            None if second is None else tokenizer.tokenize(tf.constant(second[chosen], tf.string)),
+            texts[0],
+            None if second is None else texts[1],
             max_seq_length=max_seq_length,
             tokenizer=tokenizer,
         )
+        whole_lengths = sum(text.row_lengths().numpy() for text in texts) + len(texts) + 1
         row_lengths = word_ids.row_lengths().numpy()
         ids.append(word_ids.flat_values.numpy())
         lengths.append(row_lengths)
+        lost_tokens.append(whole_lengths - row_lengths)
         second_starts.append(row_lengths - tf.reduce_sum(type_ids, axis=1).numpy())
     return EncodedRows(
         ids=np.concatenate(ids) if ids else np.zeros(0, np.int32),
@@ -94,4 +104,5 @@ def encode_texts(
         second_starts=np.concatenate(second_starts).astype(np.int32)
         if second_starts
         else np.zeros(0, np.int32),
+        lost_tokens=np.concatenate(lost_tokens) if lost_tokens else np.zeros(0, np.int64),
     )

@@ -19,6 +19,7 @@ CONFIG = BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_att
 MANIFEST = {
     "inputs": [{"path": "data/train.csv", "bytes": 1234567, "sha256": "ab" * 32}],
     "metrics": {"best": {"step": 40, "accuracy": 0.91234, "loss": 0.3}},
+    "counts": {"train": {"rows_out": 900, "rows_cut": 78, "tokens_lost": 3110}},
     "best_model": {"step": 40, "epoch": 2.0, "phase": None, "metric": "loss", "value": 0.3},
 }
 PLAIN = {"lowercase": True, "manifest": {}, "written": FORMATS["huggingface"].load(), "notes": []}
@@ -53,6 +54,7 @@ def test_classification_card():
     )
     assert card.startswith("# Text classifier\n")
     assert "| train.csv | 1,234,567 | `abababababababab…` |" in card
+    assert "78 of 900 training rows were too long and lost 3,110 tokens.\n" in card
     assert "| accuracy | 0.9123 |" in card
     assert "| step | 40 |" in card
     assert "This is the model of epoch 2 (step 40), with the lowest loss: 0.3000.\n" in card

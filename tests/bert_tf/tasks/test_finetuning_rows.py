@@ -10,6 +10,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.finetuning_rows import read_rows
 from bert_tf.tasks.task import accept_any_rows
+from bert_tf.tasks.truncation import Truncation
 from bert_tf.weights.model_directory import read_model_directory
 
 ROWS = [
@@ -97,3 +98,34 @@ def test_questions_on_a_context_stay_together(small_config, small_model, tokeniz
         assert np.bincount(source.context_index).tolist() == [2] * len(source.contexts)
         for line, index in zip(source.lines, source.context_index, strict=True):
             assert rows[line - 1]["context"] == source.contexts[index]
+
+
+def test_tokens_of_questions_that_are_cut_are_counted_once(
+    small_config, small_model, tokenizer, tmp_path
+):
+    path = tmp_path / "train.jsonl"
+    words = "where is the capital of france in the good film it is in not very very city ?"
+    rows = [
+        {"question": question, "context": "the city is red " * 30, "answer": "city"}
+        for question in ("where ?", words)
+    ]
+    path.write_text("".join(json.dumps({**row, "answer_start": 4}) + "\n" for row in rows))
+    values = {"max_query_length": 12, "max_seq_length": 32, "eval": str(path)}
+    config = small_config(task="qa", train=str(path), **values)
+    init, log = read_model_directory(small_model), io.StringIO()
+    _, found = read_rows(config, init, tokenizer, Console(log), accept_any_rows)
+    lost = len(words.split()) - 12
+    assert Truncation.of(found.train).rows_cut == 1
+    assert Truncation.of(found.train).tokens_lost == lost
+    assert f"1 of 2 rows (50.0%) are too long and lose {lost} of" in log.getvalue()
+
+
+@pytest.mark.parametrize(("long", "warned"), [(0, None), (4, False), (8, True)])
+def test_rows_that_are_cut_are_counted_and_many_warned_about(read, long, warned):
+    rows = [*ROWS, *((f"{text} {'film ' * 9}", label) for text, label in ROWS[:long])]
+    found, log = read(rows, eval_fraction=0, max_seq_length=10)
+    truncation = Truncation.of(found.train)
+    assert (truncation.rows_cut, truncation.tokens_lost) == (long, long * 4)
+    assert truncation.tokens == sum(len(text.split()) + 2 for text, _ in rows)
+    assert ("too long" in log) == bool(long)
+    assert ("warning" in log) == bool(warned)

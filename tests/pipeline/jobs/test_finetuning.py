@@ -334,6 +334,7 @@ def test_without_a_file_for_evaluation_rows_are_held_out(place):
     counts = manifest["counts"]
     assert (counts["rows_in"], counts["rows_out"], counts["rows_rejected"]) == (51, 50, 1)
     assert counts["train"]["rows_out"] + counts["eval"]["rows_out"] == 50
+    assert counts["train"]["rows_cut"] == counts["train"]["tokens_lost"] == 0
     assert manifest["eval_rows"].startswith("0.3 of the training rows, held out by a hash")
     assert manifest["best_model"]["metric"] == "macro_f1"
     assert manifest["metrics"]["best"]["macro_f1"] == manifest["best_model"]["value"]

@@ -62,7 +62,8 @@ def encode_questions(
         doc_stride: tokens between the starts of two windows.
         max_query_length: tokens kept of a question.
     """
-    asked = _first_tokens(tokenize_with_characters(tokenizer, questions), max_query_length)
+    whole = tokenize_with_characters(tokenizer, questions)
+    asked = _first_tokens(whole, max_query_length)
     read = tokenize_with_characters(tokenizer, contexts)
     context_index = np.asarray(context_index, np.int64)
     windows = context_windows(
@@ -79,8 +80,11 @@ def encode_questions(
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
     )
+    lost_tokens = np.zeros(len(windows), np.int64)
+    first_windows = np.searchsorted(windows.question, np.arange(len(asked.lengths)))
+    lost_tokens[first_windows] = whole.lengths - asked.lengths
     return QuestionRows(
-        rows=rows,
+        rows=dataclasses.replace(rows, lost_tokens=lost_tokens),
         windows=windows,
         question_lengths=asked.lengths,
         contexts=read,

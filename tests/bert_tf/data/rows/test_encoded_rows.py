@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows.encoded_rows import encode_texts
@@ -29,3 +31,18 @@ def test_single_texts_have_one_segment(tokenizer):
     rows = encode_texts(tokenizer, ["a b", ""], None, max_seq_length=128)
     assert rows.offsets.tolist() == offsets_of(np.array([4, 2])).tolist()
     assert not rows.padded(np.array([0, 1]), length=4, pad_id=0)["input_type_ids"].any()
+
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=12).map(" ".join)
+TEXTS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5)
+
+
+@given(TEXTS, st.booleans(), st.integers(5, 20))
+def test_every_token_is_in_the_row_or_counted_as_lost(tokenizer, pairs, single, most):
+    first, second = (list(column) for column in zip(*pairs, strict=True))
+    specials = 2 if single else 3
+    rows = encode_texts(tokenizer, first, None if single else second, max_seq_length=most)
+    for (one, other), length, lost in zip(pairs, rows.lengths, rows.lost_tokens, strict=True):
+        tokens = len(one.split()) + (0 if single else len(other.split()))
+        assert length - specials + lost == tokens
+        assert length <= most and (lost == 0 or length == most)
