@@ -117,6 +117,13 @@ def unknown_labels(rows: LabelRows, known: Sequence[str]) -> Iterator[str]:
     )
 
 
+def labels_on_card(labels: Sequence[str]) -> str:
+    """A model card's list of labels, in Markdown."""
+    listed = ", ".join(f"`{label}`" for label in labels[:_SHOWN_LABELS])
+    more = len(labels) - _SHOWN_LABELS
+    return f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+
+
 def shown_labels(labels: Sequence[str]) -> str:
     """The first ten labels, and how many there are beyond."""
     listed = ", ".join(_quoted(label) for label in labels[:10])

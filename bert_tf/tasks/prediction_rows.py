@@ -42,6 +42,11 @@ def prediction_rows(
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
+def json_values(column: Iterable[Any]) -> list[Any]:
+    """Predictions of the kind `json` as Python values, whether they are these or their texts."""
+    return [_CELLS["json"](value) for value in column]
+
+
 def _plain(values: Iterable[Any]) -> Iterable[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 

@@ -43,6 +43,7 @@ class TableTask(abc.ABC):
     Attributes:
         declaration: the task's entry in the registry.
         title: heading of model cards.
+        has_label_lists: whether the label column may hold a list, or nothing, in a row.
         text_column, text_pair_column, label_column: the columns of a table; without pairs
             `text_pair_column` is None.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
@@ -50,6 +51,7 @@ class TableTask(abc.ABC):
 
     declaration: ClassVar[TaskDeclaration]
     title: ClassVar[str]
+    has_label_lists: ClassVar[bool] = False
 
     text_column: str
     text_pair_column: str | None
@@ -257,11 +259,13 @@ class TableTask(abc.ABC):
             InputError: no row can be used.
         """
         pair = () if self.text_pair_column is None else (self.text_pair_column,)
+        label = (self.label_column,)
         table = read_table(
             path,
             dialect=dialect,
             text_columns=(self.text_column, *pair),
-            value_columns=(self.label_column, *more_columns),
+            value_columns=(*(() if self.has_label_lists else label), *more_columns),
+            list_columns=label if self.has_label_lists else (),
             max_rows=max_rows,
             console=console,
         )

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
+from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.regression.task import RegressionTask
 from bert_tf.tasks.task import ROW_WEIGHTS
 from bert_tf.weights.model_directory import (
@@ -95,18 +96,28 @@ def run_classifier(model, inputs):
     return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["labels"], logits))
 
 
+COLUMNS = {
+    "text_column": "text",
+    "text_pair_column": "text_pair",
+    "label_column": "label",
+    "max_seq_length": 96,
+}
+
+
 def run_regressor(model, inputs):
-    task = RegressionTask(
-        text_column="text",
-        text_pair_column="text_pair",
-        label_column="label",
-        max_seq_length=96,
-        target_scaling="none",
-        target_mean=0.0,
-        target_scale=1.0,
-    )
+    task = RegressionTask(**COLUMNS, target_scaling="none", target_mean=0.0, target_scale=1.0)
     logits, labels = model(inputs), inputs["labels"]
     batch = {"target": labels, ROW_WEIGHTS: np.ones(len(labels), np.float32)}
+    loss = task.loss_parts({"logits": logits}, batch).losses["loss"] / len(labels)
+    return {"logits": logits}, loss
+
+
+def run_multi_label_classifier(model, inputs):
+    task = MultiLabelTask(
+        **COLUMNS, labels=("a", "b", "c", "d"), label_separator="|", thresholds="0.5"
+    )
+    logits, labels = model(inputs), inputs["labels"]
+    batch = {"labels": labels, ROW_WEIGHTS: np.ones(len(labels), np.float32)}
     loss = task.loss_parts({"logits": logits}, batch).losses["loss"] / len(labels)
     return {"logits": logits}, loss
 
@@ -131,6 +142,7 @@ RUNS = {
     "masked_lm": run_masked_lm,
     "classification": run_classifier,
     "regression": run_regressor,
+    "multi_label": run_multi_label_classifier,
     "token_classification": run_token_classifier,
     "question_answering": run_answerer,
 }

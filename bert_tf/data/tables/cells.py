@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 from bert_tf.data.tables.reasons import (
     column_is_empty,
     column_is_missing,
+    column_is_not_a_list,
     column_is_not_a_value,
     column_is_not_text,
 )
+
+CellKind = Literal["text", "value", "list"]
+"""What a needed column holds: a text; a text, a number or a truth value; or a list or one of
+those, which what reads the list takes apart."""
 
 
 def cell_text(value: Any) -> str:
@@ -28,17 +33,18 @@ def cell_text(value: Any) -> str:
 
 
 def cell_fault(
-    row: dict[str, Any], name: str, *, must_be_text: bool, allow_empty: bool
+    row: dict[str, Any], name: str, *, kind: CellKind, allow_empty: bool
 ) -> tuple[str, str] | None:
     """Why a row cannot be used for a needed column: the reason and the detail; None if it can.
 
     Args:
         row: values by column.
         name: of the needed column.
-        must_be_text: whether numbers and truth values are faults.
-        allow_empty: whether empty cells and null are none.
+        kind: what the column holds.
+        allow_empty: whether empty cells and null are none; of lists they always are.
     """
     value = row.get(name)
+    allow_empty = allow_empty or kind == "list"
     if isinstance(value, str):
         if allow_empty or value.strip():
             return None
@@ -47,8 +53,10 @@ def cell_fault(
         if name not in row:
             return column_is_missing(name), ""
         return None if allow_empty else (column_is_empty(name), "")
-    if must_be_text:
+    if kind == "text":
         return column_is_not_text(name), shortened(value)
+    if kind == "list":
+        return (column_is_not_a_list(name), shortened(value)) if isinstance(value, dict) else None
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
     return None

@@ -55,3 +55,8 @@ def column_is_not_text(name: str) -> str:
 def column_is_not_a_value(name: str) -> str:
     """The reason for a list or the like where a text, number or truth value is needed."""
     return f"column {name!r} is neither text nor number"
+
+
+def column_is_not_a_list(name: str) -> str:
+    """The reason for an object where a list or a text of its items is needed."""
+    return f"column {name!r} is neither a list nor text"

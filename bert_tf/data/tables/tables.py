@@ -19,7 +19,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
+from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, shortened
 from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import (
@@ -134,6 +134,7 @@ def read_table_blocks(
     block_rows: int = 8192,
     text_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
+    list_columns: Sequence[str] = (),
     allow_empty: bool = False,
     max_rows: int = 0,
     needed_only: bool = False,
@@ -148,6 +149,8 @@ def read_table_blocks(
         block_rows: rows read at once, rejected ones included; fewer where rows are long.
         text_columns: columns that must hold text in every row.
         value_columns: columns that must hold a text, a number or a truth value in every row.
+        list_columns: columns that may hold a list, whose text is its JSON, or one of these, or
+            nothing.
         allow_empty: keep rows in which a needed column is there but empty (or null).
         max_rows: read only the first rows, rejected ones included (0: all).
         needed_only: leave out other columns where the format stores columns apart.
@@ -159,7 +162,12 @@ def read_table_blocks(
         UsageError: the file is missing, of an unknown format, or lacks a needed column; or it is
             JSON lines, which have keys, and was said to have no header.
     """
-    needed = dict.fromkeys(text_columns, True) | dict.fromkeys(value_columns, False)
+    kinds: tuple[tuple[Sequence[str], CellKind], ...] = (
+        (text_columns, "text"),
+        (value_columns, "value"),
+        (list_columns, "list"),
+    )
+    needed = {name: kind for columns_of_kind, kind in kinds for name in columns_of_kind}
     header: TableHeader | None = None
     columns: tuple[str, ...] = ()
     parsed: Iterator[TableHeader | ParsedRow]
@@ -204,6 +212,7 @@ def read_table(
     dialect: TableDialect = PLAIN,
     text_columns: Sequence[str] = (),
     value_columns: Sequence[str] = (),
+    list_columns: Sequence[str] = (),
     allow_empty: bool = False,
     max_rows: int = 0,
     console: Console | None = None,
@@ -215,7 +224,7 @@ def read_table(
         UsageError: as there.
     """
     budget = TableBudget(path, dialect.max_table_megabytes)
-    names = (*text_columns, *value_columns)
+    names = (*text_columns, *value_columns, *list_columns)
     columns: dict[str, list[str]] = {name: [] for name in names}
     lines: list[int] = []
     rejects: list[Reject] = []
@@ -224,6 +233,7 @@ def read_table(
         dialect=dialect,
         text_columns=text_columns,
         value_columns=value_columns,
+        list_columns=list_columns,
         allow_empty=allow_empty,
         max_rows=max_rows,
         needed_only=True,
@@ -333,7 +343,7 @@ def _checked_block(
     columns: tuple[str, ...],
     stretch: list[ParsedRow],
     *,
-    needed: dict[str, bool],
+    needed: dict[str, CellKind],
     allow_empty: bool,
 ) -> TableBlock:
     rows, raw_rows, lines, rejects = [], [], [], []
@@ -341,8 +351,8 @@ def _checked_block(
         if isinstance(row, Reject):
             rejects.append(row)
             continue
-        for name, must_be_text in needed.items():
-            fault = cell_fault(row, name, must_be_text=must_be_text, allow_empty=allow_empty)
+        for name, kind in needed.items():
+            fault = cell_fault(row, name, kind=kind, allow_empty=allow_empty)
             if fault:
                 rejects.append(Reject(str(path), line, *fault))
                 break

@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.rejects import Reject, summarize_rejects
+from bert_tf.data.tables.rejects import summarize_rejects
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.classification.calibration import (
@@ -31,13 +31,13 @@ from bert_tf.tasks.classification.options import CLASSIFICATION, UNCALIBRATED
 from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
 from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.known_labels import reject_unknown_labels
 from bert_tf.tasks.labels import (
     LabelRows,
     label_table,
-    shown_labels,
+    labels_on_card,
     sorted_labels,
     suspicious_labels,
-    unknown_labels,
 )
 from bert_tf.tasks.losses import weighted_hits
 from bert_tf.tasks.table_task import TableTask
@@ -48,7 +48,6 @@ from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
 _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the column
-_LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,24 +122,8 @@ class ClassificationTask(TableTask):
             table = rejecting_bad_weights(table, self.weight_column)
         if not self.labels:
             return table
-        known = set(self.labels)
-        rows = zip(self.gold(table), table.lines, strict=True)
-        unknown = {index: row for index, row in enumerate(rows) if row[0] not in known}
-        if not unknown:
-            return table
-        rejects = {
-            index: Reject(table.source, line, "label is not one the model knows", repr(label))
-            for index, (label, line) in unknown.items()
-        }
-        if len(rejects) == len(table):
-            raise InputError(
-                f"{table.source}: no row has a label the model knows "
-                f"({shown_labels(self.labels)}); the first: {rejects[0]}"
-            )
-        labels, lines = zip(*unknown.values(), strict=True)
-        for text in unknown_labels(LabelRows(table.source, labels, lines), self.labels):
-            console.warn(text)
-        return table.rejecting(rejects)
+        labels = [(label,) for label in self.gold(table)]
+        return reject_unknown_labels(table, labels, self.labels, console)
 
     def classes(self, table: Table) -> list[str]:
         """The labels."""
@@ -250,9 +233,7 @@ class ClassificationTask(TableTask):
 
     def card_facts(self) -> Iterator[str]:
         """The labels, and what calibrates their probabilities."""
-        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
-        more = len(self.labels) - _LABELS_ON_CARD
-        yield f"labels: {listed}" + (f" and {more:,} more" if more > 0 else "")
+        yield labels_on_card(self.labels)
         if self.calibration != UNCALIBRATED:
             yield (
                 f"probabilities are calibrated: logits are divided by {self.temperature:g} before "

@@ -91,7 +91,7 @@ class JsonlReader(PieceReader):
     def _text(self, row: dict[str, Any]) -> bytes:
         text = row.get(self.key)
         if not isinstance(text, str):
-            fault = cell_fault(row, self.key, must_be_text=True, allow_empty=False)
+            fault = cell_fault(row, self.key, kind="text", allow_empty=False)
             assert fault is not None  # of a value that is not a string
             raise RowError(*fault)
         return text.encode("utf-8")

@@ -1,0 +1,60 @@
+"""What can be known of multi-label classification without TensorFlow: options, inputs, outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.table_options import TableTaskConfig
+
+SEQUENCE_LENGTH = 128
+SEPARATOR = "|"
+GLOBAL, PER_LABEL, FIXED = "global", "per-label", "0.5"
+METRICS = (
+    "micro_f1",
+    "macro_f1",
+    "samples_f1",
+    "subset_accuracy",
+    "mean_average_precision",
+    "roc_auc",
+    "label_ranking_average_precision",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiLabelConfig(TableTaskConfig):
+    """Fine-tunes a classifier that gives a text, or a pair of texts, any number of labels."""
+
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+
+    label_column: str = option("column of the labels: a list, or a text of them", default="label")
+    label_separator: str = option("what separates the labels of a text", default=SEPARATOR)
+    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    thresholds: str = option(
+        "probability from which a row has a label: the one with the best F1 on the --eval rows, "
+        f"for all labels (global) or each (per-label); or {FIXED}",
+        default=GLOBAL,
+        choices=(GLOBAL, PER_LABEL, FIXED),
+    )
+    best_metric: str | None = best_metric_option(*METRICS)
+
+
+MULTILABEL = TaskDeclaration(
+    name="multilabel",
+    summary="any number of labels for a text or a pair of texts",
+    options=MultiLabelConfig,
+    example=(
+        "bert-pipeline finetune multilabel --train train.jsonl --eval dev.jsonl --init run "
+        "--output topics"
+    ),
+    inputs=("text", "text_pair"),
+    predictions=(
+        PredictionField("predicted_labels", "json"),
+        PredictionField("predicted_scores", "json"),
+    ),
+    implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
+)

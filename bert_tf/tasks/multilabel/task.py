@@ -1,0 +1,282 @@
+"""Any number of labels for a text or a pair of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
+from bert_tf.config.bert import BertConfig
+from bert_tf.data.tables.tables import Table
+from bert_tf.models.classification import BertClassifier
+from bert_tf.models.problem_type import ProblemType
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.known_labels import reject_unknown_labels
+from bert_tf.tasks.label_measures import LabelMeasures
+from bert_tf.tasks.labels import (
+    LabelRows,
+    label_table,
+    labels_on_card,
+    sorted_labels,
+    suspicious_labels,
+)
+from bert_tf.tasks.multilabel.label_cells import labels_of_cells, reject_other_cells
+from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
+from bert_tf.tasks.multilabel.options import FIXED, GLOBAL, MULTILABEL, SEPARATOR
+from bert_tf.tasks.multilabel.thresholds import (
+    DEFAULT_THRESHOLD,
+    global_threshold,
+    thresholds_by_label,
+)
+from bert_tf.tasks.prediction_rows import json_values
+from bert_tf.tasks.table_task import TableTask
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.task_fields import learned
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import classifier_labels, classifier_problem
+from bert_tf.weights.model_directory import ModelDirectory
+
+_SCORE_DIGITS = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiLabelTask(TableTask):
+    """A probability for each label, and those from a threshold on.
+
+    Attributes:
+        labels: names in the order of the logits.
+        label_separator: between the labels of a cell that is a text.
+        thresholds: how the next is chosen: `global`, `per-label` or `0.5`.
+        decision_thresholds: from which probability on a row has a label: one for all labels, or one
+            each; () for 0.5.
+    """
+
+    declaration: ClassVar[TaskDeclaration] = MULTILABEL
+    title: ClassVar[str] = "Multi-label text classifier"
+    has_label_lists: ClassVar[bool] = True
+
+    labels: tuple[str, ...] = learned(())
+    label_separator: str
+    thresholds: str
+    decision_thresholds: tuple[float, ...] = ()
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of a classifier whose config has it for several labels."""
+        if classifier_problem(directory) is not ProblemType.MULTI_LABEL_CLASSIFICATION:
+            return None
+        return cls.of_weights(
+            directory,
+            labels=tuple(classifier_labels(directory)),
+            label_separator=SEPARATOR,
+            thresholds=FIXED,
+        )
+
+    def usable(self, table: Table, console: Console) -> Table:
+        """Rejects rows whose cell has no labels' form, or a label that the model does not know.
+
+        Raises:
+            InputError: no row is left.
+        """
+        table = reject_other_cells(table, self.label_column, self.label_separator)
+        if not self.labels:
+            return table
+        return reject_unknown_labels(table, self._sets(table), self.labels, console)
+
+    def learn(self, table: Table, console: Console) -> Self:
+        """Finds the labels.
+
+        Raises:
+            InputError: fewer than two labels.
+        """
+        sets = self._sets(table)
+        labels = sorted_labels({label for one in sets for label in one})
+        if len(labels) < 2:
+            held = f"no label but {labels[0]!r}" if labels else "no label"
+            raise InputError(
+                f"{table.source}: column {self.label_column!r} holds {held}; at least two labels "
+                f"are needed; in a text they are separated by {self.label_separator!r}, or by what "
+                "--label-separator gives"
+            )
+        if all(len(one) == 1 for one in sets):
+            console.warn(
+                f"{table.source}: every row has exactly one label; if cells hold several, name "
+                f"what separates them by --label-separator (now {self.label_separator!r})"
+            )
+        for line in suspicious_labels(self._label_rows(table)):
+            console.warn(line)
+        return dataclasses.replace(self, labels=labels)
+
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """The labels with their rows, and the rows without any."""
+        tables = [table for table in (train, evaluation) if table is not None]
+        rows = [self._label_rows(table) for table in tables]
+        yield from label_table(self.labels, rows[0], rows[1] if len(rows) > 1 else None)
+        for name, table in zip(("training", "evaluation"), tables, strict=False):
+            without = sum(not one for one in self._sets(table))
+            if without:
+                yield f"  {quantity(without, f'{name} row')} without a label"
+
+    def gold(self, table: Table) -> list[list[str]]:
+        """The labels of each row, in the order of the model's."""
+        number = self._numbers()
+        return [sorted(one, key=number.__getitem__) for one in self._sets(table)]
+
+    @property
+    def num_logits(self) -> int:
+        """One per label."""
+        return len(self.labels)
+
+    def targets(self, table: Table) -> dict[str, np.ndarray]:
+        """`labels`: which of them each row has, bool [rows, labels]."""
+        return {"labels": self._membership(self._sets(table))}
+
+    def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
+        """That of predicting the frequency of each label for every row."""
+        frequencies = np.average(targets["labels"], axis=0, weights=weights)
+        inner = frequencies[(frequencies > 0) & (frequencies < 1)]
+        entropies = -inner * np.log(inner) - (1 - inner) * np.log1p(-inner)
+        return float(entropies.sum() / len(frequencies))
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
+        """The encoder with a linear layer on its pooled output."""
+        return BertClassifier(
+            config,
+            num_labels=self.num_logits,
+            problem_type=ProblemType.MULTI_LABEL_CLASSIFICATION,
+            dtype=policy,
+            name=self.declaration.name,
+        )
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Sigmoid cross-entropy, the mean over labels."""
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=tf.cast(batch["labels"], tf.float32), logits=outputs["logits"]
+        )
+        by_row = tf.reduce_mean(losses, axis=1)
+        return LossParts(losses={"loss": tf.reduce_sum(by_row * batch[ROW_WEIGHTS])})
+
+    def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The labels that a row has and their probabilities, as JSON, and those of all labels."""
+        probabilities = tf.sigmoid(logits)
+        is_there = probabilities >= tf.constant(self._thresholds(), tf.float32)
+        names = tf.constant([json.dumps(label, ensure_ascii=False) for label in self.labels])
+        scores = tf.strings.as_string(probabilities, precision=_SCORE_DIGITS)
+        return {
+            "predicted_labels": _json_arrays(tf.broadcast_to(names, tf.shape(logits)), is_there),
+            "predicted_scores": _json_arrays(scores, is_there),
+            "probabilities": probabilities,
+        }
+
+    def served_constants(self) -> dict[str, tf.Tensor]:
+        """`labels`, string [labels], in the order of `probabilities`."""
+        return {"labels": tf.constant(self.labels)}
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        """See `served_predictions`; lists instead of JSON."""
+        probabilities = _sigmoid(logits)
+        is_there = probabilities >= np.array(self._thresholds())
+        chosen = [np.flatnonzero(row).tolist() for row in is_there]
+        return {
+            "predicted_labels": [[self.labels[number] for number in row] for row in chosen],
+            "predicted_scores": [
+                scores[row].round(_SCORE_DIGITS).tolist()
+                for scores, row in zip(probabilities, chosen, strict=True)
+            ],
+            "probabilities": probabilities,
+        }
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """With the thresholds of the best F1 on the evaluation rows."""
+        if self.thresholds == FIXED:
+            return self
+        probabilities, gold = _sigmoid(reduced["logits"]), data.targets["labels"]
+        if self.thresholds == GLOBAL:
+            found: tuple[float, ...] = (global_threshold(probabilities, gold),)
+        else:
+            found = thresholds_by_label(probabilities, gold)
+        return dataclasses.replace(self, decision_thresholds=found)
+
+    def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
+        """F1 and the like of the predicted sets, ranking measures of the probabilities."""
+        gold, chosen = self._gold_and_predicted(table, predicted)
+        return {
+            **label_set_metrics(gold, chosen, self._measures(gold, chosen)),
+            **ranking_metrics(gold, np.asarray(predicted["probabilities"])),
+        }
+
+    def report(self, table: Table, predicted: dict[str, Any]) -> TaskReport:
+        """Measures by label."""
+        measures = self._measures(*self._gold_and_predicted(table, predicted))
+        return TaskReport(
+            details=measures.details(),
+            lines=tuple(measures.lines()),
+            warnings=tuple(measures.warnings()),
+        )
+
+    def card_facts(self) -> Iterator[str]:
+        """The labels and thresholds."""
+        yield labels_on_card(self.labels)
+        found = self._thresholds()
+        values = f"{min(found):.4g}"
+        if max(found) > min(found):
+            values += f" to {max(found):.4g}, one for each label (`decision_thresholds` in "
+            values += "`task.json`)"
+        yield f"a row has the labels whose probability, by a sigmoid, is at least {values}"
+
+    def _thresholds(self) -> tuple[float, ...]:
+        return self.decision_thresholds or (DEFAULT_THRESHOLD,)
+
+    def _gold_and_predicted(
+        self, table: Table, predicted: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        chosen = json_values(predicted["predicted_labels"])
+        return self._membership(self._sets(table)), self._membership(chosen)
+
+    def _measures(self, gold: np.ndarray, predicted: np.ndarray) -> LabelMeasures:
+        return LabelMeasures(
+            (gold & predicted).sum(axis=0),
+            predicted.sum(axis=0),
+            gold.sum(axis=0),
+            rows=len(gold),
+            labels=self.labels,
+        )
+
+    def _sets(self, table: Table) -> list[tuple[str, ...]]:
+        return labels_of_cells(table.columns[self.label_column], self.label_separator)
+
+    def _label_rows(self, table: Table) -> LabelRows:
+        pairs = [
+            (label, line)
+            for one, line in zip(self._sets(table), table.lines, strict=True)
+            for label in one
+        ]
+        return LabelRows(table.source, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+    def _numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+    def _membership(self, sets: Sequence[Sequence[str]]) -> np.ndarray:
+        """Which labels each row has, bool [rows, labels]."""
+        number = self._numbers()
+        has = np.zeros((len(sets), len(self.labels)), bool)
+        rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+        has[rows, [number[label] for one in sets for label in one]] = True
+        return has
+
+
+def _sigmoid(logits: np.ndarray) -> np.ndarray:
+    return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
+
+
+def _json_arrays(values: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:
+    """JSON texts [rows, labels] as the JSON array of those of each row that are there."""
+    kept = tf.ragged.boolean_mask(values, is_there)
+    return tf.strings.join(["[", tf.strings.reduce_join(kept, axis=1, separator=", "), "]"])
