@@ -25,11 +25,11 @@ CountLines = Callable[[bytes, int], int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Piece:
+class Chunk:
     """Whole documents of a file.
 
     Attributes:
-        index: number of the piece in the file, from 0.
+        index: number of the chunk in the file, from 0.
         offset: where its bytes begin in the uncompressed file.
         first_line: number of its first line, from 1.
         data: its bytes, without the file's byte-order mark.
@@ -41,23 +41,23 @@ class Piece:
     data: bytes
 
 
-def cut_pieces(
+def cut_chunks(
     stream: ByteStream,
     path: str,
     *,
-    piece_bytes: int,
+    chunk_bytes: int,
     largest_document: int,
     find_last_border: FindLastBorder,
     count_lines: CountLines,
-) -> Iterator[Piece]:
-    """Yields the file in pieces of about `piece_bytes`, cut at the last border within them.
+) -> Iterator[Chunk]:
+    """Yields the file in chunks of about `chunk_bytes`, cut at the last border within them.
 
-    A document larger than that becomes a larger piece. The cuts depend on the content alone.
+    A document larger than that becomes a larger chunk. The cuts depend on the content alone.
 
     Args:
         stream: the uncompressed bytes.
         path: named in errors.
-        piece_bytes: bytes read before a border is looked for.
+        chunk_bytes: bytes read before a border is looked for.
         largest_document: bytes, beyond which no border is waited for.
         find_last_border: offset of the last border in some bytes, 0 if there is none.
         count_lines: line ends in some bytes, up to an offset.
@@ -66,20 +66,20 @@ def cut_pieces(
         InputError: the file is damaged, or no border comes for `largest_document`.
     """
     index, line = 0, 1
-    pending = stream.read(max(piece_bytes, len(_BYTE_ORDER_MARK)))
+    pending = stream.read(max(chunk_bytes, len(_BYTE_ORDER_MARK)))
     offset = len(_BYTE_ORDER_MARK) if pending.startswith(_BYTE_ORDER_MARK) else 0
     pending = pending[offset:]
-    wanted = piece_bytes
+    target = chunk_bytes
     while True:
-        more = stream.read(max(wanted - len(pending), 1))
+        more = stream.read(max(target - len(pending), 1))
         pending += more
         border = find_last_border(pending) if more else len(pending)
         if border:
-            yield Piece(index, offset, line, pending[:border])
+            yield Chunk(index, offset, line, pending[:border])
             line += count_lines(pending, border)
             index, offset = index + 1, offset + border
             pending = pending[border:]
-            wanted = piece_bytes
+            target = chunk_bytes
         elif len(pending) > largest_document:
             raise InputError(
                 f"{path}:{line}: a document of more than {largest_document / 1e6:g} MB begins "
@@ -87,6 +87,6 @@ def cut_pieces(
                 "max_document_megabytes"
             )
         else:
-            wanted = min(2 * len(pending), max(largest_document + 1, len(pending)))
+            target = min(2 * len(pending), max(largest_document + 1, len(pending)))
         if not more:
             return

@@ -25,15 +25,15 @@ from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import has_surrogates
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Piece, cut_pieces
-from pipeline.corpus.readers.splits import PieceReader
+from pipeline.corpus.readers.chunks import Chunk, cut_chunks
+from pipeline.corpus.readers.splits import ChunkReader
 
 _PEEKED_BYTES = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
-class DelimitedReader(PieceReader):
-    """Reads pieces of a CSV or TSV file whose first record names the columns.
+class DelimitedReader(ChunkReader):
+    """Reads chunks of a CSV or TSV file whose first record names the columns.
 
     Attributes:
         delimiter: between fields.
@@ -85,15 +85,15 @@ class DelimitedReader(PieceReader):
 
     def _header(self, path: str) -> list[str]:
         with UncompressedFile(path) as file:
-            pieces = cut_pieces(
+            chunks = cut_chunks(
                 file,
                 path,
-                piece_bytes=_PEEKED_BYTES,
+                chunk_bytes=_PEEKED_BYTES,
                 largest_document=self.largest_document,
                 find_last_border=self.find_last_border,
                 count_lines=self.count_lines,
             )
-            data = next((piece.data for piece in pieces if piece.data.strip()), b"")
+            data = next((chunk.data for chunk in chunks if chunk.data.strip()), b"")
         records = self._records(data, 1)
         if not len(records.faults) or records.faults[0] != SOUND:
             raise InputError(f"{path}: no header; the first line has to name the columns")
@@ -119,20 +119,20 @@ class DelimitedReader(PieceReader):
             return data.count(b"\n", 0, stop)
         return count_line_ends(np.frombuffer(data, np.uint8, stop))
 
-    def read(self, path: str, piece: Piece) -> RawBlock:
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole records; the first of the file is the header."""
-        records = self._records(piece.data, piece.first_line)
+        records = self._records(chunk.data, chunk.first_line)
         is_row = np.ones(len(records.lines), np.bool_)
-        if piece.index == 0:
+        if chunk.index == 0:
             is_row[:1] = False
         counts = np.diff(records.offsets)
         is_sound = is_row & (records.faults == SOUND) & (counts == self.num_columns)
         fields = records.offsets[:-1][is_sound] + self.column
-        data = np.frombuffer(piece.data, np.uint8)
+        data = np.frombuffer(chunk.data, np.uint8)
         copied, offsets = field_bytes(data, records, fields)
         return block_of_texts(
             path,
-            piece.index,
+            chunk.index,
             Texts(
                 data=copied,
                 starts=offsets[:-1],

@@ -16,7 +16,7 @@ from pipeline.corpus.readers.delimited import DelimitedReader
 from pipeline.corpus.readers.jsonl import JsonlReader
 from pipeline.corpus.readers.mediawiki.dump import MediaWikiReader
 from pipeline.corpus.readers.parquet import ParquetReader
-from pipeline.corpus.readers.splits import PieceReader, Split
+from pipeline.corpus.readers.splits import ChunkReader, Split
 from pipeline.corpus.readers.text import TextReader
 
 
@@ -58,7 +58,7 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
     if name == "auto":
         name = _format_by_name(path, config.section_name)
     reader = _READERS[name](path, config)
-    if isinstance(reader, PieceReader):
+    if isinstance(reader, ChunkReader):
         largest = int(config.max_document_megabytes * 1e6)
         return dataclasses.replace(reader, largest_document=largest)
     return reader

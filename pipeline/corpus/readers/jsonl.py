@@ -19,15 +19,15 @@ from bert_tf.data.tables.reasons import INVALID_UTF8, TOO_LONG
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Piece
-from pipeline.corpus.readers.splits import PieceReader
+from pipeline.corpus.readers.chunks import Chunk
+from pipeline.corpus.readers.splits import ChunkReader
 
 _PEEKED_BYTES = 1 << 22
 
 
 @dataclasses.dataclass(frozen=True)
-class JsonlReader(PieceReader):
-    """Reads pieces of a JSON Lines file; `key` holds the text."""
+class JsonlReader(ChunkReader):
+    """Reads chunks of a JSON Lines file; `key` holds the text."""
 
     key: str
 
@@ -63,13 +63,13 @@ class JsonlReader(PieceReader):
         """Offset of the last beginning of a line in `data`, 0 if there is none."""
         return data.rfind(b"\n") + 1
 
-    def read(self, path: str, piece: Piece) -> RawBlock:
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole lines."""
         texts: list[bytes] = []
         lines: list[int] = []
         rejects: list[Reject] = []
         blank = 0
-        for number, line in enumerate(piece.data.split(b"\n"), piece.first_line):
+        for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line):
             if not line.strip(JSON_BLANKS.encode()):
                 blank += 1
                 continue
@@ -78,11 +78,11 @@ class JsonlReader(PieceReader):
                 lines.append(number)
             except RowError as error:
                 rejects.append(Reject(path, number, error.reason, error.detail))
-        if piece.data.endswith(b"\n"):
+        if chunk.data.endswith(b"\n"):
             blank -= 1  # nothing follows the last line feed
         return block_of_texts(
             path,
-            piece.index,
+            chunk.index,
             Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped={"blank line": blank} if blank else {},

@@ -13,7 +13,7 @@ from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
-from pipeline.corpus.readers.chunks import Piece, cut_pieces
+from pipeline.corpus.readers.chunks import Chunk, cut_chunks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ WHOLE_FILE = Split()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PieceReader(abc.ABC):
+class ChunkReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
     Plain files are split at the borders of documents, bzip2 files too (their blocks can be read on
@@ -65,10 +65,10 @@ class PieceReader(abc.ABC):
         return data.count(b"\n", 0, stop)
 
     @abc.abstractmethod
-    def read(self, path: str, piece: Piece) -> RawBlock:
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole documents; what cannot be read goes to the rejects."""
 
-    def resolved(self, path: str) -> PieceReader:
+    def resolved(self, path: str) -> ChunkReader:
         """With everything decided that depends on the file's whole content."""
         del path
         return self
@@ -82,8 +82,8 @@ class PieceReader(abc.ABC):
         compression = compression_of(path)
         with UncompressedFile(path) as file:
             if compression is None and not file.is_utf16:
-                for piece in self._cut(file, path, block_bytes):
-                    yield _split(piece)
+                for chunk in self._cut(file, path, block_bytes):
+                    yield _split(chunk)
                 return
             may_be_split = compression == "bz2" and not file.is_utf16
         if may_be_split and _is_larger(path, block_bytes):
@@ -94,9 +94,9 @@ class PieceReader(abc.ABC):
     def _splits_of_bzip2(self, path: str, block_bytes: int) -> Iterator[Split]:
         with open_stored(path) as file:
             stream = BlockStream(read_blocks(file, path))
-            for piece in self._cut(stream, path, block_bytes):
-                bit, offset = stream.block_of(piece.offset)
-                yield dataclasses.replace(_split(piece), block_bit=bit, block_offset=offset)
+            for chunk in self._cut(stream, path, block_bytes):
+                bit, offset = stream.block_of(chunk.offset)
+                yield dataclasses.replace(_split(chunk), block_bit=bit, block_offset=offset)
 
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Reads a split, a block at a time.
@@ -107,33 +107,33 @@ class PieceReader(abc.ABC):
         """
         if split.length < 0:
             with UncompressedFile(path) as file:
-                for piece in self._cut(file, path, block_bytes):
-                    yield self.read(path, piece)
+                for chunk in self._cut(file, path, block_bytes):
+                    yield self.read(path, chunk)
             return
         data = _bytes_of(path, split)
         if len(data) != split.length:
             raise UsageError(f"{path}: was cut short while it was read; start again")
-        yield self.read(path, Piece(split.index, split.offset, split.first_line, data))
+        yield self.read(path, Chunk(split.index, split.offset, split.first_line, data))
 
     def _cut(
         self, stream: UncompressedFile | BlockStream, path: str, block_bytes: int
-    ) -> Iterator[Piece]:
-        return cut_pieces(
+    ) -> Iterator[Chunk]:
+        return cut_chunks(
             stream,
             path,
-            piece_bytes=block_bytes,
+            chunk_bytes=block_bytes,
             largest_document=self.largest_document,
             find_last_border=self.find_last_border,
             count_lines=self.count_lines,
         )
 
 
-def _split(piece: Piece) -> Split:
+def _split(chunk: Chunk) -> Split:
     return Split(
-        index=piece.index,
-        offset=piece.offset,
-        length=len(piece.data),
-        first_line=piece.first_line,
+        index=chunk.index,
+        offset=chunk.offset,
+        length=len(chunk.data),
+        first_line=chunk.first_line,
     )
 
 

@@ -18,19 +18,19 @@ from pipeline.corpus.blocks.raw_block import (
     lines_of,
 )
 from pipeline.corpus.cleaning.lines import find_blank_lines
-from pipeline.corpus.readers.chunks import Piece
-from pipeline.corpus.readers.splits import PieceReader
+from pipeline.corpus.readers.chunks import Chunk
+from pipeline.corpus.readers.splits import ChunkReader
 
 _BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
 # It begins after a character, so that a run of white space is looked at once.
 _BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)[ \t\r\f\v]*+\n[ \t\r\f\v]*+\n\s*+\S")
 _DETECTION_BYTES = 1 << 20
-_BORDER_WINDOW = 1 << 16  # bytes at the end of a piece where a border is looked for first
+_BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
 
 
 @dataclasses.dataclass(frozen=True)
-class TextReader(PieceReader):
-    """Reads pieces of a plain text file of one layout (see `CorpusSection.text_layout`)."""
+class TextReader(ChunkReader):
+    """Reads chunks of a plain text file of one layout (see `CorpusSection.text_layout`)."""
 
     layout: str
 
@@ -60,16 +60,16 @@ class TextReader(PieceReader):
                 return borders[-1] if borders else 0
             window *= 4
 
-    def read(self, path: str, piece: Piece) -> RawBlock:
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole documents."""
-        lines = lines_of(piece.data, piece.first_line)
+        lines = lines_of(chunk.data, chunk.first_line)
         if self.layout == "sentences":
-            return block_of_sentence_lines(path, piece.index, lines)
+            return block_of_sentence_lines(path, chunk.index, lines)
         if self.layout == "file":
-            return block_of_one_document(path, piece.index, lines)
+            return block_of_one_document(path, chunk.index, lines)
         if self.layout == "paragraphs":
-            return block_of_one_document(path, piece.index, join_paragraphs(lines))
-        return block_of_texts(path, piece.index, lines, rejects=[], dropped={})
+            return block_of_one_document(path, chunk.index, join_paragraphs(lines))
+        return block_of_texts(path, chunk.index, lines, rejects=[], dropped={})
 
 
 def detect_layout(path: str) -> str:

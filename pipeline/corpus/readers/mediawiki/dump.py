@@ -19,9 +19,9 @@ from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Piece
+from pipeline.corpus.readers.chunks import Chunk
 from pipeline.corpus.readers.mediawiki.wikitext import WikitextError, plain_text
-from pipeline.corpus.readers.splits import PieceReader
+from pipeline.corpus.readers.splits import ChunkReader
 
 OTHER_NAMESPACE = "not in the main namespace"
 REDIRECT = "redirect"
@@ -47,7 +47,7 @@ class _DroppedPage(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class MediaWikiReader(PieceReader):
+class MediaWikiReader(ChunkReader):
     """Reads the articles of a dump as prose.
 
     Attributes:
@@ -81,14 +81,14 @@ class MediaWikiReader(PieceReader):
         """Offset of the last beginning of a page in `data`, 0 if there is none."""
         return max(data.rfind(_PAGE), 0)
 
-    def read(self, path: str, piece: Piece) -> RawBlock:
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole pages."""
         texts: list[bytes] = []
         lines: list[int] = []
         rejects: list[Reject] = []
         dropped: Counter[str] = Counter()
-        for number, (line, stretch) in enumerate(_stretches(piece)):
-            is_head = piece.index == 0 and number == 0
+        for number, (line, stretch) in enumerate(_stretches(chunk)):
+            is_head = chunk.index == 0 and number == 0
             try:
                 if not stretch.startswith(_PAGE):
                     if is_head or _is_frame(stretch):
@@ -105,7 +105,7 @@ class MediaWikiReader(PieceReader):
                 rejects.append(Reject(path, at, reason, detail))
         return block_of_texts(
             path,
-            piece.index,
+            chunk.index,
             Texts.of_rows(texts, lines),
             rejects=rejects,
             dropped=dict(dropped),
@@ -135,12 +135,12 @@ class MediaWikiReader(PieceReader):
             raise _PageError(line, BROKEN_WIKITEXT, f"page {title!r}: {error}") from None
 
 
-def _stretches(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """The pages of a piece and what stands between them, with their first lines.
+def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """The pages of a chunk and what stands between them, with their first lines.
 
     A page that is cut off goes up to the next.
     """
-    data, line, position = piece.data, piece.first_line, 0
+    data, line, position = chunk.data, chunk.first_line, 0
     while position < len(data):
         following = data.find(_PAGE, position + 1)
         stop = following if following >= 0 else len(data)
