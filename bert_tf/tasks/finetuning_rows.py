@@ -77,7 +77,7 @@ def read_rows(
     elif held_out is not None:
         evaluation = task.encode(held_out, tokenizer, training=False)
     read = FinetuningRows(train=train, evaluation=evaluation, held_out=held_out is not None)
-    _log_rows(console, read)
+    _log_rows(console, read, config.remedy_for_long_texts)
     for line in task.describe(train.source, evaluation and evaluation.source):
         console.info(line)
     check(_files(read))
@@ -138,7 +138,7 @@ def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> Non
     )
 
 
-def _log_rows(console: Console, read: FinetuningRows) -> None:
+def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
     for name, data in (("training", read.train), ("evaluation", read.evaluation)):
         if data is not None:
             rejects = data.source.rejects
@@ -148,7 +148,7 @@ def _log_rows(console: Console, read: FinetuningRows) -> None:
                 f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'token')}"
             )
     for data in read.all:
-        Truncation.of(data).log(console, data.source.source, "raise --max-seq-length")
+        Truncation.of(data).log(console, data.source.source, remedy)
     if read.held_out and read.evaluation is not None:
         held_out, rows = len(read.evaluation.source), len(read.train.source)
         console.info(

@@ -75,7 +75,7 @@ class Evaluator:
     def fit_and_run(self) -> tuple[Task, TaskResults]:
         """As `run`, by the task as these rows fit it, see `Task.fitted`; returns that task too."""
         reduced, loss = self._forward_all()
-        fitted = self._task.fitted(self._data, reduced)
+        fitted = self._task.fitted(*self._data.averaged(reduced))
         return fitted, self._measured(fitted, reduced, loss)
 
     def _forward_all(self) -> tuple[dict[str, np.ndarray], float | None]:
@@ -102,7 +102,8 @@ class Evaluator:
     def _measured(
         self, task: Task, reduced: dict[str, np.ndarray], loss: float | None
     ) -> TaskResults:
-        results = task.measure(self._data.source, task.predict(self._data, reduced))
+        predicted = task.predict(*self._data.averaged(reduced))
+        results = task.measure(self._data.source, predicted)
         if loss is None:
             return results
         return dataclasses.replace(results, metrics={"loss": loss, **results.metrics})

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from bert_tf.config.sections.finetuning import WINDOWS
+from bert_tf.data.rows.long_texts import Sequences, pack_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.text_module import TextModule
@@ -35,35 +37,37 @@ class TableModule(TextModule):
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         """See `TextModule.predict`."""
+        sequences = self._sequences(texts)
+
+        def logits(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor]:
+            outputs = self._task.outputs(self.model, batch, training=False, dropout_key=None)
+            return (outputs["logits"],)
+
+        (found,) = map_row_batches(
+            logits,
+            sequences.word_ids,
+            sequences.type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(tf.TensorSpec([self._task.num_logits], tf.float32),),
+        )
+        if self._task.long_texts == WINDOWS:
+            found = tf.math.segment_mean(found, sequences.owners)
+        return {**self._task.served_predictions(found), **self._task.served_constants()}
+
+    def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:
+        tokens = self.tokenizer.tokenize(texts["text"])
+        if "text_pair" not in texts:
+            return pack_texts(
+                tokens,
+                method=self._task.long_texts,
+                max_seq_length=self._task.max_seq_length,
+                tokenizer=self.tokenizer,
+            )
         word_ids, type_ids = pack_pairs(
-            self.tokenizer.tokenize(texts["text"]),
-            self.tokenizer.tokenize(texts["text_pair"]) if "text_pair" in texts else None,
+            tokens,
+            self.tokenizer.tokenize(texts["text_pair"]),
             max_seq_length=self._task.max_seq_length,
             tokenizer=self.tokenizer,
         )
-        specs = self._prediction_specs()
-
-        def score(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            outputs = self._task.outputs(self.model, batch, training=False, dropout_key=None)
-            predicted = self._task.served_predictions(outputs["logits"])
-            return tuple(predicted[name] for name in specs)
-
-        columns = map_row_batches(
-            score,
-            word_ids,
-            type_ids,
-            batch_tokens=batch_tokens,
-            pad_id=self.tokenizer.pad_id,
-            outputs=tuple(specs.values()),
-        )
-        return {**dict(zip(specs, columns, strict=True)), **self._task.served_constants()}
-
-    def _prediction_specs(self) -> dict[str, tf.TensorSpec]:
-        """Shape without the row axis and dtype of each prediction."""
-        logits = tf.TensorSpec([None, self._task.num_logits], tf.float32)
-        traced = tf.function(self._task.served_predictions, autograph=False)
-        predicted = traced.get_concrete_function(logits).structured_outputs
-        return {
-            name: tf.TensorSpec(values.shape[1:], values.dtype)
-            for name, values in predicted.items()
-        }
+        return Sequences(word_ids, type_ids, tf.range(tokens.nrows(out_type=tf.int32)))

@@ -13,8 +13,9 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.config.sections.scoring import check_columns_are_read
-from bert_tf.data.rows.encoded_rows import EncodedRows, encode_texts
+from bert_tf.data.rows.encoded_rows import EncodedRows, encode_long_texts, encode_texts
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
@@ -30,6 +31,14 @@ from bert_tf.tasks.task_card import TaskCard
 from bert_tf.tasks.task_fields import added_fields, fields_as_settings, fields_from_settings
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
+
+_READING = {
+    HEAD: "texts are cut at {} tokens",
+    HEAD_TAIL: "of texts longer than {} tokens, the first quarter of these and the rest from their "
+    "end is read; other libraries read the beginning",
+    WINDOWS: "texts longer than {} tokens are read in overlapping windows, whose logits are "
+    "averaged; other libraries read the first window",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,6 +56,8 @@ class TableTask(abc.ABC):
         text_column, text_pair_column, label_column: the columns of a table; without pairs
             `text_pair_column` is None.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        long_texts: what is read of longer texts, see `bert_tf.data.rows.long_texts.pack_texts`; of
+            windows, the logits are averaged.
     """
 
     declaration: ClassVar[TaskDeclaration]
@@ -57,6 +68,7 @@ class TableTask(abc.ABC):
     text_pair_column: str | None
     label_column: str
     max_seq_length: int
+    long_texts: str = HEAD
 
     # What a subclass declares.
 
@@ -207,6 +219,7 @@ class TableTask(abc.ABC):
             text_pair_column=columns["text_pair"],
             label_column=columns["label"],
             max_seq_length=settings["max_seq_length"],
+            long_texts=settings.get("long_texts", HEAD),
             **fields_from_settings(added_fields(cls, TableTask), settings),
         )
 
@@ -221,6 +234,7 @@ class TableTask(abc.ABC):
                 "label": self.label_column,
             },
             "max_seq_length": self.max_seq_length,
+            **({} if self.long_texts == HEAD else {"long_texts": self.long_texts}),
         }
 
     def inputs(self) -> tuple[str, ...]:
@@ -284,15 +298,25 @@ class TableTask(abc.ABC):
         return RowGroups(keys=list(keys), classes=self.classes(source))
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Tokenizes the texts and makes targets of the labels."""
+        """Tokenizes the texts and makes targets of the labels.
+
+        Each window of a text has its targets, and an equal part of its weight.
+        """
         targets = self.targets(source)
         weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
+        chance_loss = self.chance_loss(targets, weights)
+        rows = self._rows(tokenizer, self.texts(source))
+        if rows.owners is not None:
+            targets = {name: values[rows.owners] for name, values in targets.items()}
+            weights = (weights / np.bincount(rows.owners))[rows.owners].astype(np.float32)
         return TaskData(
             source=source,
-            rows=self._rows(tokenizer, self.texts(source)),
+            rows=rows,
             targets=targets,
             weights=weights,
-            chance_loss=self.chance_loss(targets, weights),
+            owners=rows.owners,
+            averages_outputs=True,
+            chance_loss=chance_loss,
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
@@ -343,9 +367,13 @@ class TableTask(abc.ABC):
         self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
     ) -> dict[str, np.ndarray]:
         """The predictions that are numbers, from rows packed and padded outside of a graph."""
-        batch = single_batch(self._rows(tokenizer, texts), tokenizer.pad_id)
-        outputs = self.outputs(model, batch, training=False, dropout_key=None)
-        predicted = self.predictions(outputs["logits"].numpy())
+        rows = self._rows(tokenizer, texts)
+        batch = single_batch(rows, tokenizer.pad_id)
+        logits = self.outputs(model, batch, training=False, dropout_key=None)["logits"].numpy()
+        if rows.owners is not None:
+            owned = rows.owners[:, None] == np.unique(rows.owners)
+            logits = np.stack([logits[of_row].mean(axis=0) for of_row in owned.T])
+        predicted = self.predictions(logits)
         return {
             name: values
             for name, values in predicted.items()
@@ -361,7 +389,7 @@ class TableTask(abc.ABC):
             title=self.title,
             facts=(
                 f"trained on the columns {texts} (text) and `{self.label_column}` (label)",
-                f"texts are cut at {self.max_seq_length} tokens",
+                _READING[self.long_texts].format(self.max_seq_length),
                 *self.card_facts(),
             ),
             signature_call=f'text=tf.constant(["some text"]){second}',
@@ -372,6 +400,13 @@ class TableTask(abc.ABC):
         )
 
     def _rows(self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]) -> EncodedRows:
+        if self.text_pair_column is None:
+            return encode_long_texts(
+                tokenizer,
+                texts["text"],
+                method=self.long_texts,
+                max_seq_length=self.max_seq_length,
+            )
         return encode_texts(
-            tokenizer, texts["text"], texts.get("text_pair"), max_seq_length=self.max_seq_length
+            tokenizer, texts["text"], texts["text_pair"], max_seq_length=self.max_seq_length
         )

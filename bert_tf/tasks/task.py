@@ -77,6 +77,8 @@ class TaskData:
         token_targets: by name in a batch, an array with a value for each of the tokens of `rows`;
             in a batch [rows, length], with 0 where there is padding.
         owners: int64 [rows], the row of the file that each is a part of; None where each is one.
+        averages_outputs: whether the reduced outputs of the rows of an owner are averaged, so that
+            `Task.fitted` and `Task.predict` see a row per row of the file.
         details: what the task needs to turn outputs into predictions.
         chance_loss: the loss of the best prediction that ignores the texts; None if that is not
             known. A model that ends there has learned nothing.
@@ -88,6 +90,7 @@ class TaskData:
     weights: np.ndarray
     token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     owners: np.ndarray | None = None
+    averages_outputs: bool = False
     details: Any = None
     chance_loss: float | None = None
 
@@ -96,6 +99,33 @@ class TaskData:
         return dataclasses.replace(
             self, rows=dataclasses.replace(self.rows, ids=numbers(self.rows.ids))
         )
+
+    def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
+        """What `Task.fitted` and `Task.predict` are called with.
+
+        Args:
+            reduced: arrays [rows, …].
+
+        Returns:
+            These data and arrays, or with a target, weight and value for each row of the file where
+            outputs are averaged; its `rows` then are the first of each.
+        """
+        if self.owners is None or not self.averages_outputs:
+            return self, reduced
+        _, firsts, counts = np.unique(self.owners, return_index=True, return_counts=True)
+        data = dataclasses.replace(
+            self,
+            rows=self.rows.selected(firsts),
+            targets={name: values[firsts] for name, values in self.targets.items()},
+            weights=np.add.reduceat(self.weights, firsts),
+            owners=None,
+            averages_outputs=False,
+        )
+        return data, {
+            name: np.add.reduceat(values, firsts, axis=0)
+            / counts.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+            for name, values in reduced.items()
+        }
 
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None

@@ -9,6 +9,10 @@ from bert_tf.config.section import option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
 
+# What is read of texts that are longer than a sequence.
+HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
+LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
+
 
 def sequence_length_option(default: int | str) -> Any:
     """The key `max_seq_length`, whose help names a task's default."""
@@ -103,6 +107,11 @@ class FinetuneConfig(TableSection, LoopSection):
     def evaluates(self) -> bool:
         """Whether there are evaluation rows, of a file or held out."""
         return self.eval is not None or self.eval_fraction > 0
+
+    @property
+    def remedy_for_long_texts(self) -> str:
+        """What to do about texts that are cut."""
+        return "raise --max-seq-length"
 
     @property
     def sequence_length(self) -> int:

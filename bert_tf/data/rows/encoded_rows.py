@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.config.sections.finetuning import HEAD, WINDOWS
+from bert_tf.data.rows.long_texts import pack_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 
 _BATCH_TEXTS = 4096
@@ -25,12 +28,15 @@ class EncodedRows:
             length if there is none.
         lost_tokens: int64 [rows]; tokens of its texts that a row lacks because it would be too
             long; None where nothing is cut.
+        owners: int64 [rows], the text that each is a part of, ascending; None where each row is one
+            text or pair.
     """
 
     ids: np.ndarray
     offsets: np.ndarray
     second_starts: np.ndarray
     lost_tokens: np.ndarray | None = None
+    owners: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -39,6 +45,18 @@ class EncodedRows:
     def lengths(self) -> np.ndarray:
         """Tokens of each row, int64 [rows]."""
         return np.diff(self.offsets)
+
+    def selected(self, rows: np.ndarray) -> Self:
+        """Some of the rows, int [n], each a text of its own."""
+        lengths = self.lengths[rows]
+        return dataclasses.replace(
+            self,
+            ids=self.ids[flat_ranges(self.offsets[rows], lengths)],
+            offsets=offsets_of(lengths),
+            second_starts=self.second_starts[rows],
+            lost_tokens=None if self.lost_tokens is None else self.lost_tokens[rows],
+            owners=None,
+        )
 
     def padded(
         self, rows: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
@@ -105,4 +123,33 @@ def encode_texts(
         if second_starts
         else np.zeros(0, np.int32),
         lost_tokens=np.concatenate(lost_tokens) if lost_tokens else np.zeros(0, np.int64),
+    )
+
+
+def encode_long_texts(
+    tokenizer: WordPieceTokenizer, texts: Sequence[str], *, method: str, max_seq_length: int
+) -> EncodedRows:
+    """Tokenizes texts and makes rows of them by one of the methods of `pack_texts`."""
+    if method == HEAD:
+        return encode_texts(tokenizer, texts, None, max_seq_length=max_seq_length)
+    ids, lengths, owners, lost_tokens = [], [], [], []
+    for begin in range(0, len(texts), _BATCH_TEXTS):
+        tokens = tokenizer.tokenize(tf.constant(texts[begin : begin + _BATCH_TEXTS], tf.string))
+        rows = pack_texts(tokens, method=method, max_seq_length=max_seq_length, tokenizer=tokenizer)
+        row_lengths = rows.word_ids.row_lengths().numpy()
+        ids.append(rows.word_ids.flat_values.numpy())
+        lengths.append(row_lengths)
+        owners.append(rows.owners.numpy().astype(np.int64) + begin)
+        lost_tokens.append(
+            np.zeros(len(row_lengths), np.int64)
+            if method == WINDOWS
+            else tokens.row_lengths().numpy() + 2 - row_lengths
+        )
+    offsets = offsets_of(np.concatenate(lengths))
+    return EncodedRows(
+        ids=np.concatenate(ids),
+        offsets=offsets,
+        second_starts=np.diff(offsets).astype(np.int32),
+        lost_tokens=np.concatenate(lost_tokens),
+        owners=np.concatenate(owners) if method == WINDOWS else None,
     )

@@ -6,10 +6,11 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from behavior.tasks import check_task
 from toy_regression import REGRESSION, RegressionTask
 
-from bert_tf.base.errors import BertPipelineError, UsageError
+from bert_tf.base.errors import BertPipelineError, ConfigError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.export.formats.saved_model import write_saved_model
@@ -118,3 +119,84 @@ def test_export_finds_a_graph_that_predicts_otherwise(
     )
     with pytest.raises(BertPipelineError, match="results differ by"):
         write_saved_model(load_trained_model(read_model_directory(path)), path)
+
+
+LONG = "body,stars\n" + "".join(
+    f"{text},{stars}\n"
+    for stars, text in enumerate(
+        [
+            "the film was good " * 4,
+            "bad",
+            "red blue green " * 5,
+            "it is not a very fine film in lima",
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("long_texts", ["head-tail", "windows"])
+def test_texts_that_are_too_long(small_config, tokenizer, tmp_path, quiet_console, long_texts):
+    train = tmp_path / "train.csv"
+    train.write_text(LONG)
+    columns = {"text_column": "body", "label_column": "stars"}
+    config = small_config(
+        task="toy-regression",
+        train=str(train),
+        max_seq_length=8,
+        long_texts=long_texts,
+        **columns,
+    )
+    task, table = RegressionTask.from_training(config, quiet_console)
+    assert task.settings()["long_texts"] == long_texts
+    check_task(task, table, tokenizer)
+    data = task.encode(table, tokenizer, training=True)
+    if long_texts == "windows":
+        sums = np.bincount(data.owners, weights=data.weights)
+        np.testing.assert_allclose(sums, 1.0, atol=1e-6)
+        assert np.bincount(data.owners).tolist() == [3, 1, 3, 2]
+        assert data.targets["target"].tolist() == data.owners.tolist()  # stars count the rows
+    with pytest.raises(ConfigError, match="long_texts: .* needs a single text per row"):
+        small_config(
+            task="toy-regression",
+            train="t",
+            long_texts=long_texts,
+            text_pair_column="reply",
+        )
+
+
+def test_logits_of_windows_are_averaged(small_config, tokenizer, tmp_path, quiet_console):
+    """By a model that sees each window as a text of its own."""
+    train = tmp_path / "train.csv"
+    train.write_text(LONG)
+    config = small_config(
+        task="toy-regression",
+        train=str(train),
+        max_seq_length=8,
+        long_texts="windows",
+        text_column="body",
+        label_column="stars",
+    )
+    task, table = RegressionTask.from_training(config, quiet_console)
+    keras.utils.set_random_seed(1)
+    shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    model = task.build_model(
+        BertConfig(
+            vocab_size=len(tokenizer.vocab),
+            intermediate_size=8,
+            max_position_embeddings=8,
+            initializer_range=0.5,
+            **shape,
+        ),
+        policy="float32",
+    )
+    model.build_weights()
+    served = task.serving_module(model, tokenizer).predict(
+        {"text": tf.constant(table.columns["body"])}, tf.constant(16)
+    )["predicted_value"]
+    words = table.columns["body"][2].split()
+    starts = [*range(0, len(words) - 6, 5), len(words) - 6]  # 6 tokens, of which 1 overlaps
+    windows = [" ".join(words[start : start + 6]) for start in starts]
+    alone = dataclasses.replace(task, long_texts="head")
+    values = alone.reference_outputs(model, tokenizer, {"text": windows})["predicted_value"]
+    assert np.std(values) > 1e-3
+    np.testing.assert_allclose(served[2], values.mean(), atol=1e-5)
