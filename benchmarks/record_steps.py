@@ -50,11 +50,11 @@ class RecordSteps:
         make_dataset: Callable[[], tf.data.Dataset],
     ):
         strategy = tf.distribute.get_strategy()
-        numerics = choose_precision(
+        precision = choose_precision(
             config.precision, config.xla, static_shapes=True, console=Console()
         )
         bert_config = sized_config(str(config.size), data.vocab_size)
-        model = BertPretrainingModel(bert_config, dtype=numerics.policy)
+        model = BertPretrainingModel(bert_config, dtype=precision.policy)
         model.build_weights()
         optimizer = make_optimizer(config, num_hidden_layers=bert_config.num_hidden_layers)
         optimizer.build(model.trainable_variables)
@@ -63,8 +63,8 @@ class RecordSteps:
             loss=PretrainingLoss(data.pair_task),
             optimizer=optimizer,
             strategy=strategy,
-            use_xla=numerics.use_xla,
-            scale_loss=numerics.scale_loss,
+            use_xla=precision.use_xla,
+            scale_loss=precision.scale_loss,
         )
         self._batches = distributed_iterator(strategy, make_dataset)
         self._done = 0

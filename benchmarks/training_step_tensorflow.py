@@ -67,7 +67,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep
 
-    numerics = choose_precision(
+    precision = choose_precision(
         settings["precision"], settings["xla"], static_shapes=True, console=Console()
     )
     config = BertConfig(
@@ -80,7 +80,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
         hidden_dropout_prob=settings["dropout"],
         attention_probs_dropout_prob=settings["dropout"],
     )
-    model = BertPretrainingModel(config, dtype=numerics.policy)
+    model = BertPretrainingModel(config, dtype=precision.policy)
     model.build_weights()
     optimizer = make_optimizer(
         build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"}),
@@ -93,8 +93,8 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
         loss=PretrainingLoss(),
         optimizer=optimizer,
         strategy=strategy,
-        use_xla=numerics.use_xla,
-        scale_loss=numerics.scale_loss,
+        use_xla=precision.use_xla,
+        scale_loss=precision.scale_loss,
     )
     batches = distributed_iterator(
         strategy, lambda: tf.data.Dataset.from_tensors(random_batch(settings)).repeat()

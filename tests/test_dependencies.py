@@ -76,9 +76,9 @@ def test_packages_with_private_names_in_use_are_capped(name):
 @pytest.mark.parametrize("name", OPTIMIZER_NAMES)
 def test_keras_has_the_names_that_the_optimizer_overrides(name):
     found = getattr(keras.optimizers.Optimizer, name, None)
-    told = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/optimizers/base.py)"
-    assert found is not None, f"{told} is gone"
-    assert list(inspect.signature(found).parameters) == OPTIMIZER_NAMES[name], f"{told} has changed"
+    what = f"Keras {version('keras')}: Optimizer.{name} (bert_tf/training/optimizers/base.py)"
+    assert found is not None, f"{what} is gone"
+    assert list(inspect.signature(found).parameters) == OPTIMIZER_NAMES[name], f"{what} has changed"
 
 
 class Recording(StepOptimizer):
@@ -125,18 +125,18 @@ def backbone():
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_keras_hub_has_the_layers_that_presets_are_read_from(backbone, name):
-    told = f"KerasHub {version('keras-hub')}: BertBackbone's layer {name}"
+    what = f"KerasHub {version('keras-hub')}: BertBackbone's layer {name}"
     where = "(bert_tf/weights/keras_hub_preset.py)"
-    assert name in {layer.name for layer in backbone.layers}, f"{told} is gone {where}"
-    assert hasattr(backbone.get_layer(name), LAYERS[name]), f"{told} has no {LAYERS[name]} {where}"
+    assert name in {layer.name for layer in backbone.layers}, f"{what} is gone {where}"
+    assert hasattr(backbone.get_layer(name), LAYERS[name]), f"{what} has no {LAYERS[name]} {where}"
 
 
 @pytest.mark.parametrize("name", BLOCK_NAMES)
 def test_keras_hub_has_the_names_that_presets_are_read_from(backbone, name):
-    told = f"KerasHub {version('keras-hub')}: TransformerEncoder.{name}"
+    what = f"KerasHub {version('keras-hub')}: TransformerEncoder.{name}"
     where = "(bert_tf/weights/keras_hub_preset.py)"
     part = getattr(backbone.get_layer("transformer_layer_0"), name, None)
-    assert part is not None, f"{told} is gone {where}"
+    assert part is not None, f"{what} is gone {where}"
     if name == "_self_attention_layer":
         lost = [dense for dense in ATTENTION_NAMES if not hasattr(part, dense)]
-        assert not lost, f"{told} has no {', '.join(lost)} {where}"
+        assert not lost, f"{what} has no {', '.join(lost)} {where}"

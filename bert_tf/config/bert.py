@@ -78,8 +78,8 @@ class BertConfig:
         if size > LARGEST_MODEL_BYTES:
             raise UsageError(
                 f"model config: {self.num_hidden_layers:,} layers of width {self.hidden_size:,} "
-                f"and {self.vocab_size:,} pieces would take {size >> 30:,} GiB of weights, at most "
-                f"{LARGEST_MODEL_BYTES >> 30} are built; correct the config"
+                f"and {self.vocab_size:,} vocabulary entries would take {size >> 30:,} GiB of "
+                f"weights, at most {LARGEST_MODEL_BYTES >> 30} are built; correct the config"
             )
 
     @property

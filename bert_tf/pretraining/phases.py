@@ -124,12 +124,12 @@ def pretraining_phases(
     """
     steps = config.phase_steps()
     given = config.phases or (TrainingPhase(data=config.data),)
-    heads = [n for n, phase in enumerate(given) if not n or phase.learning_rate is not None]
+    starts = [n for n, phase in enumerate(given) if not n or phase.learning_rate is not None]
     phases = []
     for n, phase in enumerate(given):
         rate, warmup = phase.learning_rate, round(phase.warmup_proportion * steps[n])
         if rate is None and not n:
-            end = next((head for head in heads if head), len(given))
+            end = next((start for start in starts if start), len(given))
             rate = config.learning_rate
             warmup = config.warmup_steps or round(config.warmup_proportion * sum(steps[:end]))
         phases.append(

@@ -102,13 +102,13 @@ def pretrain(
     phases = pretraining_phases(config, data)
     for phase in phases:
         phase.check_batch_size(strategy)
-    numerics = choose_precision(config.precision, config.xla, static_shapes=True, console=console)
+    precision = choose_precision(config.precision, config.xla, static_shapes=True, console=console)
     inputs = [phase.open_inputs(config, strategy) for phase in phases]
     for phase, opened in zip(phases, inputs, strict=True):
         _log_input(phase, opened, console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
-        model = BertPretrainingModel(bert_config, dtype=numerics.policy)
+        model = BertPretrainingModel(bert_config, dtype=precision.policy)
         model.build_weights()
     if initial is not None:
         for name in load_weights(model, initial):
@@ -128,7 +128,7 @@ def pretrain(
         inputs=inputs,
         model=model,
         best=best,
-        numerics=numerics,
+        precision=precision,
         strategy=strategy,
         console=console,
     )
@@ -147,13 +147,13 @@ def _make_loop(
     inputs: list[PretrainingInputs],
     model: BertPretrainingModel,
     best: BestModelKeeper,
-    numerics: PrecisionPolicy,
+    precision: PrecisionPolicy,
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> TrainingLoop:
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
-    peak_flops = measure_matmul_peak(numerics.policy, strategy)
+    peak_flops = measure_matmul_peak(precision.policy, strategy)
     if peak_flops is not None:
         console.info(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
     loss = PretrainingLoss(common_pair_task(phases))
@@ -182,8 +182,8 @@ def _make_loop(
             best=best,
             console=console,
         ),
-        use_xla=numerics.use_xla,
-        scale_loss=numerics.scale_loss,
+        use_xla=precision.use_xla,
+        scale_loss=precision.scale_loss,
     )
 
 

@@ -68,7 +68,7 @@ def _temporary_space() -> str:
     free = shutil.disk_usage(folder).free
     if free < _MINIMUM_FREE_BYTES:
         raise BertPipelineError(
-            f"{folder} has {free / 2**20:.0f} MiB free, at least 1024 wanted; set TMPDIR"
+            f"{folder} has {free / 2**20:.0f} MiB free, at least 1024 are required; set TMPDIR"
         )
     return f"{folder}, {free / 2**30:.0f} GiB free"
 
@@ -87,7 +87,7 @@ def _tokenizer() -> str:
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cafe", "##s"]
     ids = WordPieceTokenizer(vocab, lowercase=True).tokenize(tf.constant(["Cafés"]))
     if ids.to_list() != [[5, 6]]:
-        raise BertPipelineError(f"expected the pieces 5 6 of 'Cafés', got {ids.to_list()}")
+        raise BertPipelineError(f"expected the tokens 5 6 of 'Cafés', got {ids.to_list()}")
     return "tensorflow_text splits 'Cafés' as it should"
 
 

@@ -244,7 +244,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     total = examples["train"] + examples["eval"]
     record.metrics = {
         **{
-            f"{name}_share": round(counts[name] / total, 4)
+            f"{name}_fraction": round(counts[name] / total, 4)
             for name in LABEL_NAMES.values()
             if name in counts
         },

@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.delimited import TableHeader
 
-NOT_A_TSV_CELL = "a tab or line end cannot stand in a TSV cell"
+NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
 TSV_BREAKS = re.compile(r"[\t\n\r]")
 
 

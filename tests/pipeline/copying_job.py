@@ -22,7 +22,7 @@ class CopyConfig(Section):
 
 
 class Copying:
-    """A job that copies a file, can be told to die, and counts its runs."""
+    """A job that copies a file, can be made to die, and counts its runs."""
 
     def __init__(self, folder: Path, *, directory: bool, can_resume: bool = False):
         self.input = folder / "input.txt"

@@ -22,8 +22,8 @@ class TrainingPhase(Section):
 
     data: str | None = option("directory of TFRecords made by preprocess", default=None)
     steps: int = option("training steps of the phase", default=0, minimum=0, maximum=MAX_STEPS)
-    share: float = option(
-        "fraction of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
+    fraction: float = option(
+        "of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
     )
     batch_size: int | None = option(
         "default: train.batch_size", default=None, minimum=1, maximum=1_000_000
@@ -48,8 +48,8 @@ class TrainingPhase(Section):
     def faults(self) -> list[str]:
         """Refuses a phase without data or of no length."""
         faults = [] if self.data else ["data: is missing: directory of TFRecords"]
-        if bool(self.steps) == bool(self.share):
-            faults.append("steps: give either steps or share, above 0")
+        if bool(self.steps) == bool(self.fraction):
+            faults.append("steps: give either steps or fraction, above 0")
         return faults
 
 
@@ -170,10 +170,10 @@ class TrainConfig(LoopSection):
         """Steps of every phase; of a run without phases one number."""
         if not self.phases:
             return (self.steps,)
-        if not self.phases[0].share:
+        if not self.phases[0].fraction:
             return tuple(phase.steps for phase in self.phases)
-        shares = [phase.share for phase in self.phases]
-        ends = [round(self.steps * sum(shares[: index + 1])) for index in range(len(shares))]
+        fractions = [phase.fraction for phase in self.phases]
+        ends = [round(self.steps * sum(fractions[: index + 1])) for index in range(len(fractions))]
         return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
 
     @property
@@ -190,12 +190,12 @@ def _phase_faults(config: TrainConfig) -> list[str]:
         faults.append("early_stop_evals: a run with phases goes through all of them; set it to 0")
     if config.max_minutes:
         faults.append("max_minutes: a run with phases ends by its steps; set it to 0")
-    by_fraction = [bool(phase.share) for phase in config.phases]
+    by_fraction = [bool(phase.fraction) for phase in config.phases]
     if len(set(by_fraction)) > 1:
-        faults.append("phases: give all of them steps or all of them a share")
-    elif by_fraction[0] and abs(sum(phase.share for phase in config.phases) - 1.0) > 1e-6:
-        total = sum(phase.share for phase in config.phases)
-        faults.append(f"phases: the shares add up to {total:g}; they must add up to 1")
+        faults.append("phases: give all of them steps or all of them a fraction")
+    elif by_fraction[0] and abs(sum(phase.fraction for phase in config.phases) - 1.0) > 1e-6:
+        total = sum(phase.fraction for phase in config.phases)
+        faults.append(f"phases: the fractions add up to {total:g}; they must add up to 1")
     elif min(config.phase_steps()) < 1:
         faults.append(f"phases: one of them has no step; the steps are {config.phase_steps()}")
     elif config.steps != config.total_steps:
@@ -207,11 +207,11 @@ def _phase_faults(config: TrainConfig) -> list[str]:
 
 
 def _warmup_faults(config: TrainConfig) -> list[str]:
-    """A warm-up that the schedule it belongs to, that of the first phases, has no room for."""
+    """A warm-up that the schedule it belongs to, that of the first phases, is too short for."""
     if config.phases and config.phases[0].learning_rate is not None:
         return []
-    heads = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]
-    steps = sum(config.phase_steps()[: heads[0] if heads else None])
+    starts = [n for n, phase in enumerate(config.phases) if n and phase.learning_rate is not None]
+    steps = sum(config.phase_steps()[: starts[0] if starts else None])
     if config.warmup_steps <= steps:
         return []
     return [

@@ -14,7 +14,7 @@ LENGTH_MULTIPLE = 8
 def epoch_batches(
     lengths: np.ndarray, *, batch_size: int, seed: int, epoch: int
 ) -> list[np.ndarray]:
-    """Deals all rows into batches of similar length, in an order that (seed, epoch) decides.
+    """Partitions all rows into batches of similar length, in an order that (seed, epoch) decides.
 
     Rows are shuffled, sorted by length within windows of `BATCHES_PER_WINDOW` batches, cut into
     batches, and the batches are shuffled: little padding, and yet nearly any two rows may meet.
@@ -26,7 +26,7 @@ def epoch_batches(
         epoch: counted from 0.
 
     Returns:
-        int64 row numbers of each batch; every row stands in one of them.
+        int64 row numbers of each batch; every row is in one of them.
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))

@@ -20,7 +20,7 @@ Opener = Callable[[str], BinaryIO]
 """Opens a file by its name to read its bytes as they are stored."""
 
 _BUFFER_BYTES = 1 << 18
-_SKIPPED_AT_ONCE = 1 << 20  # characters of a line that is too long
+_SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
 
@@ -175,7 +175,7 @@ def bounded_lines(stream: TextIO, longest: int) -> Iterator[str]:
             continue
         rest = line
         while rest and not rest.endswith("\n"):
-            rest = stream.readline(_SKIPPED_AT_ONCE)
+            rest = stream.readline(_SKIPPED_CHUNK)
         yield CutLine(line[:1000])
 
 

@@ -184,12 +184,13 @@ def assign_values(variables: dict[str, Any], checkpoint: Checkpoint) -> None:
     Raises:
         UsageError: the checkpoint is of another model or optimizer.
     """
-    there = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
-    here = {name: _shape(variable) for name, variable in variables.items()}
+    saved = {name: _shape(tensor) for name, tensor in checkpoint.tensors.items()}
+    current = {name: _shape(variable) for name, variable in variables.items()}
     differences = [
-        f"{name} is {there.get(name, 'missing')} there, {here.get(name, 'missing')} here"
-        for name in sorted(there.keys() | here.keys())
-        if there.get(name) != here.get(name)
+        f"{name} is {saved.get(name, 'missing')} in the checkpoint, "
+        f"{current.get(name, 'missing')} in the model"
+        for name in sorted(saved.keys() | current.keys())
+        if saved.get(name) != current.get(name)
     ]
     if differences:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Signals as exceptions, so that a command that is told to go tidies up and says how to go on."""
+"""Signals as exceptions, so that a command tidies up and reports how to resume."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_room_is_tried_before_a_library_that_would_crash(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_read_only_file_system_is_told_of_the_file(tmp_path, monkeypatch):
+def test_a_read_only_file_system_is_reported_of_the_file(tmp_path, monkeypatch):
     """It refuses to remove a file even where there is none."""
 
     def refuse(path, *_, **__):

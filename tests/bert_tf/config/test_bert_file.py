@@ -51,7 +51,7 @@ def test_a_config_survives_being_written_and_read(tmp_path):
         ('{"vocab_size": 9, "layer_norm_eps": NaN}', "layer_norm_eps must be from 0 to 1, got nan"),
         ('{"vocab_size": 9, "num_hidden_layers": 1000000000}', "is 1,000,000,000, at most 1,000"),
         ('{"vocab_size": 9, "hidden_size": 1200000}', "GiB of weights, at most 64 are built"),
-        ('{"vocab_size": 1000000000}', "1,000,000,000 pieces would take 2,861 GiB"),
+        ('{"vocab_size": 1000000000}', "1,000,000,000 vocabulary entries would take 2,861 GiB"),
     ],
 )
 def test_an_impossible_shape_is_refused_in_one_line(tmp_path, document, message):

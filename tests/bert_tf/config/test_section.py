@@ -18,7 +18,7 @@ class Sample(Section):
 
     path: str = option("where it is")
     steps: int = option("updates", default=10, minimum=1)
-    rate: float = option("a share", default=0.5, minimum=0.0, maximum=1.0)
+    rate: float = option("a fraction", default=0.5, minimum=0.0, maximum=1.0)
     scale: float = option("a factor", default=1.0, above=0.0)
     decay: float = option("of a mean", default=0.9, minimum=0.0, below=1.0)
     length: int = option("of a row", default=8, maximum=16)

@@ -6,7 +6,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.tasks.registry import finetune_config
 
-SHORT, LONG = {"data": "short", "share": 0.9}, {"data": "long", "share": 0.1, "batch_size": 8}
+SHORT, LONG = {"data": "short", "fraction": 0.9}, {"data": "long", "fraction": 0.1, "batch_size": 8}
 
 
 def train(**keys):
@@ -19,7 +19,7 @@ def fault(**keys):
     return "; ".join(error.value.faults)
 
 
-def test_shares_become_steps_that_add_up():
+def test_fractions_become_steps_that_add_up():
     config = train(phases=[SHORT, LONG], steps=1001)
     assert config.phase_steps() == (901, 100)
     assert config.total_steps == 1001
@@ -53,10 +53,10 @@ def test_phases_survive_as_plain_values():
             "--data is missing: directory of TFRecords made by preprocess (or set train.phases)",
         ),
         ({"data": "x", "phases": [SHORT, LONG]}, "data: every phase has data of its own"),
-        ({"phases": [SHORT]}, "the shares add up to 0.9; they must add up to 1"),
+        ({"phases": [SHORT]}, "the fractions add up to 0.9; they must add up to 1"),
         ({"phases": [SHORT, {"data": "b", "steps": 3}]}, "give all of them steps or all of them"),
-        ({"phases": [SHORT, {"data": "b"}]}, "item 2: phases.steps: give either steps or share"),
-        ({"phases": [{"share": 1.0}]}, "item 1: phases.data: is missing"),
+        ({"phases": [SHORT, {"data": "b"}]}, "item 2: phases.steps: give either steps or fraction"),
+        ({"phases": [{"fraction": 1.0}]}, "item 1: phases.data: is missing"),
         ({"phases": [{**SHORT, "bach_size": 4}]}, "did you mean 'phases.batch_size'?"),
         ({"phases": ["short"]}, "item 1: expected key: value pairs, got 'short'"),
         ({"phases": [SHORT, LONG], "steps": 3}, "one of them has no step; the steps are (3, 0)"),

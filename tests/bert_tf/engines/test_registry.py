@@ -46,7 +46,7 @@ def test_a_registered_engine_is_a_value_of_the_config(registered):
         build_section(ScoreConfig, {**GIVEN, "engine": "jsn"})
 
 
-def test_a_run_is_told_to_be_exported(tmp_path):
+def test_a_run_is_to_be_exported_first(tmp_path):
     (tmp_path / "best").mkdir()
     with pytest.raises(UsageError, match="is a run, not an exported model; run bert-pipeline expo"):
         check_is_exported(tmp_path)

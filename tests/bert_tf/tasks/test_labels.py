@@ -93,16 +93,16 @@ def test_unknown_labels_come_with_the_likely_ones():
     ]
 
 
-def test_a_task_says_it_all_when_it_reads(tmp_path):
+def test_a_task_reports_it_all_when_it_reads(tmp_path):
     train, evaluation = tmp_path / "train.csv", tmp_path / "eval.csv"
     train.write_text("text,label\n" + "a,Sports\nb,News\n" * 3 + "c,sports \nd,sports \n")
     evaluation.write_text("text,label\na,News\nb,Weather\n")
     values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}
-    told = io.StringIO()
-    task, table = ClassificationTask.from_training(finetune_config(values), Console(told))
-    assert f"warning: {train}: 'Sports' (3 rows, first at line 2) and 'sports ' " in told.getvalue()
-    read = task.read(str(evaluation), Console(told))
-    assert f"warning: {evaluation}: 'Weather' (1 row, line 3) is not a label" in told.getvalue()
+    log = io.StringIO()
+    task, table = ClassificationTask.from_training(finetune_config(values), Console(log))
+    assert f"warning: {train}: 'Sports' (3 rows, first at line 2) and 'sports ' " in log.getvalue()
+    read = task.read(str(evaluation), Console(log))
+    assert f"warning: {evaluation}: 'Weather' (1 row, line 3) is not a label" in log.getvalue()
     assert [reject.reason for reject in read.rejects] == ["label is not one the model knows"]
     assert list(task.describe(table, read))[1:] == [
         "  News                3           1",
@@ -111,7 +111,7 @@ def test_a_task_says_it_all_when_it_reads(tmp_path):
     ]
 
 
-def test_one_label_left_by_rejects_says_so(tmp_path):
+def test_one_label_left_by_rejects_reports_it(tmp_path):
     train = tmp_path / "train.csv"
     train.write_bytes("text,label\na,good\nb,good\nc,mélo\n".encode("latin-1"))
     values = {"task": "classification", "train": str(train), "init": "m", "output": "run"}

@@ -72,7 +72,7 @@ def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_and_says_how_to_resume(tmp_path, number, code):
+def test_a_signal_saves_and_reports_how_to_resume(tmp_path, number, code):
     before = signal.getsignal(number)
     loop = make_loop(
         run_directory=tmp_path,
@@ -180,7 +180,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_pa
     assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
 
 
-def test_the_state_before_a_failure_goes_on_as_if_nothing_had_happened(tmp_path):
+def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path):
     """Its owner moves it among the checkpoints and mends the data."""
     undisturbed = make_loop(run_directory=tmp_path / "undisturbed")
     undisturbed.run()
@@ -202,7 +202,7 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
         assert parts[name] == pytest.approx(whole[name], rel=1e-4)
 
 
-def test_lamb_learns_and_goes_on_exactly(tmp_path):
+def test_lamb_learns_and_resumes_exactly(tmp_path):
     whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", steps=40).run()
     lines = losses(tmp_path / "whole")
     assert lines[40]["loss"] < 0.5 * lines[1]["loss"]

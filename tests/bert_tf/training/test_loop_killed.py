@@ -45,7 +45,7 @@ def last_values(folder):
     return {name: tensor.tobytes() for name, tensor in last.tensors.items()}
 
 
-def test_a_run_killed_while_a_checkpoint_is_written_goes_on_exactly(
+def test_a_run_killed_while_a_checkpoint_is_written_resumes_exactly(
     killed, tmp_path, tmp_path_factory
 ):
     uninterrupted = tmp_path_factory.mktemp("uninterrupted")

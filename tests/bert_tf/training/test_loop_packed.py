@@ -14,7 +14,7 @@ def test_all_shapes_are_known_before_a_batch_is_read(tmp_path):
     assert all(spec.shape.is_fully_defined() for spec in inputs.batches(0).element_spec.values())
 
 
-def test_a_run_stopped_inside_a_block_of_the_second_epoch_goes_on_exactly(tmp_path):
+def test_a_run_stopped_inside_a_block_of_the_second_epoch_resumes_exactly(tmp_path):
     """To the last bit, with dropout on; the second part has calls of other lengths."""
     make_packed_loop(tmp_path, run_directory=tmp_path / "whole", dropout=0.1).run()
     keys = {"run_directory": tmp_path / "parts", "dropout": 0.1}

@@ -23,19 +23,19 @@ def loop(**keys):
     return make_loop(**{"inputs": inputs, "phases": PHASES, "noise": 1.0, **keys})
 
 
-def course(*phases, **keys):
+def timeline(*phases, **keys):
     return Timeline(LoopSettings(phases=phases, **keys))
 
 
-def rates(course, steps):
-    return [course.learning_rates(n, 1, elapsed=0.0, seconds_per_step=0.0)[0] for n in steps]
+def rates(timeline, steps):
+    return [timeline.learning_rates(n, 1, elapsed=0.0, seconds_per_step=0.0)[0] for n in steps]
 
 
-def test_schedule_and_weights_go_on_into_the_next_phase(tmp_path):
+def test_schedule_and_weights_continue_into_the_next_phase(tmp_path):
     result = loop(run_directory=tmp_path).run()
     assert result.step == 12
     lines = losses(tmp_path)
-    expected = course(PhaseSettings(steps=12, warmup_steps=2, peak_learning_rate=1e-2))
+    expected = timeline(PhaseSettings(steps=12, warmup_steps=2, peak_learning_rate=1e-2))
     assert [line["learning_rate"] for line in lines.values()] == pytest.approx(
         rates(expected, range(12))
     )
@@ -73,14 +73,14 @@ def test_a_phase_is_evaluated_at_its_end(tmp_path, console):
 
 def test_a_peak_of_its_own_starts_the_schedule_anew():
     """NVIDIA's LAMB recipe in small: 10 steps to 6e-3, then 4 to 4e-3, each with a warm-up."""
-    both = course(
+    both = timeline(
         PhaseSettings(steps=10, warmup_steps=2, peak_learning_rate=6e-3),
         PhaseSettings(steps=4, warmup_steps=1, peak_learning_rate=4e-3),
         PhaseSettings(steps=4),
         schedule="polynomial",
     )
     alone = [
-        course(
+        timeline(
             PhaseSettings(steps=steps, warmup_steps=warmup, peak_learning_rate=peak),
             schedule="polynomial",
         )
@@ -95,6 +95,6 @@ def test_time_left_reckons_with_the_work_of_later_phases():
         dataclasses.replace(PHASES[0], relative_work=1.0),
         dataclasses.replace(PHASES[1], relative_work=4.0),
     )
-    left = course(*phases).seconds_left
+    left = timeline(*phases).seconds_left
     assert left(3, elapsed=0.0, seconds_per_step=2.0) == 2 * 2.0 + 7 * 8.0
     assert left(10, elapsed=0.0, seconds_per_step=8.0) == 2 * 8.0

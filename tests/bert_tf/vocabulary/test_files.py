@@ -39,7 +39,7 @@ def test_tokenizer_json_alone_is_enough(tmp_path, lowercase):
 @pytest.mark.parametrize(
     ("extra", "expected"), [("Haus", False), ("ß", True), ("[Brackets]", True)]
 )
-def test_the_vocabulary_tells_where_nothing_else_does(tmp_path, extra, expected):
+def test_the_vocabulary_decides_where_nothing_else_does(tmp_path, extra, expected):
     assert read_lowercase(tmp_path, [*VOCAB, extra]) is expected
 
 

@@ -94,7 +94,7 @@ def test_names_go_both_ways(name):
         ({"hidden_act": "gelu", "layer_norm_eps": 1e-6}, "gelu", ["exact GELU", "is 1e-06"]),
     ],
 )
-def test_what_the_reference_computes_otherwise_is_told(changes, activation, said, tmp_path):
+def test_what_the_reference_computes_otherwise_is_reported(changes, activation, said, tmp_path):
     _, notes = write("classification", tmp_path, **changes)
     assert len(notes) == len(said)
     assert all(part in note for part, note in zip(said, notes, strict=True))

@@ -227,7 +227,7 @@ def test_heads_of_other_tasks_are_not_taken_for_the_next_sentence_head():
 @pytest.mark.parametrize(
     "name", ["bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001", "vocab.txt"]
 )
-def test_a_git_lfs_pointer_in_a_checkpoint_is_told_as_what_it_is(google_folder, name):
+def test_a_git_lfs_pointer_in_a_checkpoint_is_reported_as_what_it_is(google_folder, name):
     (google_folder / name).write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n")
     with pytest.raises(InputError, match=f"{name}: is a Git LFS pointer, not the file itself"):
         read_source(google_folder)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 
 def write(name, folder, **changes):
-    """Writes a golden model, its GELU the one that KerasHub has unless told otherwise."""
+    """Writes a golden model, by default with the GELU that KerasHub has."""
     directory = read_model_directory(GOLDEN / name)
     config = dataclasses.replace(directory.config, **{"hidden_act": "gelu_new", **changes})
     directory = dataclasses.replace(directory, config=config)
@@ -124,7 +124,7 @@ def test_what_is_written_is_read_back(name, tmp_path):
         ("token_classification", {}, ["no pooler; the preset's is random", "heads are left out"]),
     ],
 )
-def test_what_a_preset_lacks_is_told(name, changes, said, tmp_path):
+def test_what_a_preset_lacks_is_reported(name, changes, said, tmp_path):
     _, notes = write(name, tmp_path, **changes)
     assert len(notes) == len(said)
     assert all(part in note for part, note in zip(said, notes, strict=True))

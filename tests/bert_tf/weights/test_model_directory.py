@@ -85,7 +85,7 @@ def test_labels_reach_huggingfaces_config(tmp_path, make, architecture):
     assert document["architectures"] == [architecture]
 
 
-def test_a_run_directory_stands_for_its_best_model(tmp_path):
+def test_a_run_directory_means_its_best_model(tmp_path):
     write(tmp_path / "run" / "best", BertEncoder(CONFIG), lowercase=True)
     directory = read_model_directory(tmp_path / "run")
     assert directory.path == tmp_path / "run" / "best"

@@ -139,7 +139,7 @@ def test_a_pretraining_model_is_read_back(pretraining, tmp_path):
         ("question_answering", ["exact GELU", "no pooler", "head is left out"]),
     ],
 )
-def test_what_it_lacks_is_told(name, said, tmp_path):
+def test_what_it_lacks_is_reported(name, said, tmp_path):
     directory = read_model_directory(GOLDEN / name)
     notes = write(directory, tmp_path)
     assert len(notes) == len(said)

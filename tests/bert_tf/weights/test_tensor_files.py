@@ -269,7 +269,7 @@ class TestPyTorchFile:
             PyTorchFile(tmp_path / "x.bin")
 
     @hypothesis.given(hypothesis.strategies.data())
-    def test_no_pickle_gives_anything_but_tensors_or_a_told_fault(self, data):
+    def test_no_pickle_gives_anything_but_tensors_or_a_reported_fault(self, data):
         with zipfile.ZipFile(self.path) as archive:
             content = archive.read(next(n for n in archive.namelist() if n.endswith("data.pkl")))
         mangled = bytearray(content[: data.draw(hypothesis.strategies.integers(0, len(content)))])
@@ -295,7 +295,7 @@ class TestPyTorchFile:
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"]
 )
-def test_a_git_lfs_pointer_is_told_as_what_it_is(tmp_path, name):
+def test_a_git_lfs_pointer_is_reported_as_what_it_is(tmp_path, name):
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
     with pytest.raises(InputError, match=f"{name}: is a Git LFS pointer, not the file itself"):
         FolderTensors(tmp_path)

@@ -67,7 +67,7 @@ def test_watching_reads_only_what_is_new(monkeypatch):
         assert watch._line().startswith("read 2.0 MB of text")
 
 
-def test_a_failed_pipeline_is_not_said_to_be_at_its_end(tmp_path):
+def test_a_failed_pipeline_is_not_reported_to_be_at_its_end(tmp_path):
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
     console.progress("read 0.0 MB of text")

@@ -59,7 +59,7 @@ def test_no_complaint_comes_twice(data):
 
 
 @pytest.mark.parametrize(("name", "questions"), [("train", 320), ("test", 40)])
-def test_answers_are_where_they_are_said_to_be(data, name, questions):
+def test_answers_are_where_they_are_supposed_to_be(data, name, questions):
     rows = read_questions(data / f"cities-{name}.json")
     assert len(rows) == questions
     assert len({question["id"] for _, _, question in rows}) == questions

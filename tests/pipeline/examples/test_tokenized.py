@@ -67,9 +67,9 @@ def test_dealing_and_bytes_keep_every_document(tokenizer, shift):
     texts = [["a b"], ["c", "d"], ["e e e"], ["a"]]
     tokenized, _ = tokenize_block(block_of(texts), tokenizer)
     tokenized.documents.tokens[:] += shift
-    dealt = partition_documents(tokenized, np.array([4, 1, 4, 0]))
-    assert [group for group, _ in dealt] == [0, 1, 4]
-    parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in dealt]
+    partitions = partition_documents(tokenized, np.array([4, 1, 4, 0]))
+    assert [group for group, _ in partitions] == [0, 1, 4]
+    parts = [from_bytes(b"".join(to_bytes(documents))) for _, documents in partitions]
     together = concatenate(parts)
     whole = tokenized.select(np.array([3, 1, 0, 2]))
     assert as_lists(together) == as_lists(whole)

@@ -33,7 +33,7 @@ TEXTS = ["w1 w2", "w3", "w1 w2", "w4 " * 30, "é😀, w5"]
 
 
 @dataclasses.dataclass
-class Told:
+class Log:
     """Options whose console is kept."""
 
     stream: io.StringIO = dataclasses.field(default_factory=io.StringIO)
@@ -46,7 +46,7 @@ class Told:
         return self.stream.getvalue()
 
 
-def embed(*inputs: Path, output: Path, told: Told | None = None, **values) -> dict:
+def embed(*inputs: Path, output: Path, log: Log | None = None, **values) -> dict:
     config = build_section(
         EmbedConfig,
         {
@@ -58,7 +58,7 @@ def embed(*inputs: Path, output: Path, told: Told | None = None, **values) -> di
             **values,
         },
     )
-    return embedding.run(config, RUNNER, (told or Told()).options())
+    return embedding.run(config, RUNNER, (log or Log()).options())
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def expected() -> np.ndarray:
 
 
 def test_every_format_has_the_rows_in_order_with_their_vectors(rows, tmp_path, expected):
-    told = Told()
-    manifest = embed(rows, output=tmp_path / "v.parquet", told=told)
+    log = Log()
+    manifest = embed(rows, output=tmp_path / "v.parquet", log=log)
     table = pq.read_table(tmp_path / "v.parquet")
     assert table.column_names == ["n", "text", "embedding"]
     assert str(table.schema.field("embedding").type).startswith("fixed_size_list<")
@@ -92,8 +92,8 @@ def test_every_format_has_the_rows_in_order_with_their_vectors(rows, tmp_path, e
         "rows_truncated": 1,
         "tokens_truncated": 20,
     }
-    assert "warning: 1 of 5 texts longer than 12 tokens: 20 of 48 tokens left out" in told.text
-    assert "v.parquet  vectors of 8 dimensions of 5 texts" in told.text
+    assert "warning: 1 of 5 texts longer than 12 tokens: 20 of 48 tokens left out" in log.text
+    assert "v.parquet  vectors of 8 dimensions of 5 texts" in log.text
     assert manifest["embedding"]["pooling"] == "mean"
 
     embed(rows, output=tmp_path / "v.npy")
@@ -136,12 +136,12 @@ def test_tokens_come_with_their_characters(rows, tmp_path):
 
 def test_rejected_rows_are_listed_and_other_tables_follow(rows, tmp_path, expected):
     (tmp_path / "a.csv").write_text('n,text\n1.0,w3\n2,\n3,"w1 w2"\n')
-    told = Told()
-    manifest = embed(tmp_path / "a.csv", rows, output=tmp_path / "v.npy", told=told)
+    log = Log()
+    manifest = embed(tmp_path / "a.csv", rows, output=tmp_path / "v.npy", log=log)
     got = np.load(tmp_path / "v.npy")
     np.testing.assert_allclose(got, [*expected[[1, 0]], *expected], rtol=0, atol=1e-5)
     assert (manifest["counts"]["rows_in"], manifest["counts"]["rows_rejected"]) == (8, 1)
-    assert "has no vectors of rejected rows" in told.text
+    assert "has no vectors of rejected rows" in log.text
     (reject,) = (tmp_path / "v.npy.rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["line"] == 3
     embed(tmp_path / "a.csv", rows, output=tmp_path / "v.parquet")
@@ -178,9 +178,9 @@ def test_an_interrupted_job_resumes_with_the_same_bytes(rows, tmp_path, monkeypa
         embed(rows, output=tmp_path / "v.parquet")
     assert not (tmp_path / "v.parquet").exists()
     done.clear()
-    told = Told()
-    embed(rows, output=tmp_path / "v.parquet", told=told)
-    assert "resuming with the finished blocks" in told.text
+    log = Log()
+    embed(rows, output=tmp_path / "v.parquet", log=log)
+    assert "resuming with the finished blocks" in log.text
     assert len(done) == 1
     whole, resumed = (tmp_path / name for name in ("whole.parquet", "v.parquet"))
     assert whole.read_bytes() == resumed.read_bytes()
@@ -213,10 +213,10 @@ def test_a_folder_of_sentence_transformers_decides_what_is_left_open(rows, tmp_p
 
 
 def test_raw_cls_vectors_are_warned_of(rows, tmp_path):
-    told = Told()
-    manifest = embed(rows, output=tmp_path / "v.npy", pooling="cls", told=told)
+    log = Log()
+    manifest = embed(rows, output=tmp_path / "v.npy", pooling="cls", log=log)
     assert manifest["notes"] == [RAW_CLS]
-    assert f"warning: {RAW_CLS}" in told.text
+    assert f"warning: {RAW_CLS}" in log.text
     lines = describe_artifact(str(tmp_path / "v.npy"), samples=1)
     assert f"note: {RAW_CLS}" in lines
     assert lines[0].endswith("vectors of texts, made by bert-pipeline embed")

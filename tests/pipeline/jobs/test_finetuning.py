@@ -141,16 +141,16 @@ def test_a_finished_run_is_left_alone_and_another_config_refused(place, finished
 def test_more_epochs_extend_a_finished_run(place):
     config = dataclasses.replace(make_config(place, "extended"), epochs=1.0)
     finetuning.run(config, quietly())
-    longer, told = dataclasses.replace(config, epochs=2.0), io.StringIO()
-    manifest = finetuning.run(longer, RunOptions(console=Console(told)))
+    longer, log = dataclasses.replace(config, epochs=2.0), io.StringIO()
+    manifest = finetuning.run(longer, RunOptions(console=Console(log)))
     assert (manifest["counts"]["steps"], manifest["extended_from"]) == (4, [2])
     assert manifest["timings"]["total"] > manifest["timings"]["last_part"]
     assert manifest["config"]["epochs"] == 2.0
-    assert "run of fewer epochs found; extending it" in told.getvalue()
+    assert "run of fewer epochs found; extending it" in log.getvalue()
     assert finetuning.run(longer, quietly())["already_done"]
 
 
-def test_a_crashed_run_goes_on_as_if_nothing_had_happened(place, finished):
+def test_a_crashed_run_resumes_as_if_nothing_had_happened(place, finished):
     config = make_config(place, "crashed")
     with pytest.raises(MemoryError):
         finetuning.run(config, RunOptions(console=CrashingConsole(io.StringIO())))
@@ -200,17 +200,17 @@ def test_evaluate_names_the_metric_that_chose_the_model(place, finished, exporte
     best = of_run["best_model"]
     assert best["metric"] == "accuracy" and best["value"] == of_run["metrics"]["best"]["accuracy"]
     for name, model in [("run", place / "run"), ("best", place / "run/best"), ("out", exported)]:
-        told = io.StringIO()
+        log = io.StringIO()
         values = {
             "model": str(model),
             "data": str(place / "eval.jsonl"),
             "output": str(tmp_path / name),
         }
-        options = RunOptions(console=Console(told))
+        options = RunOptions(console=Console(log))
         manifest = evaluation.run(build_section(EvaluateConfig, values), options)
         assert manifest["best_model"] == best
         line = f"{model}: the model of epoch {best['epoch']:g} (step {best['step']}), with the high"
-        assert line in told.getvalue()
+        assert line in log.getvalue()
 
 
 def test_evaluate_without_a_decision(place, finished):
@@ -234,8 +234,8 @@ def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refu
     """Of 8 training rows 2 are rejected, of 3 evaluation rows 1."""
     output = place / f"limited-{limit}"
     config = dataclasses.replace(make_config(place, output.name), epochs=0.5)
-    told = io.StringIO()
-    options = RunOptions(console=Console(told), max_rejects=RejectLimit.parse(limit))
+    log = io.StringIO()
+    options = RunOptions(console=Console(log), max_rejects=RejectLimit.parse(limit))
     if not is_refused:
         assert finetuning.run(config, options)["counts"]["rows_rejected"] == 3
     else:
@@ -249,9 +249,9 @@ def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refu
         assert not (output / "manifest.json").exists()
     assert len((output / "rejects.jsonl").read_text().splitlines()) == 3
     train, evaluation = place / "train.csv", place / "eval.jsonl"
-    assert f"warning: {train}: 2 of 8 rows rejected\n" in told.getvalue()
-    assert f"  1  column 'text' is empty, first at {train}:9\n" in told.getvalue()
-    assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in told.getvalue()
+    assert f"warning: {train}: 2 of 8 rows rejected\n" in log.getvalue()
+    assert f"  1  column 'text' is empty, first at {train}:9\n" in log.getvalue()
+    assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in log.getvalue()
 
 
 @pytest.mark.parametrize("model", ["run", "exported"])
@@ -282,13 +282,13 @@ def test_latin_1_is_suggested_and_read(place):
 
 @pytest.mark.parametrize("metric", [None, "loss", "macro_f1"])
 def test_the_best_model_is_that_of_the_metric(place, finished, metric):
-    told = io.StringIO()
+    log = io.StringIO()
     if metric is None:
         run, manifest, metric = place / "run", finished[1], "accuracy"
     else:
         run = place / f"best-{metric}"
         config = dataclasses.replace(make_config(place, run.name), best_metric=metric)
-        manifest = finetuning.run(config, RunOptions(console=Console(told)))
+        manifest = finetuning.run(config, RunOptions(console=Console(log)))
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     values = {line["step"]: line[metric] for line in lines if line["split"] == "eval"}
     best = manifest["best_model"]
@@ -296,25 +296,25 @@ def test_the_best_model_is_that_of_the_metric(place, finished, metric):
     assert best["value"] == values[best["step"]] == extreme(values.values())
     assert (best["metric"], best["epoch"]) == (metric, best["step"] / 2)
     assert manifest["metrics"]["best"]["step"] == best["step"]
-    if told.getvalue():
+    if log.getvalue():
         how = "lowest" if metric == "loss" else "highest"
         assert (
             f"the model of epoch {best['epoch']:g} (step {best['step']}), with the {how} {metric}: "
             f"{best['value']:.4f}\n"
-        ) in told.getvalue()
+        ) in log.getvalue()
 
 
-def test_without_evaluation_the_last_model_is_said_to_be_that(place):
-    told = io.StringIO()
+def test_without_evaluation_the_last_model_is_reported_as_that(place):
+    log = io.StringIO()
     config = dataclasses.replace(
         make_config(place, "unevaluated"), eval=None, eval_fraction=0.0, epochs=2.0
     )
-    manifest = finetuning.run(config, RunOptions(console=Console(told)))
+    manifest = finetuning.run(config, RunOptions(console=Console(log)))
     assert manifest["eval_rows"] is None
     assert manifest["best_model"] == {
         "step": 4, "epoch": 2.0, "phase": None, "metric": None, "value": None,
     }  # fmt: skip
-    assert "the model of the last epoch (step 4); nothing was evaluated" in told.getvalue()
+    assert "the model of the last epoch (step 4); nothing was evaluated" in log.getvalue()
 
 
 def test_without_a_file_for_evaluation_rows_are_held_out(place):
@@ -370,11 +370,11 @@ def test_a_worker_beside_the_chief_writes_nothing(place, monkeypatch):
     assert not (place / "of_the_chief").exists()
 
 
-def test_resuming_without_a_checkpoint_is_said(place):
+def test_resuming_without_a_checkpoint_is_reported(place):
     config = dataclasses.replace(make_config(place, "resumed"), epochs=0.5)
-    told = io.StringIO()
-    finetuning.run(config, RunOptions(resume=True, console=Console(told)))
-    assert "no checkpoint to resume from; starting at step 0" in told.getvalue()
+    log = io.StringIO()
+    finetuning.run(config, RunOptions(resume=True, console=Console(log)))
+    assert "no checkpoint to resume from; starting at step 0" in log.getvalue()
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 2**70])

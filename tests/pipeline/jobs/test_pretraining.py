@@ -56,7 +56,7 @@ def test_the_run_directory_is_whole(learned):
     assert "loss: * train  o eval" in said
 
 
-def test_training_goes_on_from_the_model_of_a_run(learned, data, tmp_path):
+def test_training_starts_from_the_model_of_a_run(learned, data, tmp_path):
     run, before, _ = learned
     manifest, _ = train(data, tmp_path / "more", init=str(run), steps=1, learning_rate=1e-30)
     for name in ("mlm_loss", "nsp_loss"):

@@ -249,7 +249,7 @@ def test_a_corpus_without_examples_is_refused_in_one_line(folder, corpus, messag
     assert not (folder / "data" / "manifest.json").exists()
 
 
-def test_one_document_makes_examples_without_random_next_and_says_so(folder, documents):
+def test_one_document_makes_examples_without_random_next_and_reports_so(folder, documents):
     write_corpus(folder / "corpus.txt", documents[:1])
     manifest, said = run(config_of(folder, text_layout="sentences"))
     assert manifest["counts"]["random_next"] == 0

@@ -152,7 +152,7 @@ def same_files(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("kind", "number"), [("blocks", 4), ("pools", 3), ("shards", 2)])
-def test_a_run_goes_on_where_another_was_interrupted(
+def test_a_run_resumes_where_another_was_interrupted(
     corpus, whole, workers, tmp_path, kind, number
 ):
     manifest, files, work = whole
@@ -176,7 +176,7 @@ def test_a_run_goes_on_where_another_was_interrupted(
     assert len(shards) == before["shards"]
 
 
-def test_a_run_goes_on_after_several_interruptions_in_every_variant(corpus, workers, tmp_path):
+def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, workers, tmp_path):
     values = {"duplicates": "exact", "masking": "dynamic", "compression": "gzip"}
     manifest, _ = run(values_of(corpus, tmp_path / "whole", **values))
     work = workers.take_counts()

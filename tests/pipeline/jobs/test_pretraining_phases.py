@@ -39,7 +39,7 @@ def whole(phases, model_config, tmp_path_factory):
     return run, *train(None, run, phases=phases, model_config=model_config, **PHASE_KEYS)
 
 
-def test_phases_go_on_with_one_schedule_on_longer_rows(whole):
+def test_phases_continue_with_one_schedule_on_longer_rows(whole):
     run, manifest, said = whole
     assert manifest["counts"] == {"steps": 12, "examples": 8 * BATCH + 4 * 2}
     assert [phase["steps"] for phase in manifest["phases"]] == [8, 4]

@@ -50,7 +50,7 @@ KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:Deprec
 
 
 @dataclasses.dataclass
-class Told:
+class Log:
     """Options whose console is kept."""
 
     stream: io.StringIO = dataclasses.field(default_factory=io.StringIO)
@@ -84,9 +84,9 @@ def run_directory(tmp_path_factory) -> Path:
 def model(run_directory) -> Path:
     output = run_directory.parent / "model"
     config = ExportConfig(run=str(run_directory), output=str(output))
-    told = Told()
-    manifest = exporting.run(config, told.options())
-    assert "is not finished; taking its best model so far" in told.stream.getvalue()
+    log = Log()
+    manifest = exporting.run(config, log.options())
+    assert "is not finished; taking its best model so far" in log.stream.getvalue()
     assert manifest["next"].startswith(f"bert-pipeline score --model {output}")
     return output
 
@@ -123,7 +123,7 @@ def test_export_is_a_model_directory_with_a_card(model):
 
 def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
     config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format="huggingface")
-    exporting.run(config, Told().options())
+    exporting.run(config, Log().options())
     written = json.loads((tmp_path / "m" / "config.json").read_text())
     assert written["architectures"] == ["BertForSequenceClassification"]
     assert written["id2label"] == {"0": "good", "1": "bad"}
@@ -141,11 +141,11 @@ def test_export_for_huggingface_has_no_saved_model(run_directory, tmp_path):
 )
 def test_export_for_other_libraries_says_what_differs(kind, files, run_directory, tmp_path):
     config = ExportConfig(run=str(run_directory), output=str(tmp_path / "m"), format=kind)
-    told = Told()
-    manifest = exporting.run(config, told.options())
+    log = Log()
+    manifest = exporting.run(config, log.options())
     assert {path.name for path in (tmp_path / "m").iterdir()} >= files | {"manifest.json"}
     assert "the exact GELU" in manifest["notes"][0]
-    assert f"warning: {manifest['notes'][0]}\n" in told.stream.getvalue()
+    assert f"warning: {manifest['notes'][0]}\n" in log.stream.getvalue()
     assert manifest["notes"][0] in (tmp_path / "m" / "MODEL_CARD.md").read_text()
     best, written = read_model_directory(run_directory), read_source(tmp_path / "m")
     for name, value in written.tensors.items():
@@ -154,9 +154,9 @@ def test_export_for_other_libraries_says_what_differs(kind, files, run_directory
 
 def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     texts = write_rows(tmp_path / "new.csv")
-    told = Told()
+    log = Log()
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    manifest = scoring.run(config, RUNNER, told.options())
+    manifest = scoring.run(config, RUNNER, log.options())
     with (tmp_path / "scored.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     wanted = SavedModelEngine(model).predict({"text": texts})
@@ -171,10 +171,10 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
         *("new.csv", "scored.csv", "scored.csv.manifest.json", "scored.csv.rejects.jsonl"),
     }
 
-    again = scoring.run(config, RUNNER, told.options())
+    again = scoring.run(config, RUNNER, log.options())
     assert again["already_done"]
     with pytest.raises(UsageError, match="made with another config"):
-        scoring.run(dataclasses.replace(config, limit=3), RUNNER, told.options())
+        scoring.run(dataclasses.replace(config, limit=3), RUNNER, log.options())
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -183,9 +183,9 @@ def test_rows_below_a_probability_have_no_label(model, tmp_path, ending):
     predicted = SavedModelEngine(model).predict({"text": texts})
     below = round(float(np.median(predicted["predicted_score"])), 6)
     output = tmp_path / f"scored.{ending}"
-    told = Told()
+    log = Log()
     config = config_of(model, tmp_path / "new.csv", output=output, abstain_below=below)
-    counts = scoring.run(config, RUNNER, told.options())["counts"]
+    counts = scoring.run(config, RUNNER, log.options())["counts"]
     if ending == "csv":
         with output.open(newline="") as stream:
             rows = [
@@ -201,7 +201,7 @@ def test_rows_below_a_probability_have_no_label(model, tmp_path, ending):
     assert 0 < undecided < 5
     assert (counts["rows_out"], counts["rows_abstained"]) == (5, undecided)
     coverage = (5 - undecided) / 5
-    assert f"decided: {5 - undecided} of 5 rows (coverage {coverage:.4f})" in told.stream.getvalue()
+    assert f"decided: {5 - undecided} of 5 rows (coverage {coverage:.4f})" in log.stream.getvalue()
 
 
 def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):
@@ -217,7 +217,7 @@ def test_a_model_is_hashed_once(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(hashlib, "file_digest", count)
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    scoring.run(config, RUNNER, Told().options())
+    scoring.run(config, RUNNER, Log().options())
     assert hashed.keys() >= read_sums(model).keys()
     assert hashed.pop("task.json") == 2, "it is checked where it is read, before the job begins"
     assert set(hashed.values()) == {1}
@@ -231,7 +231,7 @@ def test_a_damaged_model_ends_the_job_before_a_row_is_read(model, tmp_path):
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     config = config_of(folder, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     with pytest.raises(InputError, match=r"variables\.data.*: is not what was written"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "new.csv"]
 
 
@@ -240,19 +240,19 @@ def test_files_that_the_engine_does_not_read_may_be_edited(model, tmp_path):
     folder = shutil.copytree(model, tmp_path / "model")
     (folder / "model.safetensors").write_bytes(b"")
     config = config_of(folder, tmp_path / "new.csv", output=tmp_path / "scored.csv")
-    assert scoring.run(config, RUNNER, Told().options())["counts"]["rows_out"] == 5
+    assert scoring.run(config, RUNNER, Log().options())["counts"]["rows_out"] == 5
 
 
 def test_several_tables_go_to_a_folder(model, tmp_path):
     write_rows(tmp_path / "a.csv")
     (tmp_path / "b.jsonl").write_text('{"body": "good", "n": 1.0}\n{"body": ""}\n')
     config = config_of(model, tmp_path / "*.csv", tmp_path / "*.jsonl", output=tmp_path / "out")
-    told = Told()
-    manifest = scoring.run(config, RUNNER, told.options())
+    log = Log()
+    manifest = scoring.run(config, RUNNER, log.options())
     assert manifest["counts"]["rows_in"] == 7
     place = f"{tmp_path / 'b.jsonl'}:2"
     assert f"1 of 7 rows rejected\n  1  column 'body' is empty, first at {place}\n" in (
-        told.stream.getvalue()
+        log.stream.getvalue()
     )
     assert manifest["counts"]["rejected"] == {"column 'body' is empty": 1}
     (line,) = (tmp_path / "out" / "b.jsonl").read_text().splitlines()
@@ -274,13 +274,13 @@ def test_tables_on_other_storage_are_reached_with_its_options(model, tmp_path, f
     )
     config = config_of(model, output=tmp_path / "out", input=["memory://b/*"])
     runner = dataclasses.replace(RUNNER, options=("--s3_region_name=eu-west-1",))
-    manifest = scoring.run(config, runner, Told().options())
+    manifest = scoring.run(config, runner, Log().options())
     assert {given["s3_region_name"] for given in seen} == {"eu-west-1"}
     assert [item["path"] for item in manifest["inputs"]][1:] == list(files)
     (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["source"] == "memory://b/b.jsonl.gz"
     local = config_of(model, tmp_path / "a.csv", output=tmp_path / "local.csv")
-    scoring.run(local, RUNNER, Told().options())
+    scoring.run(local, RUNNER, Log().options())
     assert (tmp_path / "out" / "a.csv").read_bytes() == (tmp_path / "local.csv").read_bytes()
 
 
@@ -297,13 +297,13 @@ def test_workers_may_have_another_working_folder(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").symlink_to(model)
     config = config_of(Path("model"), Path("new.csv"), output=Path("scored.csv"))
-    manifest = scoring.run(config, RUNNER, Told().options())
+    manifest = scoring.run(config, RUNNER, Log().options())
     assert manifest["counts"]["rows_out"] == 5
     assert manifest["inputs"][1]["path"] == "new.csv"
     assert len(Path("scored.csv").read_text().splitlines()) == 6
 
 
-def test_a_worker_that_does_not_see_the_output_says_so(model, tmp_path, monkeypatch):
+def test_a_worker_that_does_not_see_the_output_reports_it(model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     parts = tmp_path / ".scored.csv.parts"
@@ -318,14 +318,14 @@ def test_a_worker_that_does_not_see_the_output_says_so(model, tmp_path, monkeypa
 
     monkeypatch.setattr(scoring, "run_pipeline", run_without_the_folder)
     with pytest.raises(UsageError, match=r"\.scored\.csv\.parts: worker \S+ does not see"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
 
 
 def test_rows_without_a_header_in_another_encoding_are_scored(model, tmp_path):
     (tmp_path / "new.csv").write_bytes("7,film café\n8,bad\n".encode("latin-1"))
     numbered = {"header": False, "encoding": "latin-1", "text_column": "2"}
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv", **numbered)
-    manifest = scoring.run(config, RUNNER, Told().options())
+    manifest = scoring.run(config, RUNNER, Log().options())
     assert manifest["counts"]["rows_out"] == 2
     lines = (tmp_path / "scored.csv").read_text(encoding="utf-8").splitlines()
     assert [line.split(",")[:2] for line in lines] == [["7", "film café"], ["8", "bad"]]
@@ -342,16 +342,16 @@ def test_a_killed_job_leaves_no_output_and_resumes(model, tmp_path, monkeypatch)
 
     monkeypatch.setattr(transforms, "write_part", fail_at_the_second_block)
     with pytest.raises(InputError, match="killed"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
     assert not (tmp_path / "scored.csv").exists()
     parts = tmp_path / ".scored.csv.parts"
     finished = sorted(path.name for path in parts.glob("*.done.json"))
     assert "part-00000-00000001.done.json" not in finished
 
     monkeypatch.undo()
-    told = Told()
-    manifest = scoring.run(config, RUNNER, told.options())
-    assert "resuming with the finished blocks of an earlier run" in told.stream.getvalue()
+    log = Log()
+    manifest = scoring.run(config, RUNNER, log.options())
+    assert "resuming with the finished blocks of an earlier run" in log.stream.getvalue()
     assert manifest["counts"]["rows_out"] == 5
     assert manifest["metrics"] == {}, "no speed: some rows were done before"
     assert not parts.exists()
@@ -363,11 +363,11 @@ def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path,
     with (tmp_path / "new.csv").open("a") as rows:
         rows.write("6\n")
     whole = config_of(model, tmp_path / "new.csv", output=tmp_path / "whole.csv")
-    wanted = scoring.run(whole, RUNNER, Told().options())
+    wanted = scoring.run(whole, RUNNER, Log().options())
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     monkeypatch.setattr(scoring, "join_parts", fail)
     with pytest.raises(RuntimeError):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
     monkeypatch.undo()
     damaged = [path for path in (tmp_path / ".scored.csv.parts").iterdir() if kind in path.name]
     assert damaged
@@ -376,7 +376,7 @@ def test_what_was_damaged_after_an_interruption_is_scored_again(model, tmp_path,
         path.write_bytes(
             content[:-4] + bytes([content[-4] ^ 1]) + content[-3:] if content else b"x"
         )
-    manifest = scoring.run(config, RUNNER, Told().options())
+    manifest = scoring.run(config, RUNNER, Log().options())
     assert manifest["counts"] == wanted["counts"]
     for name in ("{}.csv", "{}.csv.rejects.jsonl"):
         scored, expected = ((tmp_path / name.format(file)) for file in ("scored", "whole"))
@@ -387,7 +387,7 @@ def test_a_wrong_column_ends_the_job_before_anything_is_written(model, tmp_path)
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "out", text_column="text")
     with pytest.raises(UsageError, match=r"no column 'text'; it has 'n', 'body'"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
@@ -397,18 +397,18 @@ def test_an_export_that_was_interrupted_is_no_model(run_directory, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(exporting, "model_card", fail)
         with pytest.raises(RuntimeError):
-            exporting.run(export, Told().options())
+            exporting.run(export, Log().options())
     assert (tmp_path / "m" / "saved_model.pb").is_file()
     config = config_of(tmp_path / "m", tmp_path / "new.csv", output=tmp_path / "scored.csv")
     with pytest.raises(UsageError, match="m: is not finished; run the command that makes it again"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
 
 
 def test_a_run_is_no_exported_model(run_directory, tmp_path):
     write_rows(tmp_path / "new.csv")
     config = config_of(run_directory, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     with pytest.raises(UsageError, match="run bert-pipeline export --run"):
-        scoring.run(config, RUNNER, Told().options())
+        scoring.run(config, RUNNER, Log().options())
 
 
 @pytest.fixture
@@ -424,21 +424,21 @@ def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path)
     write_rows(tmp_path / "new.csv")
     files = (any_engine_model, tmp_path / "new.csv")
     config = config_of(*files, output=tmp_path / "scored.csv", engine="constant")
-    told = Told()
-    manifest = scoring.run(config, RUNNER, told.options())
+    log = Log()
+    manifest = scoring.run(config, RUNNER, log.options())
     assert manifest["engine"] == manifest["config"]["engine"] == "constant"
-    assert "engine: constant\n" in told.stream.getvalue()
+    assert "engine: constant\n" in log.stream.getvalue()
     header, *rows = (tmp_path / "scored.csv").read_text().splitlines()
     assert header == "n,body,predicted_label,predicted_score"
     assert [row.rpartition("fine,")[2] for row in rows] == ["0.75"] * 5
 
     automatic = dataclasses.replace(config, engine="auto")
     with pytest.raises(UsageError, match="engine: 'constant' then, 'tensorflow' now"):
-        scoring.run(automatic, RUNNER, Told().options())
-    told = Told()
-    manifest = scoring.run(automatic, RUNNER, told.options(overwrite=True))
+        scoring.run(automatic, RUNNER, Log().options())
+    log = Log()
+    manifest = scoring.run(automatic, RUNNER, log.options(overwrite=True))
     assert manifest["engine"] == "tensorflow"
-    assert "engine: tensorflow\n" in told.stream.getvalue()
+    assert "engine: tensorflow\n" in log.stream.getvalue()
     assert "fine" not in (tmp_path / "scored.csv").read_text()
 
 
@@ -449,10 +449,10 @@ def test_parts_of_one_engine_are_not_joined_by_another(any_engine_model, tmp_pat
     with monkeypatch.context() as patch:
         patch.setattr(scoring, "join_parts", fail)
         with pytest.raises(RuntimeError):
-            scoring.run(constant, RUNNER, Told().options())
+            scoring.run(constant, RUNNER, Log().options())
     assert list((tmp_path / ".scored.csv.parts").glob("*.done.json"))
-    scoring.run(dataclasses.replace(constant, engine="tensorflow"), RUNNER, Told().options())
+    scoring.run(dataclasses.replace(constant, engine="tensorflow"), RUNNER, Log().options())
     assert "fine" not in (tmp_path / "scored.csv").read_text()
     whole = config_of(*files, output=tmp_path / "whole.csv", engine="tensorflow")
-    scoring.run(whole, RUNNER, Told().options())
+    scoring.run(whole, RUNNER, Log().options())
     assert (tmp_path / "scored.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

@@ -28,15 +28,15 @@ CORPUS = ["w1 w2 w3", "w4", "w5 w6", "w1 w2", "w7 w8 w9 w10"]
 QUERIES = ["w1 w2", "w7 w8 w9", "w4 w4"]
 
 
-def run(section, job, told: io.StringIO, **values) -> dict:
+def run(section, job, log: io.StringIO, **values) -> dict:
     config = build_section(section, {key: value for key, value in values.items() if value})
-    return job.run(config, RunnerConfig(), RunOptions(console=Console(told)))
+    return job.run(config, RunnerConfig(), RunOptions(console=Console(log)))
 
 
-def search(output: Path, queries: Path, corpus: Path, told: io.StringIO | None = None, **values):
+def search(output: Path, queries: Path, corpus: Path, log: io.StringIO | None = None, **values):
     given = {"queries": str(queries), "corpus": str(corpus), "output": str(output), "top_k": 3}
     return run(
-        SearchConfig, searching, told or io.StringIO(), **{"model": str(MODEL), **given, **values}
+        SearchConfig, searching, log or io.StringIO(), **{"model": str(MODEL), **given, **values}
     )
 
 
@@ -82,17 +82,17 @@ def check_rows(rows: list[dict], expected: np.ndarray, *, texts: bool = True) ->
 
 
 def test_texts_are_ranked_by_cosine(queries, corpus, tmp_path, expected):
-    told = io.StringIO()
-    manifest = search(tmp_path / "r.jsonl", queries, corpus, told)
+    log = io.StringIO()
+    manifest = search(tmp_path / "r.jsonl", queries, corpus, log)
     lines = (tmp_path / "r.jsonl").read_text().splitlines()
     check_rows([json.loads(line) for line in lines], expected)
     assert manifest["index"] == "exact"
     assert manifest["counts"] == {"queries": 3, "corpus": 5, "rows_out": 9, "rejected": {}}
     assert "index: exact, every query is compared with every vector (3 x 5 vectors)" in (
-        told.getvalue()
+        log.getvalue()
     )
     assert not list(tmp_path.glob(".r.jsonl*"))
-    assert ".parts" not in told.getvalue()
+    assert ".parts" not in log.getvalue()
     described = describe_artifact(str(tmp_path / "r.jsonl"), samples=1)
     assert f"r.jsonl: {lines[0]}" in described
 
@@ -116,13 +116,13 @@ def test_vectors_of_embed_give_the_same(queries, corpus, tmp_path, expected):
 
 def test_an_approximate_index_states_its_recall(queries, corpus, tmp_path, expected):
     pytest.importorskip("faiss", reason="Faiss is an optional package")
-    told = io.StringIO()
-    manifest = search(tmp_path / "r.jsonl", queries, corpus, told, exact_pairs=1.0)
+    log = io.StringIO()
+    manifest = search(tmp_path / "r.jsonl", queries, corpus, log, exact_pairs=1.0)
     rows = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     check_rows(rows, expected)  # so few are all found
     assert manifest["index"] == "hnsw"
     assert (manifest["metrics"]["recall"], manifest["metrics"]["recall_queries"]) == (1.0, 3)
-    assert "recall@3 against exact search, on 3 queries: 1.0000" in told.getvalue()
+    assert "recall@3 against exact search, on 3 queries: 1.0000" in log.getvalue()
 
 
 def test_vectors_that_an_interrupted_run_made_are_kept(queries, corpus, tmp_path, monkeypatch):
@@ -142,12 +142,12 @@ def test_vectors_that_an_interrupted_run_made_are_kept(queries, corpus, tmp_path
 def test_rejected_rows_of_both_are_listed(queries, corpus, tmp_path):
     queries.write_text('text\n""\nw1\n')
     corpus.write_text('{"text": "w1"}\n{"text": ""}\n')
-    told = io.StringIO()
-    manifest = search(tmp_path / "r.jsonl", queries, corpus, told)
+    log = io.StringIO()
+    manifest = search(tmp_path / "r.jsonl", queries, corpus, log)
     assert manifest["counts"]["rejected"] == {"column 'text' is empty": 2}
     rejects = (tmp_path / "r.jsonl.rejects.jsonl").read_text().splitlines()
     assert [json.loads(line)["source"] for line in rejects] == [str(queries), str(corpus)]
-    assert "are not counted in query_row and corpus_row" in told.getvalue()
+    assert "are not counted in query_row and corpus_row" in log.getvalue()
 
 
 def test_what_cannot_be_compared_is_refused(queries, corpus, tmp_path):

@@ -43,7 +43,7 @@ def run(corpus, output, *, runner=None, overwrite=False, **values):
     return manifest, stream.getvalue()
 
 
-def test_it_makes_a_vocabulary_and_says_what_comes_next(corpus, tmp_path):
+def test_it_makes_a_vocabulary_and_reports_what_comes_next(corpus, tmp_path):
     output = tmp_path / "out" / "vocab.txt"
     manifest, said = run(corpus, output, held_out_fraction=0.1)
     pieces = output.read_text().splitlines()
@@ -92,7 +92,7 @@ def test_order_blocks_and_workers_do_not_matter(corpus, tmp_path):
     assert found["metrics"] == expected["metrics"]
 
 
-def test_a_small_corpus_gives_fewer_entries_and_says_why(corpus, tmp_path):
+def test_a_small_corpus_gives_fewer_entries_and_reports_why(corpus, tmp_path):
     manifest, said = run(corpus, tmp_path / "vocab.txt", vocab_size=5000, held_out_fraction=0)
     assert manifest["counts"]["entries"] < 5000
     assert "entries, not 5,000: no pair of pieces is left that was seen 2 times" in said
@@ -156,7 +156,7 @@ def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
     assert not (tmp_path / "vocab.txt.duplicates.jsonl").exists()
 
 
-def test_copies_are_told(tmp_path):
+def test_copies_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n".join([SENTENCES[0], SENTENCES[1], SENTENCES[0]] * 2))
     manifest, said = run(tmp_path, tmp_path / "vocab.txt", input=(f"{tmp_path}/a.txt",))
     assert manifest["counts"]["copies"] == 4

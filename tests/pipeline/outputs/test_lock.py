@@ -48,7 +48,7 @@ def holder(tmp_path):
         process.kill()
 
 
-def test_a_second_process_is_refused_and_told_by_whom(holder, make_job):
+def test_a_second_process_is_refused_and_learns_by_whom(holder, make_job):
     job = make_job(directory=True)
     message = (
         rf"out: is being written by another process \(pid {holder.pid}, bert-pipeline train, "
@@ -84,7 +84,7 @@ def test_a_lock_that_was_left_is_no_content_of_its_folder(tmp_path):
 def test_a_process_of_a_host_whose_name_is_written_nowhere_is_refused(tmp_path, directory):
     with holding(tmp_path / "out", directory=directory):
         path = lock_path(str(tmp_path / "out"), is_directory=directory)
-        for text, told in (
+        for text, log in (
             ("", r"process; wait"),
             ('{"pid": 7', r"process; wait"),
             (
@@ -94,7 +94,7 @@ def test_a_process_of_a_host_whose_name_is_written_nowhere_is_refused(tmp_path, 
         ):
             path.write_text(text)
             with (
-                pytest.raises(UsageError, match=told),
+                pytest.raises(UsageError, match=log),
                 holding(tmp_path / "out", directory=directory),
             ):
                 pass

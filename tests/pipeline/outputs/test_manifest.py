@@ -64,7 +64,7 @@ def test_records_are_known_by_their_manifest(tmp_path):
     assert first["bytes"] == 3
 
 
-def test_a_manifest_stands_in_a_folder_and_beside_a_file(tmp_path):
+def test_a_manifest_is_in_a_folder_and_beside_a_file(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n")
     assert write_manifest(tmp_path, {"a": 1}) == tmp_path / "manifest.json"
     assert manifest_path(tmp_path / "vocab.txt") == tmp_path / "vocab.txt.manifest.json"

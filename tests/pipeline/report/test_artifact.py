@@ -91,7 +91,7 @@ def test_a_damaged_config_is_one_line(model, content):
         describe_artifact(str(model), samples=1)
 
 
-def test_what_is_no_output_is_told_with_what_is(tmp_path, model):
+def test_what_is_no_output_is_reported_with_what_is(tmp_path, model):
     with pytest.raises(UsageError, match=r"gone: no such file or folder; check the path$"):
         describe_artifact(str(tmp_path / "gone"), samples=1)
     with pytest.raises(UsageError, match=r"it has no manifest\.json; give a vocabulary file, "):

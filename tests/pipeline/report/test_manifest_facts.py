@@ -46,7 +46,7 @@ def test_many_inputs_are_the_first_and_a_total():
     assert len(input_facts(files[:4])) == 4
 
 
-def test_inputs_are_told_by_the_keys_that_name_them():
+def test_inputs_are_listed_by_the_keys_that_name_them():
     inputs = [*(given(f"{n}", 1, f"input[{n}]") for n in range(9)), given("v.txt", 1, "vocab")]
     names = [name for name, _ in input_facts(inputs)]
     assert names == ["input", "input", "input", "input", "input vocab"]

@@ -187,7 +187,7 @@ def test_cells_that_tsv_cannot_hold_are_rejected(tmp_path, make_plan, score):
     (tmp_path / "in.jsonl").write_text(MESSY_JSONL)
     counts = score(make_plan("in.jsonl", output="out.tsv"))
     assert len((tmp_path / "out.tsv").read_text().splitlines()) == 3
-    assert counts.rejected["a tab or line end cannot stand in a TSV cell"] == 1
+    assert counts.rejected["a TSV cell cannot hold a tab or a line end"] == 1
 
 
 def test_tsv_quotes_are_characters(tmp_path, make_plan, score):

@@ -77,7 +77,7 @@ def test_words_in_lower_case(text, words):
     assert split([text]) == words
 
 
-def test_words_go_on_where_the_output_was_full(monkeypatch):
+def test_words_continue_where_the_output_was_full(monkeypatch):
     text = "abc Défg, " * 50 + "½" * 30 + " x中"
     expected = split([text, text])
     for size in (1, 7, 100):

@@ -49,7 +49,7 @@ def test_the_documented_case():
     assert made == [[10, 11, 12, 13, 14], [15, 16], [17, 18, 19, 20]]
 
 
-def test_a_separator_stands_between_documents_but_not_at_the_ends():
+def test_a_separator_is_between_documents_but_not_at_the_ends():
     documents = documents_of([[2], [2], [3]])
     assert texts(documents, cut(documents)) == [[10, 11, SEP, 12, 13], [14, 15, 16]]
 

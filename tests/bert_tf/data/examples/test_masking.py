@@ -265,12 +265,12 @@ def test_tokens_that_are_masked_together_share_a_replacement(masking):
     )  # fmt: skip
     result = masked(ids, totals, rules)
     now = np.take_along_axis(result.ids, result.positions, 1)
-    fates = np.where(now == MASK, 0, np.where(now == result.target_ids, 1, 2))
+    draws = np.where(now == MASK, 0, np.where(now == result.target_ids, 1, 2))
     live = np.arange(20) < result.counts[:, None]
-    assert np.bincount(fates[live]) / live.sum() == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+    assert np.bincount(draws[live]) / live.sum() == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
     neighbors = (np.diff(result.positions, axis=1) == 1) & live[:, 1:]
-    equal = (fates[:, 1:] == fates[:, :-1])[neighbors].mean()
-    # By chance fates agree at 0.66; n-grams side by side have fates of their own.
+    equal = (draws[:, 1:] == draws[:, :-1])[neighbors].mean()
+    # By chance draws agree at 0.66; n-grams side by side have draws of their own.
     assert equal > (0.995 if masking == "span" else 0.85)
 
 

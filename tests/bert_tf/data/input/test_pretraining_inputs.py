@@ -264,7 +264,7 @@ def test_packed_batches_hold_about_as_many_sequences_and_are_shaped_statically(t
         assert spec.shape.is_fully_defined() and spec.shape[0] == inputs.rows, name
 
 
-def test_rows_that_are_full_are_not_packed_unless_told_to(tmp_path):
+def test_rows_that_are_full_are_not_packed_unless_asked_to(tmp_path):
     paths = write_shards(tmp_path, [20])
     made = {
         packing: PretrainingInputs(paths, description(), batch_size=4, seed=1, packing=packing)

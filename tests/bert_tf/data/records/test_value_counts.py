@@ -59,7 +59,7 @@ def test_unpacked_lists_are_counted():
     assert count_values(framed([record]), 1, "a").tolist() == [[3, 2]]
 
 
-def test_a_feature_that_is_not_there_is_told():
+def test_a_feature_that_is_not_there_is_reported():
     content = framed([example_of(other=[1]), b"", example_of(ids=[b"text"])])
     assert count_values(content, 3, "ids").tolist() == [[-1, -1]] * 3
 

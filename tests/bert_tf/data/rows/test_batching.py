@@ -17,7 +17,7 @@ LENGTHS = np.random.default_rng(5).integers(3, 129, size=5003)
     seed=st.integers(),
     epoch=st.integers(0),
 )
-def test_every_row_stands_in_one_batch(rows, batch_size, seed, epoch):
+def test_every_row_is_in_one_batch(rows, batch_size, seed, epoch):
     lengths = LENGTHS[:rows]
     batches = epoch_batches(lengths, batch_size=batch_size, seed=seed, epoch=epoch)
     assert len(batches) == -(-rows // batch_size)

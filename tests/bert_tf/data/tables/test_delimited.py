@@ -38,7 +38,7 @@ def test_rows_without_a_header_have_numbers_for_names(tmp_path, name, content, d
         read_table(tmp_path / name, dialect=dialect, text_columns=["text"])
 
 
-def test_semicolons_are_found_and_said(tmp_path):
+def test_semicolons_are_found_and_reported(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id;text\n1;a,b\n")
     said = io.StringIO()

@@ -21,7 +21,7 @@ GROUPS = st.fixed_dictionaries({"first": VALUES, "entries": st.lists(ENTRIES, ma
 
 
 @given(groups=st.lists(GROUPS, max_size=4), indent=st.sampled_from([None, 0, 1, 4]))
-def test_parts_stand_on_the_lines_where_the_writer_began_them(groups, indent):
+def test_parts_are_on_the_lines_where_the_writer_began_them(groups, indent):
     """Oracle: each entry is replaced by a unique number, whose line is looked for in the text."""
     document = {"head": [1, "]}"], "groups": groups}
     text = json.dumps(document, indent=indent)

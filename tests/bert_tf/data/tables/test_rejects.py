@@ -19,7 +19,7 @@ def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
     ]
 
 
-def test_nothing_is_said_of_nothing():
+def test_nothing_is_reported_of_nothing():
     assert list(describe_rejects([], 10, "a.csv")) == []
 
 

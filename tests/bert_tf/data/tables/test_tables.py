@@ -133,7 +133,7 @@ REJECTS = [
 @pytest.mark.parametrize(
     ("name", "content", "rejects"), [row[1:] for row in REJECTS], ids=[row[0] for row in REJECTS]
 )
-def test_bad_rows_are_rejected_and_the_rest_goes_on(tmp_path, name, content, rejects):
+def test_bad_rows_are_rejected_and_the_rest_is_read(tmp_path, name, content, rejects):
     block = read_all(tmp_path, name, content, text_columns=["text"])
     assert {reject.line: reject.reason for reject in block.rejects} == rejects
     assert block.texts("text")[0] == "ok"

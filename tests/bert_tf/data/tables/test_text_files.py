@@ -70,7 +70,7 @@ def test_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.json", "x.jsonl"])
-def test_storage_that_fails_is_told_and_opened_by_its_name(name):
+def test_storage_that_fails_is_reported_and_opened_by_its_name(name):
     asked = []
 
     def opener(path):

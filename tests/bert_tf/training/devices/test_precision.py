@@ -19,7 +19,7 @@ def test_what_auto_means_on_processors(
     monkeypatch, console, asked, xla, static, flags, policy, use_xla
 ):
     monkeypatch.setattr(precision, "processor_flags", lambda: flags)
-    numerics = choose_precision(asked, xla, static_shapes=static, console=console)
-    assert (numerics.policy, numerics.use_xla) == (policy, use_xla)
-    assert numerics.scale_loss == (asked == "float16")
+    chosen = choose_precision(asked, xla, static_shapes=static, console=console)
+    assert (chosen.policy, chosen.use_xla) == (policy, use_xla)
+    assert chosen.scale_loss == (asked == "float16")
     assert console.text.startswith(f"CPU, {policy.removeprefix('mixed_')}, with")

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from bert_tf.training.devices import worker_sync as agreement
+from bert_tf.training.devices import worker_sync
 from bert_tf.training.devices.worker_sync import WorkerSync
 from bert_tf.training.plan.step_timer import StepTimer
 
@@ -14,7 +14,7 @@ TERM, INT = signal.SIGTERM, signal.SIGINT
 @pytest.fixture
 def two_workers(monkeypatch):
     """Gives what each of two workers gets, who were asked to stop by these signals."""
-    monkeypatch.setattr(agreement, "worker_count", lambda strategy: 2)
+    monkeypatch.setattr(worker_sync, "worker_count", lambda strategy: 2)
 
     def agreed(*stops):
         sent = []

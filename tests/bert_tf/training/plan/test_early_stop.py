@@ -27,7 +27,7 @@ def test_the_reason_names_the_best_step():
     assert loop(2).run().stopped_early == "no better evaluation in 2 since step 4"
 
 
-def test_the_count_goes_on_in_a_resumed_run(tmp_path):
+def test_the_count_continues_in_a_resumed_run(tmp_path):
     run_until(loop(2, run_directory=tmp_path, steps_per_call=1), 7)
     assert loop(2, run_directory=tmp_path).run().step == 8
     again = loop(2, run_directory=tmp_path).run()

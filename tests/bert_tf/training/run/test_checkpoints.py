@@ -158,5 +158,5 @@ def test_values_go_back_into_variables_of_any_process(tmp_path):
 def test_another_model_is_an_error(tmp_path):
     write_checkpoint(tmp_path / "one", step=1, tensors={"model/0000": np.zeros(3)}, state={})
     here = variables_by_name({"model": [keras.Variable([0.0, 0.0], name="a")]})
-    with pytest.raises(UsageError, match=r"model/0000 is \[3\] there, \[2\] here"):
+    with pytest.raises(UsageError, match=r"model/0000 is \[3\] in the checkpoint, \[2\] in"):
         assign_values(here, read_checkpoint(tmp_path / "one"))

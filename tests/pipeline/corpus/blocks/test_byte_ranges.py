@@ -15,7 +15,7 @@ def test_stretches_are_copied_in_order():
     assert gather(data, starts, stops).to_pylist() == ["b", "a", "é", ""]
 
 
-def test_more_than_the_offsets_can_tell_is_refused():
+def test_more_than_the_offsets_can_hold_is_refused():
     data = np.zeros(1 << 20, np.uint8)
     times = (1 << 11) + 1
     with pytest.raises(InputError, match=r"a block has 2,148,532,224 bytes of text, at most 2,147"):

@@ -35,7 +35,7 @@ def test_text_is_cleaned_as_the_rules_say(lines):
 
 
 @given(st.lists(st.binary(max_size=12) | st.binary(max_size=3).map(lambda b: b"\xf0\x9f" + b)))
-def test_bytes_are_valid_where_python_says_so(lines):
+def test_bytes_are_valid_where_python_reports_it(lines):
     texts, faults = clean(lines)
     for line, text, fault in zip(lines, texts, faults, strict=True):
         try:

@@ -208,11 +208,11 @@ def test_cuts_order_stores_and_workers_do_not_matter(drop):
     cuts = sorted(source.sample(range(1, len(texts)), 6))
     found = drop(documents_of(texts), cuts=cuts, workers=2, **values)
     assert found[:2] == (kept, counts)
-    fates, found_fates = (
+    copies, found_copies = (
         sorted((row["identity"], row["kept_identity"]) for row in rows)
         for rows in (report, found[2])
     )
-    assert found_fates == fates
+    assert found_copies == copies
 
 
 def test_of_repeated_lines_the_first_of_the_lowest_document_stays(drop, block_of):

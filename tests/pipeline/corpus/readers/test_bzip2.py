@@ -45,7 +45,7 @@ def test_blocks_are_what_bz2_reads(name, chunk, monkeypatch):
         assert list(read_blocks(io.BytesIO(stored), "x", first_bit=bit)) == blocks[number:]
 
 
-def test_a_stream_tells_which_block_holds_a_byte():
+def test_a_stream_knows_which_block_holds_a_byte():
     data = text(400_000)
     stored = bz2.compress(data, 1)
     stream = BlockStream(read_blocks(io.BytesIO(stored), "x"))
@@ -68,7 +68,7 @@ def test_a_stream_tells_which_block_holds_a_byte():
         (lambda data: data[:30_000] + b"xxxx" + data[30_004:], "bad block at byte 4"),
     ],
 )
-def test_damage_is_told(damage, message):
+def test_damage_is_reported(damage, message):
     stored = damage(bz2.compress(text(400_000), 1))
     with pytest.raises(InputError, match=rf"x.bz2: cannot be read to its end \({message}"):
         list(read_blocks(io.BytesIO(stored), "x.bz2"))

@@ -110,7 +110,7 @@ def test_files_without_usable_texts_are_refused_in_one_line(tmp_path, name, data
     assert "\n" not in str(raised.value)
 
 
-def test_damage_inside_is_told(tmp_path):
+def test_damage_inside_is_reported(tmp_path):
     data = bytearray(parquet_bytes(text=TEXTS))
     data[100:2000] = b"\xff" * 1900
     (tmp_path / "x.parquet").write_bytes(bytes(data))

@@ -58,7 +58,7 @@ def test_no_paragraph_is_lost_in_long_texts():
     assert split(make_splitter("sentencex", "en"), paragraphs) == expected
 
 
-def test_a_missing_library_and_a_wrong_language_are_told(monkeypatch):
+def test_a_missing_library_and_a_wrong_language_are_reported(monkeypatch):
     with pytest.raises(UsageError, match="sentence_language 'English!': expected a language code"):
         make_splitter("sentencex", "English!")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -148,7 +148,7 @@ def test_questions_and_rejects_of_squad_json_have_lines(tmp_path):
         ("", False),
     ],
 )
-def test_squad_json_is_told_from_rows(tmp_path, content, is_squad):
+def test_squad_json_is_distinguished_from_rows(tmp_path, content, is_squad):
     for name in ("a.json", "a.JSON.gz"):
         path = tmp_path / name
         path.write_bytes(gzip.compress(content.encode()) if name[-1] == "z" else content.encode())

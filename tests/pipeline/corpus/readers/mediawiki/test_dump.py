@@ -91,16 +91,16 @@ def test_a_damaged_page_is_rejected_and_the_rest_read(
         tmp_path, text.encode("utf-8", "surrogateescape"), block_bytes
     )
     assert documents == [["before"], ["after"]]
-    ((line, found, told),) = rejects
+    ((line, found, log),) = rejects
     assert found == reason
-    assert told.startswith(detail)
+    assert log.startswith(detail)
     if lines is not None:
         assert line == HEAD_LINES + PAGE_LINES + 1 + lines
     assert dropped == {}
 
 
 @pytest.mark.parametrize("block_bytes", [1, 1 << 20])
-def test_text_outside_of_pages_is_told_with_its_line(tmp_path, block_bytes):
+def test_text_outside_of_pages_is_reported_with_its_line(tmp_path, block_bytes):
     lost = page("lost").replace("<page>", "<pag>")
     text = HEAD + page("before") + lost + page("after") + page("cut")[:-30]
     documents, rejects, _ = write_and_read(tmp_path, text, block_bytes)
@@ -147,7 +147,7 @@ def test_other_xml_is_refused(tmp_path):
         read(tmp_path / "x.xml", 10)
 
 
-def test_a_damaged_bzip2_dump_is_told(tmp_path):
+def test_a_damaged_bzip2_dump_is_reported(tmp_path):
     data = bz2.compress((HEAD + page("word " * 50_000) + TAIL).encode())
     (tmp_path / "x.xml.bz2").write_bytes(data[:-20])
     with pytest.raises(InputError, match="x.xml.bz2: cannot be read to its end"):
