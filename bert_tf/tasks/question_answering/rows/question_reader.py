@@ -13,6 +13,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.text_files import has_surrogates
+from bert_tf.tasks.question_answering.rows.answer_places import doubtful_answers, place_fault
 from bert_tf.tasks.question_answering.rows.question_sources import (
     FoundQuestion,
     squad_questions,
@@ -66,7 +67,11 @@ def read_questions(
         )
         if count == max_rows:
             break
-    return builder.build()
+    questions = builder.build()
+    if console is not None and not check_offsets:
+        for line in doubtful_answers(questions):
+            console.warn(line)
+    return questions
 
 
 class _Builder:
@@ -83,7 +88,7 @@ class _Builder:
         self._names_questions = names_questions
         self._check_offsets = check_offsets
         self._questions: list[FoundQuestion] = []
-        self._ids: set[str] = set()
+        self._lines: dict[str, int] = {}  # of the questions, by id
         self._contexts: dict[str, int] = {}
         self._context_index: list[int] = []
         self._rejects: list[Reject] = []
@@ -97,7 +102,7 @@ class _Builder:
                 detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
             self._rejects.append(Reject(self._source, found.line, reason, detail))
             return False
-        self._ids.add(found.id)
+        self._lines[found.id] = found.line
         self._questions.append(found)
         known = len(self._contexts)
         self._context_index.append(self._contexts.setdefault(found.context, known))
@@ -119,8 +124,8 @@ class _Builder:
         )
 
     def _fault(self, found: FoundQuestion) -> tuple[str, str] | None:
-        if found.id in self._ids:
-            return "duplicate question id", ""
+        if found.id in self._lines:
+            return "duplicate question id", f"first at line {self._lines[found.id]}"
         for name, text in (("question", found.question), ("context", found.context)):
             if not text.strip():
                 return f"{name} is empty", ""
@@ -130,10 +135,4 @@ class _Builder:
             return "answer is not Unicode text", ""
         if not self._check_offsets or not found.answers:
             return None
-        text, start = found.answers[0]
-        if start < 0:
-            return "answer has no start that is a whole number", repr(text)
-        if found.context.startswith(text, start):
-            return None
-        there = found.context[start : start + len(text)]
-        return "answer is not at its start", f"{text!r} at {start}, where the context has {there!r}"
+        return place_fault(found.answers[0], found.context)

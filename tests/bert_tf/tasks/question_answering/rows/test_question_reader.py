@@ -70,11 +70,15 @@ def test_broken_squad_questions_are_rejected(tmp_path):
     assert reasons == [
         (
             "answer is not at its start",
-            "question 'off-by-two': 'China' at 20, where the context has 'n Chi'",
+            "question 'off-by-two': 'China' at 20, where the context has 'n Chi'; "
+            "it has the answer at 22",
         ),
-        ("duplicate question id", "question 'ok'"),
+        ("duplicate question id", "question 'ok': first at line 1"),
         ("question has no list of answers", "question 'no-answers'"),
-        ("answer is not at its start", "question 'beyond': 'x' at 9999, where the context has ''"),
+        (
+            "answer is not in the context",
+            "question 'beyond': 'x' at 9999, where the context has ''",
+        ),
         ("question is missing or not text", "question 'no-question'"),
         ("question is empty", "question 'blank'"),
         ("question has no id", ""),
