@@ -19,6 +19,19 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
         UsageError: the file cannot be read.
         InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON object.
     """
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: damaged; expected a JSON object")
+    return document
+
+
+def read_json(path: str | Path) -> Any:
+    """The value that a JSON file holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON.
+    """
     try:
         with Path(path).open("rb") as stream:
             content = stream.read(LARGEST_JSON_BYTES + 1)
@@ -27,17 +40,11 @@ def read_json_object(path: str | Path) -> dict[str, Any]:
     check_lfs_pointer(path, content)
     if len(content) > LARGEST_JSON_BYTES:
         raise InputError(
-            f"{path}: is larger than {LARGEST_JSON_BYTES >> 20} MiB; expected a JSON object of "
-            "settings"
+            f"{path}: is larger than {LARGEST_JSON_BYTES >> 20} MiB; expected JSON of settings"
         )
     try:
-        document = json.loads(content.decode("utf-8"))
+        return json.loads(content.decode("utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: damaged ({error}); expected JSON") from None
     except RecursionError:
-        raise InputError(
-            f"{path}: is nested too deeply; expected a JSON object of settings"
-        ) from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}: damaged; expected a JSON object")
-    return document
+        raise InputError(f"{path}: is nested too deeply; expected JSON of settings") from None

@@ -1,4 +1,4 @@
-"""Compiled helpers that kernels of several modules use: ranges of flat arrays, 64-bit hashes.
+"""Compiled helpers that kernels of several modules use: ranges, characters, 64-bit hashes.
 
 Orders, splits and random choices of jobs follow from the hashes, so no function here may change
 its results. Numba renews a cached kernel only when the file of the kernel itself changes: after an
@@ -39,6 +39,20 @@ def take_ranges(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> 
         taken[at : at + lengths[i]] = values[starts[i] : starts[i] + lengths[i]]
         at += lengths[i]
     return taken
+
+
+@numba.njit(cache=True, nogil=True)
+def count_characters(data: np.ndarray, start: int, stop: int) -> int:
+    """Characters of UTF-8: bytes that are not inside one; of other bytes, each but 0x80 to 0xBF.
+
+    Args:
+        data: uint8.
+        start, stop: the range.
+    """
+    count = 0
+    for place in range(start, stop):
+        count += data[place] & 0xC0 != 0x80
+    return count
 
 
 @numba.njit(cache=True, inline="always")

@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json_object
+from bert_tf.base.json_file import read_json, read_json_object
 from bert_tf.embeddings.recipe import EmbeddingRecipe
 from bert_tf.vocabulary.files import TOKENIZER_CONFIG
 
@@ -97,10 +97,7 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
 
 def _read_modules(folder: Path) -> list[dict[str, Any]]:
     path = folder / MODULES
-    try:
-        modules = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{path}: damaged ({error}); expected a JSON list of modules") from None
+    modules = read_json(path)
     if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
         raise InputError(f"{path}: damaged; expected a JSON list of modules")
     if not modules:

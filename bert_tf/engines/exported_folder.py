@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.checksums import check_sums
-from bert_tf.base.errors import InputError
+from bert_tf.base.json_file import read_json_object
 
 TASK = "task.json"
 
@@ -20,12 +19,4 @@ def read_task(folder: str | Path) -> dict[str, Any] | None:
     """
     check_sums(Path(folder), {TASK}.__contains__)
     file = Path(folder) / TASK
-    if not file.is_file():
-        return None
-    try:
-        task = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{file}: damaged ({error}); export the model again") from None
-    if not isinstance(task, dict):
-        raise InputError(f"{file}: damaged; expected a JSON object; export the model again")
-    return task
+    return read_json_object(file) if file.is_file() else None

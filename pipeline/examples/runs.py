@@ -7,12 +7,12 @@ import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import HashingStream
+from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 
 _CHUNK_BYTES = 16_000_000
@@ -106,17 +106,7 @@ def _gather_records(
         sizes[places] = np.diff(offsets)
         at += len(part)
         filled += count
-    return _copy_stretches(data, starts, sizes)
-
-
-@numba.njit(cache=True, nogil=True)
-def _copy_stretches(data, starts, sizes):
-    out = np.empty(sizes.sum(), np.uint8)
-    at = 0
-    for i in range(len(starts)):
-        out[at : at + sizes[i]] = data[starts[i] : starts[i] + sizes[i]]
-        at += sizes[i]
-    return out
+    return take_ranges(data, starts, sizes)
 
 
 def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: str) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import count_characters
 from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
@@ -239,16 +240,7 @@ def _is_longer(data, start, stop, longest):
     """Whether there are more characters than allowed."""
     if stop - start <= longest:
         return False
-    return stop - start - _continuation_bytes(data, start, stop) > longest
-
-
-@numba.njit(cache=True)
-def _continuation_bytes(data, start, stop):
-    """How many bytes are not the first of a character of UTF-8."""
-    count = 0
-    for place in range(start, stop):
-        count += data[place] & 0xC0 == 0x80
-    return count
+    return count_characters(data, start, stop) > longest
 
 
 @numba.njit(cache=True)
@@ -261,7 +253,7 @@ def _quoted(data, position, record_start, longest):
     counted, last = record_start, record_start + longest
     while position < size:
         if position >= last:  # so many bytes; there may be fewer characters
-            continuation = _continuation_bytes(data, counted, last)
+            continuation = last - counted - count_characters(data, counted, last)
             if continuation == 0:
                 return begin, position, NEVER_CLOSED, line_ends
             counted, last = last, last + continuation

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from bert_tf.base.kernels import count_characters
+
 _FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _WRAPPED_FRACTION = 0.5
 _WIDEST_MARGIN = 200  # characters
@@ -68,7 +70,7 @@ def _margin(data, offsets, first, last):
     not."""
     widest = 0
     for line in range(first, last):
-        widest = max(widest, _characters(data, offsets[line], offsets[line + 1] - 1))
+        widest = max(widest, count_characters(data, offsets[line], offsets[line + 1] - 1))
     breaks = reaching = 0
     for line in range(first, last - 1):
         has_text = offsets[line + 1] - offsets[line] > 1
@@ -85,13 +87,5 @@ def _reaches(data, offsets, line, margin):
     word_stop = offsets[line + 1]
     while data[word_stop] != 32:
         word_stop += 1
-    width = _characters(data, offsets[line], offsets[line + 1] - 1)
-    return width + 1 + _characters(data, offsets[line + 1], word_stop) > margin
-
-
-@numba.njit(cache=True)
-def _characters(data, start, stop):
-    count = 0
-    for position in range(start, stop):
-        count += data[position] & 0xC0 != 0x80
-    return count
+    width = count_characters(data, offsets[line], offsets[line + 1] - 1)
+    return width + 1 + count_characters(data, offsets[line + 1], word_stop) > margin

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.kernels import FNV_OFFSET_BASIS, fnv1a, fnv1a_step, mix64, take_ranges
+from bert_tf.base.kernels import (
+    FNV_OFFSET_BASIS,
+    count_characters,
+    fnv1a,
+    fnv1a_step,
+    mix64,
+    take_ranges,
+)
 
 numbers_of_64_bits = st.integers(0, 2**64 - 1)
 
@@ -38,6 +45,13 @@ def test_taking_ranges_joins_slices(dtype, data):
     assert taken.tolist() == [
         value for start, stop in ranges for value in values[start:stop].tolist()
     ]
+
+
+@given(st.text(max_size=9), st.text(max_size=9), st.text(max_size=9))
+def test_characters_are_counted_as_python_does(before, text, after):
+    start, length = len(before.encode()), len(text.encode())
+    data = np.frombuffer((before + text + after).encode(), np.uint8)
+    assert count_characters(data, start, start + length) == len(text)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_other_poolings_and_prompts_are_refused(folder):
         read_recipe(folder, max_positions=512)
 
 
-@pytest.mark.parametrize("content", ["{", "{}", "[1]", "[]"])
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", "[]", "[" * 200_000], ids=len)
 def test_damaged_modules_are_one_line(folder, content):
     (folder / "modules.json").write_text(content)
     with pytest.raises(InputError, match=r"modules\.json: .*; expected|damaged .*; expected"):

@@ -5,7 +5,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from behavior.readers import read_corpus
+from behavior.readers import check_reader, read_corpus
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
@@ -14,6 +14,12 @@ from bert_tf.data.tables import parquet_file
 from pipeline.corpus.readers.formats import make_reader
 
 TEXTS = [f"document {number}" for number in range(3000)]
+
+
+def parquet_bytes(row_group_size=None, **columns):
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream, row_group_size=row_group_size)
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
@@ -42,12 +48,11 @@ def test_row_groups_are_splits_and_blocks_are_bounded(tmp_path, compression):
     ids=str,
 )
 def test_text_of_any_type_is_read_and_nulls_are_rejected_by_row(tmp_path, kind):
-    path = tmp_path / "x.parquet"
     texts = ["One. Two.", None, "ä" * 5, "", None, "last"]
     strings = pa.array(texts, pa.string())
     column = strings.dictionary_encode() if pa.types.is_dictionary(kind) else strings.cast(kind)
-    pq.write_table(pa.table({"text": column}), path, row_group_size=4)
-    found = read_corpus(path)
+    data = parquet_bytes(row_group_size=4, text=column)
+    found = check_reader(tmp_path, "x.parquet", data)
     assert found.documents == [["One.", "Two."], ["ä" * 5], ["last"]]
     assert found.rejects == [
         (2, "column 'text' is empty", ""),
@@ -57,9 +62,8 @@ def test_text_of_any_type_is_read_and_nulls_are_rejected_by_row(tmp_path, kind):
 
 
 def test_bytes_that_are_not_utf8_are_rejected_by_row(tmp_path):
-    path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({"text": [b"fine", b"a\xff", b"too"]}), path)
-    found = read_corpus(path)
+    data = parquet_bytes(text=[b"fine", b"a\xff", b"too"])
+    found = check_reader(tmp_path, "x.parquet", data)
     assert found.documents == [["fine"], ["too"]]
     assert found.rejects == [(2, "invalid UTF-8", "at byte 2")]
 
@@ -75,12 +79,6 @@ def test_a_column_beside_nested_ones_is_found(tmp_path):
 def test_a_file_without_rows_has_no_documents(tmp_path):
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "x.parquet")
     assert read_corpus(tmp_path / "x.parquet").documents == []
-
-
-def parquet_bytes(**columns):
-    stream = io.BytesIO()
-    pq.write_table(pa.table(columns), stream)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize(
