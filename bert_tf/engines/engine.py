@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Engine(Protocol):
 
     def predict(
         self,
-        columns: dict[str, list[str]],
+        columns: dict[str, list[Any]],
         *,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         on_rows: Callable[[int], None] | None = None,
@@ -62,7 +62,8 @@ class Engine(Protocol):
         """Predicts rows; `bert_tf.engines.row_calls` has the part that no engine does alone.
 
         Args:
-            columns: texts by the names of `input_names`, all lists of one length.
+            columns: by the names of `input_names` a text per row, or a list of texts; all of one
+                length.
             batch_tokens: tokens per batch, padding included.
             on_rows: called with the number of rows after each part of them.
 

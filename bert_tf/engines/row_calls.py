@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,25 +16,29 @@ _BYTES_PER_CALL = 1 << 20
 
 
 def predict_in_calls(
-    columns: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Sequence[Any]],
     call: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
     *,
     model: Path,
     on_rows: Callable[[int], None] | None = None,
+    list_inputs: Collection[str] = (),
 ) -> dict[str, np.ndarray]:
     """Calls a model with rows of similar size together; the results are in the order of the rows.
 
     Args:
-        columns: texts by input name, all of one length.
-        call: from UTF-8 texts (bytes objects [n] by input name) to outputs [n, …] by name.
+        columns: by input name a text per row, or a list of texts; all of one length.
+        call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
+            ones) to outputs [n, …] by name.
         model: for messages.
         on_rows: called with the number of rows after each call.
+        list_inputs: names of the inputs that are lists.
 
     Raises:
         InputError: outputs of floating point are not all finite.
     """
     encoded = {
-        name: np.array([text.encode() for text in texts], object) for name, texts in columns.items()
+        name: encoded_lists(values) if name in list_inputs else encoded_texts(values)
+        for name, values in columns.items()
     }
     parts: list[dict[str, np.ndarray]] = []
     calls = similar_rows(row_bytes(list(encoded.values())))
@@ -47,9 +52,28 @@ def predict_in_calls(
     return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
 
 
+def encoded_texts(texts: Sequence[str]) -> np.ndarray:
+    """UTF-8, bytes objects [rows]."""
+    return np.array([text.encode() for text in texts], object)
+
+
+def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
+    """UTF-8, bytes objects [rows, longest list, at least 1], filled up with empty texts."""
+    width = max(map(len, lists), default=1)
+    encoded = np.full((len(lists), max(width, 1)), b"", object)
+    for row, texts in enumerate(lists):
+        encoded[row, : len(texts)] = [text.encode() for text in texts]
+    return encoded
+
+
 def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Bytes of each row over all columns, int64 [rows]."""
-    return np.sum([np.array([len(text) for text in texts], np.int64) for texts in columns], axis=0)
+    """Bytes of each row over all columns, int64 [rows]; a text counts with each of a list's."""
+    lengths = [np.vectorize(len, otypes=[np.int64])(texts) for texts in columns]
+    lists = [values for values in lengths if values.ndim > 1]
+    texts = [values for values in lengths if values.ndim == 1]
+    times = np.maximum(sum((values > 0).sum(axis=1) for values in lists), 1) if lists else 1
+    total = np.sum(texts, axis=0) * times if texts else 0
+    return np.asarray(total + sum(values.sum(axis=1) for values in lists), np.int64)
 
 
 def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:

@@ -54,12 +54,14 @@ class SavedModelEngine:
                 "make one with bert-pipeline export"
             )
         self._batched = self._loaded.signatures[BATCHED]
-        inputs = set(self._batched.structured_input_signature[1]) - {BATCH_TOKENS}
+        inputs = dict(self._batched.structured_input_signature[1])
+        del inputs[BATCH_TOKENS]
         self.input_names: tuple[str, ...] = tuple(sorted(inputs))
+        self._list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
 
     def predict(
         self,
-        columns: dict[str, list[str]],
+        columns: dict[str, list[Any]],
         *,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         on_rows: Callable[[int], None] | None = None,
@@ -77,7 +79,9 @@ class SavedModelEngine:
             }
 
         columns = {name: columns[name] for name in self.input_names}
-        return predict_in_calls(columns, call, model=self.path, on_rows=on_rows)
+        return predict_in_calls(
+            columns, call, model=self.path, on_rows=on_rows, list_inputs=self._list_inputs
+        )
 
 
 def load(folder: Path, *, threads: int | None) -> SavedModelEngine:

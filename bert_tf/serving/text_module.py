@@ -32,9 +32,12 @@ class TextModule(tf.Module, abc.ABC):
 
     Attributes:
         input_names: names of the inputs.
+        list_inputs: those of them that hold several texts of each row: string [n, texts], in which
+            an empty text is none.
     """
 
     input_names: ClassVar[tuple[str, ...]]
+    list_inputs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: Any, tokenizer: WordPieceTokenizer):
         super().__init__(name=type(self).__name__)
@@ -52,7 +55,7 @@ class TextModule(tf.Module, abc.ABC):
         """Outputs by name; graph-safe.
 
         Args:
-            texts: string [n] by the names of `input_names`.
+            texts: string [n], or [n, texts], by the names of `inputs`.
             batch_tokens: int32 scalar, see `map_row_batches`.
         """
 
@@ -62,7 +65,12 @@ class TextModule(tf.Module, abc.ABC):
 
     def signatures(self) -> dict[str, Callable[..., Any]]:
         """The functions to save, by name, traced."""
-        texts = {name: tf.TensorSpec([None], tf.string, name=name) for name in self.inputs()}
+        texts = {
+            name: tf.TensorSpec(
+                [None, None] if name in self.list_inputs else [None], tf.string, name=name
+            )
+            for name in self.inputs()
+        }
         budget = tf.TensorSpec([], tf.int32, name=BATCH_TOKENS)
 
         @tf.function

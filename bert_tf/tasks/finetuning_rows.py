@@ -145,7 +145,8 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
             rejected = f", {len(rejects):,} rejected" if rejects else ""
             console.info(
                 f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
-                f"{quantity(len(data.rows), 'sequence')}, {quantity(len(data.rows.ids), 'token')}"
+                f"{quantity(data.rows.num_sequences, 'sequence')}, "
+                f"{quantity(len(data.rows.ids), 'token')}"
             )
     for data in read.all:
         Truncation.of(data).log(console, data.source.source, remedy)

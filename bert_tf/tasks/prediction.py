@@ -49,7 +49,7 @@ class Evaluator:
         self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
         self._batches = budgeted_batches(
             data.rows.lengths,
-            budget=batch_tokens,
+            budget=batch_tokens // data.rows.sequences_per_row,
             multiple=LENGTH_MULTIPLE,
             max_rows=max_rows,
         )

@@ -16,6 +16,7 @@ from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
 from bert_tf.tasks.multilabel.options import MULTILABEL
+from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.regression.options import REGRESSION
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 # The first is the one that hints for the next command name.
 TASKS: dict[str, TaskDeclaration] = {
-    task.name: task for task in (CLASSIFICATION, MULTILABEL, REGRESSION, QUESTION_ANSWERING)
+    task.name: task
+    for task in (CLASSIFICATION, MULTILABEL, REGRESSION, QUESTION_ANSWERING, MULTIPLE_CHOICE)
 }
 
 

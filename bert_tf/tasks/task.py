@@ -71,7 +71,8 @@ class TaskData:
 
     Attributes:
         source: what the task read.
-        rows: model input; a long context has several rows here.
+        rows: model input; a long context has several rows here, a row with choices is one of
+            several sequences (`GroupedRows`).
         targets: by name in a batch, an array whose first axis is that of `rows`.
         weights: float32 [rows]; 0 leaves a row out of the loss.
         token_targets: by name in a batch, an array with a value for each of the tokens of `rows`;
@@ -140,6 +141,8 @@ class TaskData:
             column = np.zeros((size, *values.shape[1:]), values.dtype)
             column[: len(chosen)] = values[chosen]
             batch[name] = column
+        if not self.token_targets:
+            return batch
         tokens = flat_ranges(self.rows.offsets[chosen], self.rows.lengths[chosen])
         is_token = batch["input_mask"] == 1
         for name, values in self.token_targets.items():

@@ -16,6 +16,7 @@ from bert_tf.layers.projection import Projection
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.models.multiple_choice import BertMultipleChoice
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.regression import BertRegressor
@@ -147,7 +148,7 @@ def _(model: BertMaskedLM) -> Iterator[TensorBinding]:
 
 
 @head_bindings.register
-def _(model: BertClassifier | BertTokenClassifier) -> Iterator[TensorBinding]:
+def _(model: BertClassifier | BertTokenClassifier | BertMultipleChoice) -> Iterator[TensorBinding]:
     yield from _projection(model.classifier, "classifier")
 
 

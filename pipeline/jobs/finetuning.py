@@ -146,7 +146,7 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
 def _sequence_counts(data: TaskData) -> dict[str, int]:
     truncation = Truncation.of(data)
     return {
-        "sequences": len(data.rows),
+        "sequences": data.rows.num_sequences,
         "tokens": len(data.rows.ids),
         "rows_cut": truncation.rows_cut,
         "tokens_lost": truncation.tokens_lost,

@@ -24,6 +24,9 @@ from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
+Sources = dict[str, str | tuple[str, ...]]
+"""As of `ScoringColumns`."""
+
 _MOST_KEYS = 10_000  # all rows together have, of JSON lines
 
 
@@ -47,7 +50,7 @@ class RowBlock:
         lines: the line of each.
         delimiter: what separates the table's cells; empty for JSON lines.
         cells: values by column of each row; only where the output has another format.
-        texts: by name of the model's input.
+        texts: by name of the model's input, of each row a text or a list of texts.
         rejects: rows that cannot be used.
     """
 
@@ -56,7 +59,7 @@ class RowBlock:
     lines: list[int]
     delimiter: str
     cells: list[dict[str, Any]] | None
-    texts: dict[str, list[str]]
+    texts: dict[str, list[Any]]
     rejects: list[Reject]
 
 
@@ -178,18 +181,18 @@ def _without_reserved_keys(table: ScoredTable, block: TableBlock, reserved: set[
 
 
 def _without_faulty_rows(
-    table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: dict[str, str]
+    table: ScoredTable, block: TableBlock, plan: ScoringPlan, sources: Sources
 ) -> TableBlock:
     """Rejects rows that the model's task cannot predict."""
     row_fault = plan.columns.row_fault
     if row_fault is None:
         return block
-    names = list(sources)
-    rows = zip(*(block.texts(column) for column in sources.values()), strict=True)
+    columns = _input_values(block, sources)
+    rows = zip(*columns.values(), strict=True)
     faults = {
         index: fault
         for index, values in enumerate(rows)
-        if (fault := row_fault(dict(zip(names, values, strict=True)))) is not None
+        if (fault := row_fault(dict(zip(columns, values, strict=True)))) is not None
     }
     return _without_rows(table, block, faults)
 
@@ -217,16 +220,19 @@ def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault
 
 def _open_blocks(
     table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
-) -> tuple[dict[str, str], Iterator[TableBlock]]:
+) -> tuple[Sources, Iterator[TableBlock]]:
     """The column of each of the model's inputs, and the table's rows."""
     sources = plan.columns.sources
     if sources.keys() == {"question", "context"} and is_squad_json(table.source, plan.open_table):
         sources = {name: name for name in sources}  # SQuAD JSON has names of its own
+    lists = [columns for columns in sources.values() if isinstance(columns, tuple)]
     blocks = read_table_blocks(
         table.source,
         dialect=plan.dialect,
         block_rows=plan.block_rows,
-        text_columns=tuple(sources.values()),
+        text_columns=[column for column in sources.values() if isinstance(column, str)],
+        value_columns=[name for columns in lists if len(columns) > 1 for name in columns],
+        list_columns=[columns[0] for columns in lists if len(columns) == 1],
         max_rows=max_rows,
         console=console,
         opener=plan.open_table,
@@ -234,12 +240,19 @@ def _open_blocks(
     return sources, blocks
 
 
+def _input_values(block: TableBlock, sources: Sources) -> dict[str, list[Any]]:
+    return {
+        name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
+        for name, source in sources.items()
+    }
+
+
 def _write_block(
     table: ScoredTable,
     block: TableBlock,
     number: int,
     plan: ScoringPlan,
-    sources: dict[str, str],
+    sources: Sources,
 ) -> BlockReference:
     needs_cells = table.source_format not in (table.output_format, "jsonl")
     content = {
@@ -247,7 +260,7 @@ def _write_block(
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if needs_cells else None,
-        "texts": {name: block.texts(column) for name, column in sources.items()},
+        "texts": _input_values(block, sources),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)

@@ -33,12 +33,13 @@ class ScoringColumns:
     """The columns of a scoring job.
 
     Attributes:
-        sources: column of the tables by name of the model's input.
+        sources: column of the tables by name of the model's input; of an input that is a list of
+            texts a tuple, see `texts_of`.
         fields: the columns that are added.
         row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
     """
 
-    sources: dict[str, str]
+    sources: dict[str, str | tuple[str, ...]]
     fields: tuple[PredictionField, ...]
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
 
@@ -198,7 +199,11 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
     read = [name for name in declared.inputs if known.get(name) is not None]
     check_columns_are_read(config, read)
     return ScoringColumns(
-        sources={name: getattr(config, f"{name}_column") or known[name] for name in read},
+        sources={
+            name: getattr(config, f"{name}_column")
+            or (tuple(known[name]) if isinstance(known[name], list) else known[name])
+            for name in read
+        },
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
     )

@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.engines.row_calls import encoded_lists, encoded_texts
 from bert_tf.tasks.prediction import Evaluator
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.tasks.task import Task, TaskResults
@@ -116,8 +117,12 @@ def _check_served(
     texts = task.texts(source)
     module = task.serving_module(model, tokenizer)
     assert set(module.inputs()) == set(texts) <= set(task.declaration.inputs)
+    encoded = {
+        name: encoded_lists(values) if name in module.list_inputs else encoded_texts(values)
+        for name, values in texts.items()
+    }
     outputs = module.predict(
-        {name: tf.constant(column) for name, column in texts.items()},
+        {name: tf.constant(values, tf.string) for name, values in encoded.items()},
         tf.constant(2 * task.max_seq_length),
     )
     served = {name: _decoded(values.numpy()) for name, values in outputs.items()}

@@ -3,6 +3,7 @@
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.models.multiple_choice import BertMultipleChoice
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.models.question_answering import BertQuestionAnswerer
@@ -19,6 +20,7 @@ MODELS = {
     "multi_label": lambda config: BertClassifier(
         config, 4, problem_type=ProblemType.MULTI_LABEL_CLASSIFICATION
     ),
+    "multiple_choice": BertMultipleChoice,
     "token_classification": lambda config: BertTokenClassifier(config, 5),
     "question_answering": BertQuestionAnswerer,
 }

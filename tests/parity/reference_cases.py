@@ -64,6 +64,7 @@ LIVE = Size(
         "classification",
         "regression",
         "multi_label",
+        "multiple_choice",
         "token_classification",
         "question_answering",
     ),
@@ -203,6 +204,22 @@ def run_multi_label_classifier(
     }
 
 
+def run_multiple_choice(
+    model: torch.nn.Module, inputs: dict, generator: np.random.Generator
+) -> dict:
+    """Logits of the choices; the loss is HuggingFace's own. Rows of the batch are choices."""
+    batch, length = inputs["input_mask"].shape
+    rows = 2 if batch % 2 == 0 else 1
+    right = generator.integers(0, batch // rows, rows)
+    choices = {name: values.reshape(rows, -1, length) for name, values in as_torch(inputs).items()}
+    outputs = model(**choices, labels=torch.tensor(right))
+    return {
+        "input/right_choice": right.astype(np.int32),
+        "output/logits": outputs.logits,
+        "loss": outputs.loss,
+    }
+
+
 def run_token_classifier(
     model: torch.nn.Module, inputs: dict, generator: np.random.Generator
 ) -> dict:
@@ -263,6 +280,7 @@ CASES: dict[str, tuple[type, Callable[..., dict], dict[str, object]]] = {
         run_multi_label_classifier,
         {"num_labels": 4, "problem_type": "multi_label_classification"},
     ),
+    "multiple_choice": (transformers.BertForMultipleChoice, run_multiple_choice, {}),
     "token_classification": (
         transformers.BertForTokenClassification,
         run_token_classifier,

@@ -122,6 +122,13 @@ def run_multi_label_classifier(model, inputs):
     return {"logits": logits}, loss
 
 
+def run_multiple_choice(model, inputs):
+    rows, length = len(inputs["right_choice"]), inputs["input_mask"].shape[-1]
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    logits = model({name: inputs[name].reshape(rows, -1, length) for name in names})
+    return {"logits": logits}, tf.reduce_mean(cross_entropy(inputs["right_choice"], logits))
+
+
 def run_token_classifier(model, inputs):
     logits = model(inputs)
     weights = tf.cast(inputs["input_mask"], tf.float32)
@@ -143,6 +150,7 @@ RUNS = {
     "classification": run_classifier,
     "regression": run_regressor,
     "multi_label": run_multi_label_classifier,
+    "multiple_choice": run_multiple_choice,
     "token_classification": run_token_classifier,
     "question_answering": run_answerer,
 }

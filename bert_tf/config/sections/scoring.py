@@ -32,6 +32,10 @@ class ColumnsSection(TableSection):
         above=0.0,
         maximum=1.0,
     )
+    choices_column: tuple[str, ...] | None = option(
+        "column of the list of choices, or each choice's; repeatable (default: the model's)",
+        default=None,
+    )
     engine: str = option(
         "inference engine for exported models (auto: the first that is installed and can run it)",
         default=AUTO,

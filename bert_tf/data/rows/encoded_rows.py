@@ -42,6 +42,16 @@ class EncodedRows:
         return len(self.offsets) - 1
 
     @property
+    def num_sequences(self) -> int:
+        """Sequences of all rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def sequences_per_row(self) -> int:
+        """Sequences of the row that has most."""
+        return 1
+
+    @property
     def lengths(self) -> np.ndarray:
         """Tokens of each row, int64 [rows]."""
         return np.diff(self.offsets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from bert_tf.data.tables.reasons import (
@@ -13,6 +14,7 @@ from bert_tf.data.tables.reasons import (
     column_is_not_a_value,
     column_is_not_text,
 )
+from bert_tf.data.tables.text_files import has_surrogates
 
 CellKind = Literal["text", "value", "list"]
 """What a needed column holds: a text; a text, a number or a truth value; or a list or one of
@@ -30,6 +32,30 @@ def cell_text(value: Any) -> str:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
+    """The texts of a row that are in several columns, or in one as a list.
+
+    Args:
+        row: values by column.
+        columns: one holds a list of texts and numbers, or the JSON text of such a list.
+
+    Returns:
+        None if the one column holds something else.
+    """
+    if len(columns) > 1:
+        return [cell_text(row.get(name)) for name in columns]
+    value = row.get(columns[0])
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
+        return None
+    texts = [cell_text(item) for item in value]
+    return None if has_surrogates("".join(texts)) else texts
 
 
 def cell_fault(

@@ -19,7 +19,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, shortened
+from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, shortened, texts_of
 from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import (
@@ -62,6 +62,10 @@ class TableBlock:
     def rows_in(self) -> int:
         """Rows read: usable and rejected ones."""
         return len(self.rows) + len(self.rejects)
+
+    def text_lists(self, columns: Sequence[str]) -> list[list[str] | None]:
+        """Lists of texts, each in several columns or in one; see `texts_of`."""
+        return [texts_of(row, columns) for row in self.rows]
 
     def texts(self, column: str) -> list[str]:
         """A column as texts."""

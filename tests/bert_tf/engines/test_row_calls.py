@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError
-from bert_tf.engines.row_calls import predict_in_calls, similar_rows
+from bert_tf.engines.row_calls import (
+    encoded_lists,
+    encoded_texts,
+    predict_in_calls,
+    row_bytes,
+    similar_rows,
+)
 
 
 @given(st.lists(st.integers(0, 3_000_000), max_size=700))
@@ -37,6 +43,29 @@ def test_outputs_are_in_the_order_of_the_rows(rows):
     outputs = predict_in_calls(columns, join, model=Path("m"), on_rows=seen.append)
     assert outputs["joined"].tolist() == [f"{left}|{right}" for left, right in rows]
     assert sum(seen) == len(rows)
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.lists(st.text(max_size=3))), max_size=300))
+def test_lists_are_as_wide_as_the_longest_in_every_call(rows):
+    columns = {"text": [text for text, _ in rows], "list": [texts for _, texts in rows]}
+    width = max([1, *(len(texts) for _, texts in rows)])
+
+    def call(texts):
+        assert texts["list"].shape == (len(texts["text"]), width)
+        return {
+            "text": np.array([text.decode() for text in texts["text"]], "O"),
+            "list": np.vectorize(bytes.decode, otypes=["O"])(texts["list"]),
+        }
+
+    outputs = predict_in_calls(columns, call, model=Path("m"), list_inputs=["list"])
+    assert outputs["text"].tolist() == columns["text"]
+    filled_up = [texts + [""] * (width - len(texts)) for texts in columns["list"]]
+    assert outputs["list"].tolist() == filled_up
+
+
+def test_a_text_counts_with_each_text_of_a_list():
+    columns = [encoded_texts(["abc", "abc"]), encoded_lists([["de", "fgh"], ["x"]])]
+    assert row_bytes(columns).tolist() == [2 * 3 + 5, 3 + 1]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

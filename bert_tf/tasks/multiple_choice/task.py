@@ -1,0 +1,298 @@
+"""Choosing the right one of several texts (SWAG; Devlin et al. 2019, section 4.4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.data.rows.grouped_rows import GroupedRows
+from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.multiple_choice import BertMultipleChoice
+from bert_tf.serving.single_batch import single_batch
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.labels import LabelRows, label_table
+from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.multiple_choice.choice_rows import ChoiceColumns, ChoiceRows, read_choices
+from bert_tf.tasks.multiple_choice.encoding import encode_choices
+from bert_tf.tasks.multiple_choice.metrics import choice_metrics
+from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
+from bert_tf.tasks.multiple_choice.serving import ChoiceModule
+from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import architecture
+from bert_tf.weights.model_directory import ModelDirectory
+
+_NO_CHOICE = -1e9  # the logit of what only fills a row up
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceTask:
+    """A score for each choice, compared among the choices of a row; their number may differ by row.
+
+    Attributes:
+        columns: where a table holds what.
+        label_form: what labels are: `number` or `text`; `auto` until the training rows are read.
+        max_seq_length: tokens per sequence of a context and a choice.
+    """
+
+    declaration: ClassVar[TaskDeclaration] = MULTIPLE_CHOICE
+
+    columns: ChoiceColumns
+    label_form: str
+    max_seq_length: int
+
+    @classmethod
+    def from_training(
+        cls, config: MultipleChoiceConfig, console: Console
+    ) -> tuple[Self, ChoiceRows]:
+        """Reads the training rows; looks what their labels are."""
+        columns = ChoiceColumns(
+            context=config.context_column,
+            question=config.question_column,
+            choices=config.choices_column,
+            label=config.label_column,
+        )
+        rows = read_choices(
+            config.train,
+            columns,
+            label_form=config.label_form,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+            console=console,
+        )
+        task = cls(
+            columns=columns, label_form=rows.label_form, max_seq_length=config.sequence_length
+        )
+        return task, rows
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        columns = {**settings["columns"], "choices": tuple(settings["columns"]["choices"])}
+        return cls(
+            columns=ChoiceColumns(**columns),
+            label_form=settings["label_form"],
+            max_seq_length=settings["max_seq_length"],
+        )
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of HuggingFace's class for it, with the default columns."""
+        if architecture(directory) != BertMultipleChoice.huggingface_class:
+            return None
+        longest = directory.config.max_position_embeddings
+        columns = ChoiceColumns(
+            context=MultipleChoiceConfig.context_column,
+            question=MultipleChoiceConfig.question_column,
+            choices=MultipleChoiceConfig.choices_column,
+            label=MultipleChoiceConfig.label_column,
+        )
+        return cls(
+            columns=columns,
+            label_form="number",
+            max_seq_length=min(MultipleChoiceConfig.default_sequence_length, longest),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        columns = dataclasses.asdict(self.columns)
+        return {
+            "task": self.declaration.name,
+            "columns": {**columns, "choices": list(self.columns.choices)},
+            "label_form": self.label_form,
+            "max_seq_length": self.max_seq_length,
+        }
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names of what a row has: `question` only where rows have one."""
+        question = () if self.columns.question is None else ("question",)
+        return ("context", *question, "choices")
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        check_columns_are_read(config, (*self.inputs(), "label"))
+        columns = dataclasses.replace(
+            self.columns,
+            context=config.context_column or self.columns.context,
+            question=config.question_column or self.columns.question,
+            choices=config.choices_column or self.columns.choices,
+            label=config.label_column or self.columns.label,
+        )
+        return dataclasses.replace(self, columns=columns)
+
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> ChoiceRows:
+        """Reads labeled rows, with labels of the same form as the training rows'."""
+        return read_choices(
+            path, self.columns, label_form=self.label_form, dialect=dialect, console=console
+        )
+
+    def describe(self, train: ChoiceRows, evaluation: ChoiceRows | None) -> Iterator[str]:
+        """How many choices rows have, and which are right."""
+        sources = [("training", train), ("evaluation", evaluation)]
+        for name, source in sources:
+            if source is not None:
+                least, most = source.counts.min(), source.counts.max()
+                number = f"{most}" if least == most else f"{least} to {most}"
+                chance = (1 / source.counts).mean()
+                yield f"  {name}: {number} choices per row; {chance:.4f} are right by chance"
+        counted = [_right_choices(source) for _, source in sources if source is not None]
+        labels = sorted({label for rows in counted for label in rows.counts}, key=int)
+        yield from label_table(labels, counted[0], counted[1] if evaluation is not None else None)
+
+    def texts(self, source: ChoiceRows) -> dict[str, list[Any]]:
+        """`context`, `question` where rows have one, and the list of `choices`."""
+        texts: dict[str, list[Any]] = {"context": source.contexts, "choices": source.choices}
+        if source.questions is not None:
+            texts["question"] = source.questions
+        return texts
+
+    def groups(self, source: ChoiceRows) -> RowGroups:
+        """Rows with equal contexts stay together."""
+        return RowGroups(keys=source.contexts)
+
+    def encode(
+        self, source: ChoiceRows, tokenizer: WordPieceTokenizer, *, training: bool
+    ) -> TaskData:
+        """Tokenizes every context with each of its choices; the target is the right one."""
+        return TaskData(
+            source=source,
+            rows=self._rows(tokenizer, self.texts(source)),
+            targets={"right_choice": source.right.astype(np.int32)},
+            weights=np.ones(len(source), np.float32),
+            chance_loss=float(np.log(source.counts).mean()),
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertMultipleChoice:
+        """The encoder with one score for each sequence."""
+        return BertMultipleChoice(config, dtype=policy, name="multiple_choice")
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [rows, choices], far below zero where a row has fewer choices."""
+        logits = model(batch, training=training, dropout_key=dropout_key)
+        is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
+        return {"logits": tf.where(is_choice, logits, _NO_CHOICE)}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of rows."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Cross-entropy over the choices of a row, and accuracy."""
+        logits, right, weights = outputs["logits"], batch["right_choice"], batch[ROW_WEIGHTS]
+        chosen = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return LossParts(
+            losses={"loss": tf.reduce_sum(cross_entropy(logits, right) * weights)},
+            metrics={"accuracy": weighted_hits(chosen == right, weights)},
+        )
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The logits, as many of each row as the row of the file that has most choices."""
+        logits = outputs["logits"]
+        missing = data.rows.sequences_per_row - logits.shape[1]
+        return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=_NO_CHOICE)}
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The same task: nothing is fitted on evaluation rows."""
+        return self
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The likeliest choice, its text and probability, and those of all choices."""
+        return _predictions(reduced["logits"], data.source.choices)
+
+    def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
+        """Accuracy and mean reciprocal rank; line, right and predicted choice of each row."""
+        cells = prediction_rows(self.declaration.predictions, predicted)
+        return TaskResults(
+            metrics=choice_metrics(
+                source.right,
+                np.asarray(predicted["predicted_choice"]),
+                predicted["probabilities"],
+                source.counts,
+            ),
+            predictions=[
+                {"line": line, "label": label, **row}
+                for line, label, row in zip(source.lines, source.right.tolist(), cells, strict=True)
+            ],
+        )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> ChoiceModule:
+        """The chosen text of each row."""
+        return ChoiceModule(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[Any]]
+    ) -> dict[str, np.ndarray]:
+        """The predictions that are numbers, from rows packed and padded outside of a graph."""
+        rows = self._rows(tokenizer, texts)
+        batch = single_batch(rows, tokenizer.pad_id)
+        outputs = self.outputs(model, batch, training=False, dropout_key=None)
+        predicted = _predictions(outputs["logits"].numpy(), texts["choices"])
+        return {name: predicted[name] for name in ("predicted_score", "probabilities")}
+
+    def card(self) -> TaskCard:
+        """Columns, length and how choices are given."""
+        columns = self.columns
+        question = "" if columns.question is None else f", `{columns.question}` (question)"
+        listed = ", ".join(f"`{name}`" for name in columns.choices)
+        asked = "" if columns.question is None else 'question=tf.constant(["Then she"]), '
+        return TaskCard(
+            title="Multiple choice model",
+            facts=(
+                f"trained on the columns `{columns.context}` (context){question}, {listed} "
+                f"(choices) and `{columns.label}` (the right one's {self.label_form})",
+                "any number of choices; in the graph rows with fewer than others are filled up "
+                "with empty texts",
+                f"a context with a choice is cut at {self.max_seq_length} tokens",
+            ),
+            signature_call=(
+                f'context=tf.constant(["Ada sits down."]), {asked}'
+                'choices=tf.constant([["writes a letter.", "flies away."]])'
+            ),
+            signature_output="predicted_text",
+            transformers_class="AutoModelForMultipleChoice",
+            google_script="run_classifier.py",
+        )
+
+    def _rows(self, tokenizer: WordPieceTokenizer, texts: dict[str, list[Any]]) -> GroupedRows:
+        return encode_choices(
+            tokenizer,
+            texts["context"],
+            texts.get("question"),
+            texts["choices"],
+            max_seq_length=self.max_seq_length,
+        )
+
+
+def _predictions(logits: np.ndarray, choices: list[list[str]]) -> dict[str, Any]:
+    wide = logits.astype(np.float64)
+    odds = np.exp(wide - wide.max(axis=1, keepdims=True))
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    chosen = wide.argmax(axis=1)
+    return {
+        "predicted_choice": chosen,
+        "predicted_text": [
+            texts[choice] for texts, choice in zip(choices, chosen.tolist(), strict=True)
+        ],
+        "predicted_score": probabilities.max(axis=1),
+        "probabilities": probabilities,
+    }
+
+
+def _right_choices(source: ChoiceRows) -> LabelRows:
+    return LabelRows(source.source, list(map(str, source.right.tolist())), source.lines)

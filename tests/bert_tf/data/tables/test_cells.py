@@ -1,0 +1,32 @@
+"""Lists of texts in cells, as JSON has them and as the text of JSON."""
+
+import pytest
+
+from bert_tf.data.tables.cells import texts_of
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        (["a", 2, True, None], ["a", "2", "true", ""]),
+        ('["a", 2.50, "é"]', ["a", "2.5", "é"]),
+        ([], []),
+        ("", None),
+        ("a, b", None),
+        ('"a"', None),
+        ('{"a": 1}', None),
+        (["a", ["b"]], None),
+        ([{"text": "a"}], None),
+        ('["\\ud800"]', None),
+        ("[" * 100_000, None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_a_column_holds_a_list(value, texts):
+    assert texts_of({"choices": value}, ["choices"]) == texts
+
+
+def test_several_columns_are_a_list():
+    row = {"b": "[1]", "a": 2, "other": "x"}
+    assert texts_of(row, ["a", "b", "missing"]) == ["2", "[1]", ""]
