@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.config.bert import SIZES, sized_config
-from bert_tf.config.bert_file import read_bert_config
+from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.plain_yaml import read_yaml, yaml_text
 from bert_tf.config.resolve import read_yaml_sections
 from bert_tf.config.section import build_section, plain_values
@@ -43,7 +43,7 @@ def test_yaml_builds_its_sections_and_shows_a_command(path):
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.json")), ids=lambda path: path.stem)
 def test_model_json_is_a_published_size(path):
-    config = read_bert_config(path)
+    config = read_bert_document(path).config
     assert config == sized_config(path.stem, config.vocab_size)
 
 

@@ -85,11 +85,6 @@ class BertDocument:
     has_own_decoder: bool = False
 
 
-def read_bert_config(path: str | Path) -> BertConfig:
-    """The shape that a HuggingFace or Google config file describes; see `read_bert_document`."""
-    return read_bert_document(path).config
-
-
 def read_bert_document(path: str | Path) -> BertDocument:
     """Reads a HuggingFace or Google config file.
 

@@ -262,11 +262,6 @@ def _convert_text(raw: Any) -> str:
     return str(raw)
 
 
-def _shown(raw: Any) -> str:
-    shown = repr(raw)
-    return shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
-
-
 def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> None:
     names = ("minimum", "above", "maximum", "below")
     minimum, above, maximum, below = (field.metadata[name] for name in names)

@@ -1,1 +1,1 @@
-"""What a model is fine-tuned for: a file a task with data in, head, loss, metrics, predictions."""
+"""What a model is fine-tuned for: a folder per task, and what all of them share."""

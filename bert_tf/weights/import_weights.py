@@ -156,14 +156,3 @@ def write_imported(
             if name.startswith(_WEIGHT_PREFIXES) and name not in _TIED
         },
     )
-
-
-def import_weights(source: str | Path, output: str | Path) -> ModelDirectory:
-    """Reads weights of a known format, writes them as a model directory, returns what was read.
-
-    Raises:
-        UsageError, InputError: as `read_source`.
-    """
-    directory = read_source(source)
-    write_imported(directory, output)
-    return directory

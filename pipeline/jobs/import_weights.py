@@ -37,7 +37,7 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
         _log_growth(before, directory.config, record.console)
         for note in directory.notes:
             record.console.info(note)
-        record.counts = {"tensors": len(directory.tensors), "pieces": len(directory.vocab)}
+        record.counts = {"tensors": len(directory.tensors), "vocab_entries": len(directory.vocab)}
         record.extra = {
             "architecture": architecture(directory),
             "lowercase": directory.lowercase,

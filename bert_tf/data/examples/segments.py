@@ -44,14 +44,6 @@ class RandomNextChoices:
         return self.high - self.low - np.maximum(own, 0)
 
 
-def any_other_document(documents: int) -> RandomNextChoices:
-    """Every document may be followed by every other one."""
-    numbers = np.arange(documents, dtype=np.int64)
-    return RandomNextChoices(
-        np.zeros_like(numbers), np.full_like(numbers, documents), numbers, numbers + 1
-    )
-
-
 def no_other_document(documents: int) -> RandomNextChoices:
     """No document may be followed by another one."""
     none = np.zeros(documents, np.int64)

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.bert_file import read_bert_config, read_bert_document
+from bert_tf.config.bert_file import read_bert_document
 
 GOOGLE = {"vocab_size": 30522, "hidden_act": "gelu", "type_vocab_size": 2}
 OF_2019 = {**GOOGLE, "num_labels": 2, "torchscript": False}
@@ -30,12 +30,12 @@ def written(tmp_path, document, name="config.json"):
     ],
 )
 def test_each_librarys_gelu_is_kept(tmp_path, name, document, activation):
-    assert read_bert_config(written(tmp_path, document, name)).hidden_act == activation
+    assert read_bert_document(written(tmp_path, document, name)).config.hidden_act == activation
 
 
 def test_a_config_survives_being_written_and_read(tmp_path):
     config = BertConfig(vocab_size=100, hidden_size=8, num_attention_heads=2, hidden_act="relu")
-    assert read_bert_config(written(tmp_path, config.as_dict())) == config
+    assert read_bert_document(written(tmp_path, config.as_dict())).config == config
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_config_survives_being_written_and_read(tmp_path):
 )
 def test_an_impossible_shape_is_refused_in_one_line(tmp_path, document, message):
     with pytest.raises(UsageError, match=message) as caught:
-        read_bert_config(written(tmp_path, document))
+        read_bert_document(written(tmp_path, document))
     assert "\n" not in str(caught.value) and str(caught.value).startswith(str(tmp_path))
 
 
@@ -81,7 +81,7 @@ def test_an_impossible_shape_is_refused_in_one_line(tmp_path, document, message)
 )
 def test_what_changes_the_numbers_is_refused_by_name(tmp_path, key, value):
     with pytest.raises(UsageError, match=f"{key} is .*; only .* can be read") as caught:
-        read_bert_config(written(tmp_path, {**HUGGINGFACE, key: value}))
+        read_bert_document(written(tmp_path, {**HUGGINGFACE, key: value}))
     assert "\n" not in str(caught.value)
 
 
@@ -128,5 +128,5 @@ def test_unknown_keys_are_named(tmp_path):
 def test_what_is_no_json_object_is_one_line(tmp_path, content, error, message):
     path = tmp_path / "config.json" if content is None else written(tmp_path, content)
     with pytest.raises(BertPipelineError, match=message) as caught:
-        read_bert_config(path)
+        read_bert_document(path)
     assert type(caught.value) is error and "\n" not in str(caught.value)

@@ -19,8 +19,8 @@ from bert_tf.weights.import_weights import (
     architecture,
     classifier_labels,
     classifier_problem,
-    import_weights,
     read_source,
+    write_imported,
 )
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.object_checkpoint import tensor_keys
@@ -36,6 +36,10 @@ def loaded(model, directory):
     model.build_weights()
     assert load_weights(model, directory) == []
     return model
+
+
+def import_weights(source, output):
+    write_imported(read_source(source), output)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def import_model(source, output, **keys):
 def test_an_encoder_becomes_a_model_to_finetune(tmp_path):
     manifest, said = import_model(GOLDEN / "encoder", tmp_path / "model")
     assert manifest["architecture"] == "BertModel"
-    assert manifest["counts"] == {"tensors": 39, "pieces": 40}
+    assert manifest["counts"] == {"tensors": 39, "vocab_entries": 40}
     assert manifest["task"] is None
     assert f"--init {tmp_path / 'model'}" in said
     assert json.loads((tmp_path / "model" / "manifest.json").read_text())["next"] in said
@@ -46,7 +46,7 @@ def test_a_model_may_grow_on_import(tmp_path):
         vocab=str(tmp_path / "vocab.txt"),
     )
     assert manifest["model"]["max_position_embeddings"] == 600
-    assert manifest["model"]["vocab_size"] == manifest["counts"]["pieces"] == 41
+    assert manifest["model"]["vocab_size"] == manifest["counts"]["vocab_entries"] == 41
     assert "interpolated to 600" in said
     assert "1 new piece" in said
     assert read_model_directory(tmp_path / "model").vocab[-1] == "newpiece"

@@ -9,10 +9,17 @@ from bert_tf.data.examples.flat_documents import FlatDocuments
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.segments import (
     RandomNextChoices,
-    any_other_document,
     no_other_document,
     segment_pairs,
 )
+
+
+def any_other_document(documents: int) -> RandomNextChoices:
+    """Every document may be followed by every other one."""
+    numbers = np.arange(documents, dtype=np.int64)
+    return RandomNextChoices(
+        np.zeros_like(numbers), np.full_like(numbers, documents), numbers, numbers + 1
+    )
 
 
 def documents_of(sentence_lengths: list[list[int]]) -> FlatDocuments:
