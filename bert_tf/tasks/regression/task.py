@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -102,6 +102,12 @@ class RegressionTask(TableTask):
         """`target`: the number as the loss sees it, float32 [rows]."""
         standardized = (self.gold(table) - self.target_mean) / self.target_scale
         return {"target": standardized.astype(np.float32)}
+
+    def chance_loss(self, targets: Mapping[str, np.ndarray], weights: np.ndarray) -> float:
+        """That of predicting the mean for every row."""
+        target = targets["target"].astype(np.float64)
+        mean = np.average(target, weights=weights)
+        return float(np.average(np.square(target - mean), weights=weights))
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertRegressor:
         """The encoder with one linear output in the scale of the labels."""

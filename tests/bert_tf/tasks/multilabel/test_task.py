@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,11 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.finetuning import finetune
 from bert_tf.tasks.multilabel.task import MultiLabelTask
+from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.task import TaskData
 from bert_tf.weights.model_directory import read_model_directory
 
+GOLDEN = Path(__file__).parents[3] / "golden" / "models"
 ROWS = [
     ("the film was good", ["film", "praise"]),
     ("it was very bad", ["blame"]),
@@ -186,6 +189,15 @@ def test_probabilities_of_extreme_logits(read_training):
     predicted = task.predictions(np.array([[-1e4, 0, 1e4]], np.float32))
     assert predicted["probabilities"].tolist() == [[0.0, 0.5, 1.0]]
     assert predicted["predicted_labels"] == [["film", "praise"]]
+
+
+@pytest.mark.parametrize(("case", "is_ours"), [("multi_label", True), ("classification", False)])
+def test_folders_of_other_libraries(case, is_ours):
+    task = MultiLabelTask.from_weights(read_model_directory(GOLDEN / case))
+    assert (task is not None) == is_ours
+    if task is not None:
+        assert task.labels == ("LABEL_0", "LABEL_1", "LABEL_2", "LABEL_3")
+        assert task_from_settings(task.settings(), "m") == task
 
 
 @pytest.mark.slow  # trains to the end

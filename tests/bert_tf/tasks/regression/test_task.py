@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -15,6 +16,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.evaluation import evaluate
 from bert_tf.tasks.finetuning import finetune
+from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.regression.task import RegressionTask
 from bert_tf.weights.model_directory import (
     load_all_weights,
@@ -22,6 +24,7 @@ from bert_tf.weights.model_directory import (
     write_model_directory,
 )
 
+GOLDEN = Path(__file__).parents[3] / "golden" / "models"
 RATED = {"good": 1030.0, "fine": 1010.0, "bad": 980.0}
 TRAINING = [
     (f"{before} {word} {after}", number)
@@ -98,6 +101,28 @@ def test_the_loss_is_of_standardized_numbers(read_training):
     batch = {"target": tf.constant(target), "row_weights": tf.ones(len(numbers))}
     loss = task.loss_parts(outputs, batch).losses["loss"] / len(numbers)
     np.testing.assert_allclose(loss, (3 / numbers.std()) ** 2, rtol=1e-4)
+
+
+def test_the_loss_of_the_mean_is_chance(read_training):
+    numbers = np.array([number for _, number in TRAINING])
+    for scaling, expected in (("standard", 1.0), ("none", numbers.var())):
+        task, table = read_training(TRAINING, target_scaling=scaling)
+        weights = np.ones(len(TRAINING), np.float32)
+        assert task.chance_loss(task.targets(table), weights) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("case", "is_regression"), [("regression", True), ("multi_label", False)])
+def test_folders_of_other_libraries(case, is_regression):
+    directory = read_model_directory(GOLDEN / case)
+    task = RegressionTask.from_weights(directory)
+    assert (task is not None) == is_regression
+    if task is not None:
+        assert task_from_settings(task.settings(), "m") == task
+        model = task.build_model(directory.config, policy="float32")
+        model.build_weights()
+        load_all_weights(model, directory)
+        kernel = directory.tensors["classifier.weight"]
+        np.testing.assert_array_equal(model.classifier.kernel, kernel.T)
 
 
 def test_a_model_directory_has_the_head_that_gives_the_numbers(
