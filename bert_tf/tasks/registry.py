@@ -20,6 +20,7 @@ from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.regression.options import REGRESSION
+from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
     from bert_tf.tasks.task import PretrainedTask, ServedTask, Task
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
 # The first is the one that hints for the next command name.
 TASKS: dict[str, TaskDeclaration] = {
     task.name: task
-    for task in (CLASSIFICATION, MULTILABEL, REGRESSION, QUESTION_ANSWERING, MULTIPLE_CHOICE)
+    for task in (
+        CLASSIFICATION,
+        MULTILABEL,
+        REGRESSION,
+        TAGGING,
+        QUESTION_ANSWERING,
+        MULTIPLE_CHOICE,
+    )
 }
 
 

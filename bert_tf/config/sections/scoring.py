@@ -57,9 +57,16 @@ class EvaluateConfig(ColumnsSection):
     section_name: ClassVar[str] = "evaluate"
 
     model: str = option("run directory or exported model")
-    data: str = option("labeled rows, as for training: CSV, TSV, JSONL, Parquet or SQuAD JSON")
+    data: str = option(
+        "labeled rows, as for training: CSV, TSV, JSONL, Parquet, CoNLL columns or SQuAD JSON"
+    )
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label (default: the model's)", default=None)
+    tokens_column: str | None = option("column of the words (default: the model's)", default=None)
+    tag_column: str | None = option("column of the tags (default: the model's)", default=None)
+    entities_column: str | None = option(
+        "column of the entities (default: the model's)", default=None
+    )
     answer_column: str | None = option(
         "column of the answer's text (default: the model's)", default=None
     )

@@ -54,15 +54,31 @@ def context_windows(
         max_seq_length: tokens of a row; at least 4 more than the longest question.
         doc_stride: tokens from the start of one window to the start of the next.
     """
-    context_lengths = np.asarray(context_lengths, np.int64)
-    room = max_seq_length - 3 - np.asarray(question_lengths, np.int64)
-    step = np.minimum(doc_stride, room)
-    beyond_first = np.maximum(context_lengths - room, 0)
-    counts = 1 + -(-beyond_first // step)
-    question = np.repeat(np.arange(len(counts)), counts)
-    start = flat_ranges(np.zeros(len(counts)), counts) * step[question]
-    length = np.minimum(room[question], context_lengths[question] - start)
+    capacities = max_seq_length - 3 - np.asarray(question_lengths, np.int64)
+    question, start, length = cut_windows(context_lengths, capacities, stride=doc_stride)
     return Windows(question=question, start=start, length=length)
+
+
+def cut_windows(
+    lengths: np.ndarray, capacities: np.ndarray, *, stride: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cuts sequences into overlapping windows that cover every token; see `context_windows`.
+
+    Args:
+        lengths: int [sequences], tokens of each.
+        capacities: int [sequences], tokens of a window of each.
+        stride: tokens from the start of one window to the start of the next.
+
+    Returns:
+        int64 [windows]: which sequence, ascending; first token; number of tokens.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    step = np.minimum(stride, capacities)
+    beyond_first = np.maximum(lengths - capacities, 0)
+    counts = 1 + -(-beyond_first // step)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    start = flat_ranges(np.zeros(len(counts)), counts) * step[owner]
+    return owner, start, np.minimum(capacities[owner], lengths[owner] - start)
 
 
 def window_rows(

@@ -1,0 +1,182 @@
+"""CoNLL files: a word per line with columns, the word's tag among them, and a blank line between
+sentences.
+
+Follows the files of CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) and of CoNLL-U
+(https://universaldependencies.org/format.html).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.delimited import too_long
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.tables.text_files import CutLine, bounded_lines, has_surrogates, open_text
+
+ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
+_CONLL_U = ".conllu"
+_DOCUMENT_START = "-DOCSTART-"
+_LEAST_COLUMNS = 2
+_NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConllSentence:
+    """A sentence.
+
+    Attributes:
+        line: its first line, counted from 1.
+        words, tags: of each word.
+        lines: the line of each word.
+        fault: why it cannot be used, the reason and the detail; None if it can.
+    """
+
+    line: int
+    words: list[str]
+    tags: list[str]
+    lines: list[int]
+    fault: tuple[str, str] | None
+
+
+def is_conll(path: str | Path) -> bool:
+    """Whether a file's name, compressed or not, is that of a CoNLL file."""
+    return name_without_compression(str(path)).endswith(ENDINGS)
+
+
+def read_conll_sentences(
+    path: str | Path,
+    dialect: TableDialect,
+    *,
+    word_column: int | None = None,
+    tag_column: int | None = None,
+) -> Iterator[ConllSentence]:
+    """Yields the sentences of a file.
+
+    Columns are separated by tabs if the first word's line has any, otherwise by blanks. Lines of
+    `-DOCSTART-` are left out, and comments: lines that begin with `#` and, but in CoNLL-U, have
+    another number of columns than words have.
+
+    Args:
+        path: the file.
+        dialect: encoding, and characters of the longest line.
+        word_column: counted from 1; None for the first, in CoNLL-U the second.
+        tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
+
+    Raises:
+        UsageError: the file is missing, or has no such column.
+        InputError: it cannot be read.
+    """
+    is_conll_u = name_without_compression(str(path)).endswith(_CONLL_U)
+    default_word, default_tag = (2, 4) if is_conll_u else (1, None)
+    columns = _Columns(path, word_column or default_word, tag_column or default_tag)
+    sentence = _Sentence()
+    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+        lines = bounded_lines(stream, dialect.max_row_characters)
+        for number, line in enumerate(lines, start=1):
+            if isinstance(line, CutLine):
+                reject = too_long(path, number, dialect)
+                sentence.spoil(number, reject.reason, reject.detail)
+                continue
+            text = line.rstrip("\r\n")
+            if not text.strip():
+                yield from sentence.ended()
+                continue
+            cells = columns.split(text)
+            if text.startswith("#") and (is_conll_u or columns.is_comment(text, cells)):
+                continue
+            if cells[0] == _DOCUMENT_START:
+                yield from sentence.ended()
+                continue
+            if is_conll_u and _NOT_A_WORD.fullmatch(cells[0]):
+                continue
+            if has_surrogates(text):
+                sentence.spoil(number, dialect.invalid_text)
+                continue
+            fault = columns.fault(text, cells)
+            if fault is not None:
+                sentence.spoil(number, *fault)
+                continue
+            sentence.add(number, *columns.word_and_tag(cells))
+    yield from sentence.ended()
+
+
+class _Columns:
+    """Where a line has what; their number is that of the first line with more than one."""
+
+    def __init__(self, path: str | Path, word: int, tag: int | None):
+        self._path = path
+        self._word = word
+        self._tag = tag
+        self._count = 0
+        self._has_tabs = False
+
+    def split(self, text: str) -> list[str]:
+        has_tabs = self._has_tabs if self._count else "\t" in text
+        return text.split("\t") if has_tabs else text.split()
+
+    def is_comment(self, text: str, cells: list[str]) -> bool:
+        """Whether a line that begins with `#` has no word; before the first word, a blank tells."""
+        return len(cells) != self._count if self._count else text.startswith("# ")
+
+    def fault(self, text: str, cells: list[str]) -> tuple[str, str] | None:
+        if not self._count and len(cells) >= _LEAST_COLUMNS:
+            self._begin(text, cells)
+        if len(cells) == self._count:
+            return None
+        needed = self._count or f"at least {_LEAST_COLUMNS}"
+        return "wrong number of columns", f"{len(cells)} where a word has {needed}"
+
+    def word_and_tag(self, cells: list[str]) -> tuple[str, str]:
+        return cells[self._word - 1], cells[(self._tag or self._count) - 1]
+
+    def _begin(self, text: str, cells: list[str]) -> None:
+        self._has_tabs = "\t" in text
+        self._count = len(cells)
+        for flag, number in (("tokens", self._word), ("tag", self._tag or 1)):
+            if number > self._count:
+                raise UsageError(
+                    f"--{flag}-column {number}: the lines of {self._path} have "
+                    f"{self._count} columns"
+                )
+
+
+class _Sentence:
+    """The lines since the last blank one."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._first = 0
+        self._words: list[str] = []
+        self._tags: list[str] = []
+        self._lines: list[int] = []
+        self._fault: tuple[str, str] | None = None
+
+    def add(self, line: int, word: str, tag: str) -> None:
+        self._first = self._first or line
+        self._words.append(word)
+        self._tags.append(tag.strip())
+        self._lines.append(line)
+
+    def spoil(self, line: int, reason: str, detail: str = "") -> None:
+        self._first = self._first or line
+        if self._fault is None:
+            place = f"line {line}"
+            self._fault = reason, f"{place}: {detail}" if detail else place
+
+    def ended(self) -> Iterator[ConllSentence]:
+        if self._first:
+            yield ConllSentence(
+                line=self._first,
+                words=self._words,
+                tags=self._tags,
+                lines=self._lines,
+                fault=self._fault,
+            )
+        self._clear()

@@ -1,0 +1,1 @@
+"""Tagging of words: named entities, parts of speech and the like."""

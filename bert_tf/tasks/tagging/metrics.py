@@ -1,0 +1,119 @@
+"""Precision, recall and F1 of entities, equal to those of seqeval, and accuracy of words.
+
+An entity is right if its type, its first and its last word are (conlleval.pl of CoNLL-2000, Tjong
+Kim Sang and Buchholz 2000). Everything from 0 to 1; 0 where nothing can be divided by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.tasks.labels import shown_label
+from bert_tf.tasks.tagging.options import PLAIN
+from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, strict_spans
+from bert_tf.tasks.task import TaskReport
+
+_MEASURES = ("precision", "recall", "f1")
+_SHOWN_LABELS = 20
+
+
+class TaggingScores:
+    """How well the tags of all words are predicted.
+
+    Without a scheme every word with a tag other than O is an entity.
+
+    Args:
+        gold, predicted: a tag per word, rows end to end.
+        offsets: int64 [rows + 1], where rows begin and end.
+        scheme: of the tags.
+    """
+
+    def __init__(
+        self, gold: Sequence[str], predicted: Sequence[str], offsets: np.ndarray, scheme: str
+    ):
+        numbers: dict[str, int] = {}
+        codes = code_tags(gold, scheme, numbers), code_tags(predicted, scheme, numbers)
+        self._names = list(numbers)
+        self._right, self._predicted, self._gold = _counts(
+            entity_spans(codes[0], offsets), entity_spans(codes[1], offsets), len(numbers)
+        )
+        self._strict_f1: float | None = None
+        if scheme != PLAIN:
+            strict = _counts(
+                strict_spans(codes[0], offsets, scheme),
+                strict_spans(codes[1], offsets, scheme),
+                len(numbers),
+            )
+            self._strict_f1 = float(_measures(*(counts.sum() for counts in strict))[2])
+        hits = np.fromiter(map(str.__eq__, gold, predicted), bool, len(gold))
+        self._accuracy = float(hits.mean()) if len(gold) else 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """`f1`, `precision` and `recall` of all entities as seqeval's default mode finds them;
+        `macro_f1`, the mean of the types' F1; `accuracy`, the fraction of words with the right
+        tag; with a scheme `strict_f1`, of the entities that seqeval's strict mode finds.
+        """
+        counts = (self._right, self._predicted, self._gold)
+        precision, recall, f1 = (float(value) for value in _measures(*(c.sum() for c in counts)))
+        f1_of_kinds = _measures(*counts)[2][self._predicted + self._gold > 0]
+        metrics = {
+            "f1": f1,
+            "precision": precision,
+            "recall": recall,
+            "macro_f1": float(f1_of_kinds.mean()) if len(f1_of_kinds) else 0.0,
+            "accuracy": self._accuracy,
+        }
+        return metrics if self._strict_f1 is None else {**metrics, "strict_f1": self._strict_f1}
+
+    def report(self) -> TaskReport:
+        """The same by type, with `support`, the number of entities in the data."""
+        measured = dict(
+            zip(_MEASURES, _measures(self._right, self._predicted, self._gold), strict=True)
+        )
+        tables: dict[str, dict[str, Any]] = {
+            name: {
+                **{measure: float(values[number]) for measure, values in measured.items()},
+                "support": int(self._gold[number]),
+            }
+            for name, number in sorted((name, number) for number, name in enumerate(self._names))
+        }
+        shown = tables if len(tables) <= _SHOWN_LABELS else {}
+        return TaskReport(details={"labels": tables}, lines=tuple(_table(shown)))
+
+
+def _table(labels: dict[str, dict[str, Any]]) -> Iterator[str]:
+    names = {label: shown_label(label) for label in labels}
+    width = max(map(len, ("label", *names.values())))
+    if labels:
+        head = "".join(f"  {name:>9}" for name in (*_MEASURES, "support"))
+        yield f"  {'label':{width}}{head}"
+    for label, name in names.items():
+        cells = "".join(f"  {labels[label][measure]:9.4f}" for measure in _MEASURES)
+        yield f"  {name:{width}}{cells}  {labels[label]['support']:>9,}"
+
+
+def _counts(gold: Spans, predicted: Spans, kinds: int) -> tuple[np.ndarray, ...]:
+    """Entities that are right, predicted, and in the data, each int64 [kinds]."""
+    place = np.searchsorted(gold.first, predicted.first)
+    is_right = place < len(gold.first)
+    place = place[is_right]
+    is_right[is_right] = (
+        (gold.first[place] == predicted.first[is_right])
+        & (gold.last[place] == predicted.last[is_right])
+        & (gold.kinds[place] == predicted.kinds[is_right])
+    )
+    return tuple(
+        np.bincount(of.astype(np.int64), minlength=kinds)
+        for of in (predicted.kinds[is_right], predicted.kinds, gold.kinds)
+    )
+
+
+def _measures(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Precision, recall and F1."""
+    precision = right / np.maximum(predicted, 1)
+    recall = right / np.maximum(gold, 1)
+    f1 = 2 * right / np.maximum(predicted + gold, 1)
+    return precision, recall, f1

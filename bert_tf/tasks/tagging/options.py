@@ -1,0 +1,84 @@
+"""What can be known of tagging without TensorFlow: its options, inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.finetuning import (
+    FinetuneConfig,
+    best_metric_option,
+    sequence_length_option,
+)
+from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+
+SEQUENCE_LENGTH = 128
+METRICS = ("f1", "macro_f1", "accuracy")
+AUTO, PLAIN = "auto", "plain"
+SCHEMES = ("bio", "bilou", "iobes")
+_LEAST_SEQUENCE = 3  # a token beside [CLS] and [SEP]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingConfig(FinetuneConfig):
+    """Fine-tunes a model that tags words: named entities, parts of speech, …."""
+
+    metrics: ClassVar[tuple[str, ...]] = METRICS
+    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+
+    train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV")
+    text_column: str = option(
+        "column of the text, of rows with entities and of rows to score", default="text"
+    )
+    tokens_column: str | None = option(
+        "column of the words; in CoNLL files its number (default: tokens; 1, in CoNLL-U 2)",
+        default=None,
+    )
+    tag_column: str | None = option(
+        "column of the tags; in CoNLL files its number (default: tags; the last, in CoNLL-U 4)",
+        default=None,
+    )
+    entities_column: str = option(
+        "column of a text's entities: a list of {start, end, label}, in characters",
+        default="entities",
+    )
+    scheme: str = option(
+        "how tags mark entities (auto: by the tags; plain: each tag is a label of its own)",
+        default=AUTO,
+        choices=(AUTO, *SCHEMES, PLAIN),
+    )
+    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    window_stride: int = option(
+        "tokens between the starts of windows of a long text; at most the tokens of a window",
+        default=64,
+        minimum=1,
+    )
+    best_metric: str | None = best_metric_option(*METRICS)
+
+    def faults(self) -> list[str]:
+        """Refuses sequences too short for a token as well."""
+        faults = super().faults()
+        if self.sequence_length < _LEAST_SEQUENCE:
+            faults.append(
+                f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
+                f"[SEP]; use at least {_LEAST_SEQUENCE}"
+            )
+        return faults
+
+
+TAGGING = TaskDeclaration(
+    name="tagging",
+    summary="a tag for every word: named entities, parts of speech",
+    options=TaggingConfig,
+    example=(
+        "bert-pipeline finetune tagging --train train.conll --eval dev.conll --init minilm "
+        "--output ner"
+    ),
+    inputs=("text",),
+    predictions=(
+        PredictionField("predicted_entities", "json"),
+        PredictionField("predicted_tags", "json", is_extra=True),
+    ),
+    implementation="bert_tf.tasks.tagging.task:TaggingTask",
+)

@@ -1,0 +1,152 @@
+"""Tags as files have them made well-formed, and rows whose tags cannot be used rejected."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.tasks.tagging.options import AUTO, PLAIN
+from bert_tf.tasks.tagging.schemes import (
+    code_tags,
+    entity_spans,
+    recognized_scheme,
+    tag_parts,
+    tags_of_spans,
+)
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
+
+_SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
+_FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
+
+
+def scheme_of(texts: TaggedTexts, wanted: str) -> str:
+    """The scheme of a file's tags, unless one is asked for."""
+    if wanted != AUTO:
+        return wanted
+    if not texts.has_words:
+        return _SPANS_SCHEME
+    return recognized_scheme(collections.Counter(texts.tags))
+
+
+def checked_tags(
+    texts: TaggedTexts, scheme: str, kinds: Collection[str] | None, console: Console
+) -> TaggedTexts:
+    """Rejects rows with unknown tags, and writes the other tags as the scheme has them.
+
+    A file in another scheme is converted. Tags that are not well-formed are read as conlleval and
+    seqeval do, see `schemes.entity_spans`: such a tag begins or ends an entity.
+
+    Args:
+        texts: as read.
+        scheme: of the model.
+        kinds: the types that the model knows; None if any is to be learned.
+        console: gets a line on tags that are not well-formed.
+
+    Raises:
+        InputError: no row is left.
+    """
+    if not texts.has_words:
+        _warn_of_cut_words(texts, console)
+        return _known(texts, [[tag] for tag in texts.tags], kinds)
+    own = scheme if scheme == PLAIN else _own_scheme(texts, scheme)
+    parts = {tag: tag_parts(tag, own) for tag in set(texts.tags)}
+    texts = _rejected(
+        texts,
+        [parts[tag] is None for tag in texts.tags],
+        "tag is empty" if own == PLAIN else f"tag is not one of {own.upper()}",
+    )
+    named = [[part.kind] if (part := parts[tag]) and part.kind else [] for tag in texts.tags]
+    texts = _known(texts, named, kinds)
+    if scheme == PLAIN:
+        return texts
+    numbers: dict[str, int] = {}
+    spans = entity_spans(code_tags(texts.tags, own, numbers), texts.offsets)
+    well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), own)
+    for line in _ill_formed(texts, well_formed, own):
+        console.warn(line)
+    if own != scheme:
+        well_formed = tags_of_spans(spans, len(texts.tags), list(numbers), scheme)
+    return dataclasses.replace(texts, tags=well_formed)
+
+
+def _own_scheme(texts: TaggedTexts, scheme: str) -> str:
+    """The scheme of a file's tags; the model's where it fits all of them."""
+    counts = collections.Counter(texts.tags)
+    if all(tag_parts(tag, scheme) for tag in counts):
+        return scheme
+    found = recognized_scheme(counts)
+    return scheme if found == PLAIN else found
+
+
+def _known(
+    texts: TaggedTexts, named: list[list[str]], kinds: Collection[str] | None
+) -> TaggedTexts:
+    if kinds is None:
+        return texts
+    known = set(kinds)
+    unknown = [not known.issuperset(names) for names in named]
+    return _rejected(texts, unknown, "tag is not one the model knows")
+
+
+def _rejected(texts: TaggedTexts, is_fault: list[bool], reason: str) -> TaggedTexts:
+    faults: dict[int, Reject] = {}
+    owners = texts.owners
+    for mark in np.flatnonzero(is_fault).tolist():
+        line, tag = texts.mark_lines[mark], texts.tags[mark]
+        row = int(owners[mark])
+        detail = repr(tag) if line == texts.lines[row] else f"line {line}: {tag!r}"
+        faults.setdefault(row, Reject(texts.source, texts.lines[row], reason, detail))
+    return texts.rejecting(faults) if faults else texts
+
+
+def _ill_formed(texts: TaggedTexts, well_formed: list[str], scheme: str) -> Iterator[str]:
+    """A line on tags that the scheme does not allow where they are, if there are any."""
+    marks = [
+        mark
+        for mark, (tag, right) in enumerate(zip(texts.tags, well_formed, strict=True))
+        if tag != right
+    ]
+    if not marks:
+        return
+    first = marks[0]
+    row = int(texts.owners[first])
+    is_begin, is_end = first == texts.offsets[row], first + 1 == texts.offsets[row + 1]
+    before = "the beginning" if is_begin else texts.tags[first - 1]
+    after = "the end" if is_end else texts.tags[first + 1]
+    yield (
+        f"{texts.source}: {quantity(len(marks), 'tag')} of {len(texts.tags):,} "
+        f"not well-formed {scheme.upper()}, first at line {texts.mark_lines[first]}: "
+        f"{texts.tags[first]} between {before} and {after}, expected {well_formed[first]}; read as "
+        "conlleval does: a tag that continues no entity begins one"
+    )
+
+
+def _warn_of_cut_words(texts: TaggedTexts, console: Console) -> None:
+    """Entities that begin or end inside of a word: the model only knows whole words."""
+    rows = texts.owners.tolist()
+    cut = [
+        mark
+        for mark, (row, start, end) in enumerate(
+            zip(rows, texts.starts.tolist(), texts.ends.tolist(), strict=True)
+        )
+        if _is_inside_word(texts.texts[row], start) or _is_inside_word(texts.texts[row], end)
+    ]
+    if cut:
+        first = cut[0]
+        found = texts.texts[rows[first]][texts.starts[first] : texts.ends[first]]
+        console.warn(
+            f"{texts.source}: {quantity(len(cut), 'entity', 'entities')} of {len(rows):,} begin "
+            f"or end inside of a word, first at line {texts.mark_lines[first]} ({found!r}); "
+            "whole words are taken"
+        )
+
+
+def _is_inside_word(text: str, place: int) -> bool:
+    pair = text[place - 1 : place + 1] if place else ""
+    return len(pair) == 2 and pair.isalnum() and max(pair) < _FIRST_CJK

@@ -1,0 +1,335 @@
+"""Tagging of words from CoNLL columns, lists of words and texts with entities."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.serving.single_batch import single_batch
+from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.labels import LabelRows, label_table, suspicious_labels
+from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.tagging.gold_tags import gold_labels, gold_tags
+from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
+from bert_tf.tasks.tagging.predictions import prediction_columns
+from bert_tf.tasks.tagging.results import tagging_results
+from bert_tf.tasks.tagging.schemes import OUTSIDE, recognized_scheme, scheme_tags, tag_parts
+from bert_tf.tasks.tagging.serving import TextTagger
+from bert_tf.tasks.tagging.tag_checks import checked_tags, scheme_of
+from bert_tf.tasks.tagging.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.tagged_texts import TaggedTexts, read_tagged_texts
+from bert_tf.tasks.tagging.word_rows import WordRows, encode_words
+from bert_tf.tasks.task import TaskData, TaskResults
+from bert_tf.tasks.task_card import TaskCard
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import architecture, classifier_labels
+from bert_tf.weights.model_directory import ModelDirectory
+
+_LABELS_ON_CARD = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggingTask:
+    """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
+
+    Attributes:
+        columns: where files have what.
+        scheme: how tags mark entities, `plain` if they do not.
+        labels: tags in the order of the logits.
+        max_seq_length, window_stride: tokens of a row, and between two windows.
+    """
+
+    declaration: ClassVar[TaskDeclaration] = TAGGING
+
+    columns: TagColumns
+    scheme: str
+    labels: tuple[str, ...]
+    max_seq_length: int
+    window_stride: int
+
+    @classmethod
+    def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
+        """Reads the training rows; finds their scheme and labels.
+
+        Raises:
+            InputError: there are no two tags.
+        """
+        columns = TagColumns(
+            text=config.text_column,
+            tokens=config.tokens_column,
+            tags=config.tag_column,
+            entities=config.entities_column,
+        )
+        texts = read_tagged_texts(
+            config.train,
+            columns,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+            console=console,
+        )
+        scheme = scheme_of(texts, config.scheme)
+        texts = checked_tags(texts, scheme, None, console)
+        task = cls(
+            columns=columns,
+            scheme=scheme,
+            labels=_labels(texts, scheme),
+            max_seq_length=config.sequence_length,
+            window_stride=config.window_stride,
+        )
+        for line in suspicious_labels(task._label_rows(texts)):
+            console.warn(line)
+        return task, texts
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        values = {key: value for key, value in settings.items() if key != "task"}
+        columns = TagColumns(**settings["columns"])
+        return cls(**{**values, "columns": columns, "labels": tuple(settings["labels"])})
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of another library's token classifier, with default columns."""
+        if architecture(directory) != BertTokenClassifier.huggingface_class:
+            return None
+        labels = tuple(classifier_labels(directory))
+        longest = directory.config.max_position_embeddings
+        return cls(
+            columns=TagColumns(
+                text=TaggingConfig.text_column,
+                tokens=TaggingConfig.tokens_column,
+                tags=TaggingConfig.tag_column,
+                entities=TaggingConfig.entities_column,
+            ),
+            scheme=recognized_scheme(dict.fromkeys(labels, 1)),
+            labels=labels,
+            max_seq_length=min(TaggingConfig.default_sequence_length, longest),
+            window_stride=TaggingConfig.window_stride,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        return {
+            "task": self.declaration.name,
+            **dataclasses.asdict(self),
+            "labels": list(self.labels),
+        }
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        check_columns_are_read(config, ("text", "tokens", "tag", "entities"))
+        columns = dataclasses.replace(
+            self.columns,
+            text=config.text_column or self.columns.text,
+            tokens=config.tokens_column or self.columns.tokens,
+            tags=config.tag_column or self.columns.tags,
+            entities=config.entities_column or self.columns.entities,
+        )
+        return dataclasses.replace(self, columns=columns)
+
+    def read(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN_DIALECT
+    ) -> TaggedTexts:
+        """Reads rows to measure on; those with a type that the model does not know are rejected."""
+        texts = read_tagged_texts(path, self.columns, dialect=dialect, console=console)
+        return checked_tags(texts, self.scheme, self.kinds, console)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The types of entities, or the tags where there is no scheme."""
+        return _kinds(self.labels, self.scheme)
+
+    def describe(self, train: TaggedTexts, evaluation: TaggedTexts | None) -> Iterator[str]:
+        """The scheme, and the types with their entities or words."""
+        counted = "words" if self.scheme == PLAIN else "entities"
+        yield f"  tags: {self.scheme}, {quantity(len(self.labels), 'label')}; {counted} by label:"
+        rows = None if evaluation is None else self._label_rows(evaluation)
+        yield from label_table(self.kinds, self._label_rows(train), rows)
+
+    def texts(self, source: TaggedTexts) -> dict[str, list[str]]:
+        """`text`."""
+        return {"text": source.texts}
+
+    def groups(self, source: TaggedTexts) -> RowGroups:
+        """Rows with equal texts stay together; a row's class is its rarest label."""
+        classes = gold_labels(source, self.scheme).rarest(len(source))
+        return RowGroups(keys=source.texts, classes=classes)
+
+    def encode(
+        self, source: TaggedTexts, tokenizer: WordPieceTokenizer, *, training: bool
+    ) -> TaskData:
+        """Cuts the texts into windows; the first token of a word has its tag.
+
+        As in HuggingFace's `run_ner.py`, the other tokens of a word do not count for the loss. A
+        word of the overlap of windows counts in the one that it is predicted from.
+        """
+        encoded = self._encoded(tokenizer, source.texts)
+        gold = gold_tags(source, encoded.words, self.scheme)
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        words, tags = gold.of_tokens()
+        codes = np.array([numbers.get(tag, -1) for tag in tags], np.int32)
+        words, codes = words[codes >= 0], codes[codes >= 0]
+        tokens = encoded.rows.offsets[encoded.windows[words]] + encoded.positions[words]
+        labels = np.zeros(len(encoded.rows.ids), np.int32)
+        weights = np.zeros(len(encoded.rows.ids), np.float32)
+        labels[tokens], weights[tokens] = codes, 1.0
+        return TaskData(
+            source=source,
+            rows=encoded.rows,
+            targets={},
+            weights=np.ones(len(encoded.rows), np.float32),
+            token_targets={"tag": labels, "tag_weights": weights},
+            owners=encoded.texts,
+            details=encoded,
+            chance_loss=_entropy(np.bincount(codes)),
+        )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextTagger:
+        """Entities and tags of texts."""
+        return TextTagger(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """The mean probability of each text's tags, from rows cut and padded outside of a graph."""
+        encoded = self._encoded(tokenizer, texts["text"])
+        batch = single_batch(encoded.rows, tokenizer.pad_id)
+        outputs = self.outputs(model, batch, training=False, dropout_key=None)
+        reduced = self._best_tags(outputs["logits"].numpy())
+        return {"mean_score": self._columns(texts["text"], encoded, reduced)["mean_score"]}
+
+    def card(self) -> TaskCard:
+        """Labels, columns and how words are cut."""
+        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
+        more = len(self.labels) - _LABELS_ON_CARD
+        return TaskCard(
+            title="Tagger of words",
+            facts=(
+                f"tags ({self.scheme}): {listed}" + (f" and {more:,} more" if more > 0 else ""),
+                f"reads texts from the column `{self.columns.text}`; its words are what blanks and "
+                "punctuation separate, and the first token of a word decides its tag",
+                f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
+                f"stride of {self.window_stride}; a word is read where it has most context",
+                "`predicted_entities` is a JSON list with start and end (characters), label, text "
+                "and score (mean probability of the words' tags); `predicted_tags` has every word",
+            ),
+            signature_call='text=tf.constant(["Ada Lovelace was born in London."])',
+            signature_output="predicted_entities",
+            transformers_class="AutoModelForTokenClassification",
+            google_script="run_classifier.py",
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertTokenClassifier:
+        """The encoder with a linear layer on every token."""
+        return BertTokenClassifier(
+            config, num_labels=len(self.labels), dtype=policy, name=self.declaration.name
+        )
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [rows, length, labels]."""
+        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of words."""
+        return {"loss": tf.reduce_sum(batch["tag_weights"])}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Cross-entropy and accuracy of the first tokens of words."""
+        logits, tags, weights = outputs["logits"], batch["tag"], batch["tag_weights"]
+        right = tf.argmax(logits, axis=-1, output_type=tf.int32) == tags
+        return LossParts(
+            losses={"loss": tf.reduce_sum(cross_entropy(logits, tags) * weights)},
+            metrics={"accuracy": weighted_hits(right, weights)},
+        )
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The likeliest tag of every token and its probability."""
+        return self._best_tags(outputs["logits"])
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The same task: nothing is fitted."""
+        return self
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Entities and tags of each row."""
+        return self._columns(data.source.texts, data.details, reduced)
+
+    def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
+        """Metrics of entities and words; gold and predicted entities of each row."""
+        return tagging_results(source, predicted, self.scheme)
+
+    def _encoded(self, tokenizer: WordPieceTokenizer, texts: list[str]) -> WordRows:
+        return encode_words(
+            tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
+        )
+
+    def _best_tags(self, logits: np.ndarray) -> dict[str, np.ndarray]:
+        """The likeliest tag of each token and its probability, [rows, max_seq_length]."""
+        shape = (len(logits), self.max_seq_length)
+        best = logits.argmax(axis=-1)
+        above = logits - logits.max(axis=-1, keepdims=True)
+        tags, probabilities = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        tags[:, : logits.shape[1]] = best
+        probabilities[:, : logits.shape[1]] = 1.0 / np.exp(above).sum(axis=-1)
+        return {"tags": tags, "probabilities": probabilities}
+
+    def _columns(
+        self, texts: list[str], encoded: WordRows, reduced: dict[str, np.ndarray]
+    ) -> dict[str, Any]:
+        place = encoded.windows, encoded.positions
+        tags = np.array(self.labels, object)[reduced["tags"][place]].tolist()
+        return prediction_columns(
+            texts, encoded.words, tags, reduced["probabilities"][place], self.scheme
+        )
+
+    def _label_rows(self, texts: TaggedTexts) -> LabelRows:
+        gold = gold_labels(texts, self.scheme)
+        return LabelRows(texts.source, gold.labels, gold.lines)
+
+
+def _labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
+    """O first, then every tag of the types that occur, sorted."""
+    kinds = _kinds(texts.tags, scheme) if texts.has_words else tuple(dict.fromkeys(texts.tags))
+    tags = sorted(scheme_tags(kinds, scheme))
+    needs_outside = scheme != PLAIN or not texts.has_words or OUTSIDE in texts.tags
+    labels = (*((OUTSIDE,) if needs_outside else ()), *tags)
+    if len(labels) < 2:
+        raise InputError(
+            f"{texts.source}: {labels[0]!r} is the tag of every word; tagging needs at least two "
+            "tags; name another column by --tag-column"
+        )
+    return labels
+
+
+def _entropy(counts: np.ndarray) -> float | None:
+    """Of the distribution with these counts, in nats; None without any."""
+    occurring = counts[counts > 0]
+    if not len(occurring):
+        return None
+    fractions = occurring / occurring.sum()
+    return float(-(fractions * np.log(fractions)).sum())
+
+
+def _kinds(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """The types that tags name, in their order."""
+    parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
+    return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))
