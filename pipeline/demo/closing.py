@@ -48,14 +48,19 @@ def describe_classification(metrics: dict[str, Any], scored: Path) -> list[str]:
 
 
 def describe_answers(metrics: dict[str, Any], scored: Path) -> list[str]:
-    """Measures on held-out questions and the answers found."""
+    """Measures on held-out questions, and the answers found with their probabilities."""
     lines = [
         f"cities, held-out questions: exact match {metrics['exact_match']:.1f}, "
         f"F1 {metrics['f1']:.1f} (of 100)",
         "new questions, as answered:",
     ]
     rows = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
-    return lines + align([(row["question"], row["predicted_answer"]) for row in rows])
+    return lines + align(
+        [
+            (row["question"], f"{row['predicted_score']:.2f}  {row['predicted_answer']}")
+            for row in rows
+        ]
+    )
 
 
 def align(rows: list[tuple[str, str]]) -> list[str]:

@@ -47,14 +47,15 @@ class QuestionAnsweringConfig(FinetuneConfig):
     )
     null_score_diff_threshold: float | None = option(
         "predict no answer if the null score exceeds the best span's by more than this (default: "
-        "tuned for F1 where the --eval rows have questions with and without an answer, else 0)",
+        "tuned for F1 where the evaluation rows have questions with and without an answer, else "
+        "0)",
         default=None,
         advanced=True,
     )
     sentence_margin: float = option(
         "an answer that runs over the end of a sentence yields to the best one within a sentence "
         "whose score is lower by at most this (0: never)",
-        default=1.0,
+        default=3.0,
         minimum=0.0,
         advanced=True,
     )

@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import check_columns_are_read
@@ -19,8 +18,6 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import (
@@ -28,18 +25,19 @@ from bert_tf.tasks.question_answering.answers.answer_spans import (
     question_spans,
     window_spans,
 )
-from bert_tf.tasks.question_answering.answers.metrics import answer_metrics
-from bert_tf.tasks.question_answering.answers.null_threshold import (
-    SpanScores,
-    best_threshold,
-    threshold_metrics,
-)
 from bert_tf.tasks.question_answering.card import question_answering_card
+from bert_tf.tasks.question_answering.head import span_logits, span_loss
 from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
 from bert_tf.tasks.question_answering.reference import reference_answers
+from bert_tf.tasks.question_answering.results import (
+    can_tune,
+    how_tuned,
+    question_results,
+    tuned_threshold,
+)
 from bert_tf.tasks.question_answering.rows.question_reader import read_questions
 from bert_tf.tasks.question_answering.rows.question_rows import (
     QuestionRows,
@@ -56,8 +54,6 @@ from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
-
-_FAR_BELOW = -1e9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,17 +163,9 @@ class QuestionAnsweringTask:
         """How many questions have no answer, and what that means for the null threshold."""
         for name, source in (("training", train), ("evaluation", evaluation)):
             if source is not None:
-                without = sum(not listed for listed in source.answers)
-                asked = quantity(len(source), "question")
-                yield f"  {name}: {asked}, {without:,} of them without an answer"
+                yield f"  {name}: {source.counted()}"
         if self.may_be_unanswerable and self.tune_null_threshold and evaluation is not None:
-            if self._can_tune(evaluation):
-                yield "  null threshold: tuned for F1 on the evaluation rows after every epoch"
-            else:
-                yield (
-                    "  null threshold: 0, since tuning needs evaluation questions both with and "
-                    "without an answer"
-                )
+            yield f"  null threshold: {how_tuned(evaluation)}"
 
     def texts(self, source: Questions) -> dict[str, list[str]]:
         """`question` and `context`."""
@@ -245,30 +233,16 @@ class QuestionAnsweringTask:
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """`start_logits` and `end_logits`, float32 [rows, length], far below zero on padding."""
-        start, end = model(batch, training=training, dropout_key=dropout_key)
-        padding = _FAR_BELOW * (1.0 - tf.cast(batch["input_mask"], tf.float32))
-        return {"start_logits": start + padding, "end_logits": end + padding}
+        """`start_logits` and `end_logits`, see `head.span_logits`."""
+        return span_logits(model, batch, training=training, dropout_key=dropout_key)
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """The number of rows."""
         return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Mean of the cross-entropies of start and end; the fraction of windows with both right."""
-        start, end = outputs["start_logits"], outputs["end_logits"]
-        weights = batch[ROW_WEIGHTS]
-        losses = 0.5 * (
-            cross_entropy(start, batch["start_position"])
-            + cross_entropy(end, batch["end_position"])
-        )
-        both = (tf.argmax(start, axis=-1, output_type=tf.int32) == batch["start_position"]) & (
-            tf.argmax(end, axis=-1, output_type=tf.int32) == batch["end_position"]
-        )
-        return LossParts(
-            losses={"loss": tf.reduce_sum(losses * weights)},
-            metrics={"span_accuracy": weighted_hits(both, weights)},
-        )
+        """Loss and accuracy of the spans, see `head.span_loss`."""
+        return span_loss(outputs, batch)
 
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
@@ -308,10 +282,9 @@ class QuestionAnsweringTask:
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """The same task with the null threshold that gives the best F1, if it is to be tuned."""
-        if not self._can_tune(data.source):
+        if not (self.tune_null_threshold and can_tune(data.source)):
             return self
-        spans = SpanScores.of(self.predict(data, reduced), data.source.golds)
-        threshold = best_threshold(spans, spans.f1).between
+        threshold = tuned_threshold(data.source, self.predict(data, reduced))
         return dataclasses.replace(self, null_score_diff_threshold=threshold)
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -328,23 +301,5 @@ class QuestionAnsweringTask:
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         """Exact match and F1; an answer, its place, probability and rivals per question."""
-        golds = source.golds
-        metrics = answer_metrics(predicted["predicted_answer"], golds, version_2=not all(golds))
-        if self.may_be_unanswerable and not all(golds):
-            spans = SpanScores.of(predicted, golds)
-            metrics |= threshold_metrics(spans, self.null_score_diff_threshold)
-        cells = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
-        return TaskResults(
-            metrics=metrics,
-            predictions=[
-                {"id": identity, "line": line, "answers": gold, **row}
-                for identity, line, gold, row in zip(
-                    source.ids, source.lines, golds, cells, strict=True
-                )
-            ],
-        )
-
-    def _can_tune(self, source: Questions) -> bool:
-        """Whether the null threshold is tuned on questions: only if of both kinds."""
-        has_answer = [bool(listed) for listed in source.answers]
-        return self.tune_null_threshold and any(has_answer) and not all(has_answer)
+        threshold = self.null_score_diff_threshold if self.may_be_unanswerable else None
+        return question_results(source, predicted, null_threshold=threshold)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 
 
@@ -58,6 +59,11 @@ class Questions:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def counted(self) -> str:
+        """How many there are, and how many have no answer, for the user."""
+        without = sum(not listed for listed in self.answers)
+        return f"{quantity(len(self), 'question')}, {without:,} of them without an answer"
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
         """The other questions with all rejects, and those that are held out, bool [questions]."""
