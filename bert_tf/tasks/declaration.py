@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.config.sections.label_errors import LabelErrorsConfig
 
 FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
 
@@ -67,13 +68,31 @@ class ServedTaskDeclaration:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelErrorsDeclaration:
+    """How a task finds rows whose label is likely wrong.
+
+    Attributes:
+        options: the section of `label-errors`.
+        example: a command line to copy.
+        implementation: `module:function`, from (config, console, check, folder) to
+            `bert_tf.tasks.label_errors.LabelErrors`.
+    """
+
+    options: type[LabelErrorsConfig]
+    example: str
+    implementation: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskDeclaration(ServedTaskDeclaration):
     """A task to fine-tune for, as `bert_tf.tasks.registry` lists it.
 
     Attributes:
         options: the section of `finetune`.
         example: a command line to copy.
+        label_errors: None where the task does not look for wrong labels.
     """
 
     options: type[FinetuneConfig]
     example: str
+    label_errors: LabelErrorsDeclaration | None = None

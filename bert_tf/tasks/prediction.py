@@ -72,6 +72,10 @@ class Evaluator:
         """
         return self._measured(self._task, *self._forward_all())
 
+    def predict(self) -> dict[str, Any]:
+        """The task's predictions for the rows of the file, see `Task.predict`."""
+        return self._task.predict(self._data, self._forward_all()[0])
+
     def fit_and_run(self) -> tuple[Task, TaskResults]:
         """As `run`, by the task as these rows fit it, see `Task.fitted`; returns that task too."""
         reduced, loss = self._forward_all()

@@ -7,14 +7,18 @@ command line can.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.classification.options import CLASSIFICATION
-from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.declaration import (
+    LabelErrorsDeclaration,
+    ServedTaskDeclaration,
+    TaskDeclaration,
+)
 from bert_tf.tasks.multilabel.options import MULTILABEL
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
@@ -23,6 +27,7 @@ from bert_tf.tasks.regression.options import REGRESSION
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
+    from bert_tf.tasks.label_errors import LabelErrors
     from bert_tf.tasks.task import PretrainedTask, ServedTask, Task
     from bert_tf.weights.model_directory import ModelDirectory
 
@@ -60,6 +65,18 @@ def _pretrained_declaration(name: str) -> ServedTaskDeclaration:
 def _imported(path: str) -> Any:
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
+    """What finds wrong labels, by task."""
+    found = {name: task.label_errors for name, task in TASKS.items()}
+    return {name: declared for name, declared in found.items() if declared is not None}
+
+
+def label_errors_function(name: str) -> Callable[..., LabelErrors]:
+    """What finds the wrong labels of a task, see `LabelErrorsDeclaration.implementation`."""
+    function: Callable[..., LabelErrors] = _imported(label_error_tasks()[name].implementation)
+    return function
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:

@@ -22,6 +22,7 @@ COMMANDS = {
     "preprocess": "write masked-LM and next-sentence TFRecords from a corpus",
     "train": "pretrain BERT on TFRecords",
     "finetune": "fine-tune a model for a task on labeled rows",
+    "label-errors": "find labeled rows whose label is likely wrong",
     "evaluate": "evaluate a fine-tuned model on labeled rows",
     "export": "export a run as a SavedModel that takes raw text, or for another library",
     "score": "add predictions to CSV, TSV, JSONL or Parquet files",
@@ -32,7 +33,9 @@ COMMANDS = {
     "demo": "run the whole pipeline on this machine in a few minutes",
     "doctor": "check this machine and the installation",
 }
-RUN_MODELS = ("train", "finetune", "evaluate", "score", "embed", "search", "demo")
+RUN_MODELS = (
+    *("train", "finetune", "label-errors", "evaluate", "score", "embed", "search", "demo"),
+)
 
 
 class LazyGroup(click.Group):

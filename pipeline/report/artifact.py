@@ -34,6 +34,7 @@ _MEANINGS = {
     "preprocess": "pretraining TFRecords",
     "train": "pretraining run",
     "finetune": "fine-tuning run",
+    "label-errors": "rows with doubtful labels",
     "evaluate": "evaluation",
     "export": "exported model",
     "score": "scored rows",
@@ -155,6 +156,8 @@ def content_lines(manifest: dict[str, Any], path: Path, *, samples: int) -> list
     command = manifest.get("command", "")
     if command in ("train", "finetune"):
         return loss_curve_lines(path / "metrics.jsonl")
+    if command == "label-errors":
+        return _first_lines(path / "label_errors.csv", samples + 1)
     if command == "evaluate":
         return _first_lines(path / "predictions.jsonl", samples)
     if command == "vocab":

@@ -4,6 +4,7 @@ from bert_tf.config.section import Section
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.config.sections.embedding import EmbedConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.config.sections.label_errors import LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import RunnerConfig
@@ -17,6 +18,7 @@ SECTIONS: dict[str, type[Section]] = {
         PreprocessConfig,
         TrainConfig,
         FinetuneConfig,
+        LabelErrorsConfig,
         EvaluateConfig,
         ExportConfig,
         ScoreConfig,

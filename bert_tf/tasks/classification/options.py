@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.config.sections.label_errors import LabelErrorsConfig
 from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
-from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.declaration import LabelErrorsDeclaration, PredictionField, TaskDeclaration
 from bert_tf.tasks.table_options import TableTaskConfig
 
 SEQUENCE_LENGTH = 128
@@ -53,9 +54,17 @@ class ClassificationConfig(TableTaskConfig):
             parse_class_weights(self.class_weights)
         except ValueError as error:
             faults.append(f"class_weights: {error}")
-        if self.calibration != UNCALIBRATED and self.eval is None:
-            faults.append("calibration: needs rows to fit it on; give --eval or leave it out")
+        if self.calibration != UNCALIBRATED and not self.evaluates:
+            faults.append(
+                "calibration: needs rows to fit it on; give --eval or an --eval-fraction above 0, "
+                "or leave it out"
+            )
         return faults
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
+    """Finds rows whose label a classifier doubts."""
 
 
 CLASSIFICATION = TaskDeclaration(
@@ -72,4 +81,12 @@ CLASSIFICATION = TaskDeclaration(
         PredictionField("predicted_score", "probability"),
     ),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
+    label_errors=LabelErrorsDeclaration(
+        options=ClassificationLabelErrorsConfig,
+        example=(
+            "bert-pipeline label-errors classification --train train.csv --init minilm "
+            "--output doubted"
+        ),
+        implementation="bert_tf.tasks.classification.label_errors:find_label_errors",
+    ),
 )

@@ -13,6 +13,7 @@ from bert_tf.tasks.registry import TASKS
 ANY_NUMBER = {
     "train.seed",
     "finetune.seed",
+    "label_errors.seed",
     "preprocess.seed",
     "finetune.null_score_diff_threshold",
 }

@@ -268,7 +268,10 @@ def test_rows_that_all_weigh_nothing(small_config, tmp_path, quiet_console):
     ("values", "fault"),
     [
         ({"class_weights": "even"}, "class_weights: expected none, balanced or label=weight"),
-        ({"calibration": "temperature"}, "calibration: needs rows to fit it on; give --eval"),
+        (
+            {"calibration": "temperature", "eval_fraction": 0},
+            "calibration: needs rows to fit it on; give --eval",
+        ),
         ({"label_smoothing": 1}, "label_smoothing: expected a number"),
         ({"calibration": "platt"}, "calibration: expected one of none, temperature"),
     ],

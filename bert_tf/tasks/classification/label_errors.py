@@ -1,0 +1,183 @@
+"""Rows whose label the models doubt that were fine-tuned without them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
+from bert_tf.data.rows.folds import stratified_folds
+from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.classification.confident_learning import doubtful_rows, self_confidence
+from bert_tf.tasks.classification.metrics import classification_metrics
+from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
+from bert_tf.tasks.classification.report import LabelReport
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.evaluation import predict_rows
+from bert_tf.tasks.finetuning import finetune
+from bert_tf.tasks.label_errors import DoubtedRow, LabelErrors
+from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.registry import TASKS, finetune_config
+from bert_tf.tasks.task import RowsCheck, TaskReport, TaskResults
+
+
+def find_label_errors(
+    config: ClassificationLabelErrorsConfig, console: Console, check: RowsCheck, folder: Path
+) -> LabelErrors:
+    """Predicts every row by a model of the other folds, and doubts labels by confident learning.
+
+    Args:
+        config: rows, how to fine-tune, and how many folds there are.
+        console: shows what is read and how training progresses.
+        check: may refuse the rows that were read.
+        folder: keeps what is done meanwhile; an interrupted job resumes from it.
+
+    Raises:
+        InputError, UsageError, StoppedEarly: as `bert_tf.tasks.finetuning.finetune`.
+    """
+    task, table = ClassificationTask.from_training(config, console)
+    check([table])
+    folds = stratified_folds(task.groups(table), config.folds)
+    probabilities = np.zeros((len(table), len(task.labels)), np.float32)
+    is_checked = np.zeros(len(table), bool)
+    for fold in range(config.folds):
+        rows = np.flatnonzero(folds == fold)
+        if not len(rows):
+            continue
+        console.info(
+            f"fold {fold + 1} of {config.folds}: {quantity(len(rows), 'row')} to check by a model "
+            f"of the other {len(table) - len(rows):,}"
+        )
+        of_fold = _Fold(config, task, table, folds == fold, folder / f"fold-{fold + 1}")
+        probabilities[rows], known = of_fold.probabilities(console)
+        numbers = task.targets(table)["label"][rows]
+        is_checked[rows] = known[numbers]
+    return _judged(task, table, probabilities, is_checked)
+
+
+class _Fold:
+    """A fold's rows, and the model of all others."""
+
+    def __init__(
+        self,
+        config: ClassificationLabelErrorsConfig,
+        task: ClassificationTask,
+        table: Table,
+        is_held_out: np.ndarray,
+        folder: Path,
+    ):
+        self._config = config
+        self._task = task
+        self._others, self._held_out = table.split(is_held_out)
+        self._folder = folder
+
+    def probabilities(self, console: Console) -> tuple[np.ndarray, np.ndarray]:
+        """Float32 [rows, labels], and which labels the model knows, bool [labels].
+
+        Rows with another label have no probabilities: they are 0.
+        """
+        done = self._folder.with_suffix(".npz")
+        if not done.is_file():
+            found, known = self._predicted(console)
+            with replacing_file(done) as aside, aside.open("wb") as stream:
+                np.savez(stream, probabilities=found, known=known)
+            shutil.rmtree(self._folder)
+        with np.load(done) as kept:
+            return kept["probabilities"], kept["known"]
+
+    def _predicted(self, console: Console) -> tuple[np.ndarray, np.ndarray]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        train, run = self._folder / "train.jsonl", self._folder / "run"
+        _write_table(train, self._others)
+        finetune(self._finetuning(train, run), console)
+        known = np.isin(self._task.labels, self._task.gold(self._others))
+        is_known = known[self._task.targets(self._held_out)["label"]]
+        found = np.zeros((len(self._held_out), len(known)), np.float32)
+        if is_known.any():
+            predicted = predict_rows(str(run), self._held_out.split(is_known)[1], console)
+            found[np.ix_(is_known, known)] = predicted["probabilities"]
+        return found, known
+
+    def _finetuning(self, train: Path, run: Path) -> Any:
+        """The section of `finetune` for the other folds."""
+        options = TASKS[self._config.task].options
+        values = {
+            field.name: getattr(self._config, field.name) for field in dataclasses.fields(options)
+        }
+        return finetune_config(
+            {
+                **values,
+                "train": str(train),
+                "output": str(run),
+                "encoding": "utf-8",
+                "header": True,
+                "max_train_rows": 0,
+                "eval_fraction": 0.0,
+            }
+        )
+
+
+def _judged(
+    task: ClassificationTask, table: Table, probabilities: np.ndarray, is_checked: np.ndarray
+) -> LabelErrors:
+    """What the predictions of the rows that were checked say."""
+    _, rows = table.split(is_checked)
+    labels, found = task.targets(rows)["label"], probabilities[is_checked]
+    likeliest = found.argmax(axis=1)
+    predicted = {
+        "predicted_label": [task.labels[number] for number in likeliest],
+        "predicted_score": found.max(axis=1),
+    }
+    cells = prediction_rows(task.declaration.predictions, predicted)
+    report = LabelReport(labels, likeliest, task.labels)
+    return LabelErrors(
+        source=table,
+        inputs=task.inputs(),
+        doubted=list(_doubted(task, rows, labels, found)),
+        unchecked=len(table) - len(rows),
+        results=TaskResults(
+            metrics=classification_metrics(labels, likeliest),
+            predictions=[
+                {"line": line, "label": label, **row}
+                for line, label, row in zip(rows.lines, task.gold(rows), cells, strict=True)
+            ],
+            report=TaskReport(
+                details=report.details(),
+                lines=tuple(report.lines()),
+                warnings=tuple(report.warnings()),
+            ),
+        ),
+    )
+
+
+def _doubted(
+    task: ClassificationTask, table: Table, labels: np.ndarray, probabilities: np.ndarray
+) -> Iterator[DoubtedRow]:
+    texts = task.texts(table)
+    own = self_confidence(labels, probabilities)
+    for row in doubtful_rows(labels, probabilities).tolist():
+        suggested = int(probabilities[row].argmax())
+        yield DoubtedRow(
+            line=table.lines[row],
+            label=task.labels[labels[row]],
+            label_probability=float(own[row]),
+            suggested_label=task.labels[suggested],
+            suggested_probability=float(probabilities[row, suggested]),
+            texts={name: column[row] for name, column in texts.items()},
+        )
+
+
+def _write_table(path: Path, table: Table) -> None:
+    """Writes the columns of a table as JSON lines."""
+    with replacing_file(path) as aside, aside.open("w", encoding="utf-8") as stream:
+        for cells in zip(*table.columns.values(), strict=True):
+            row = dict(zip(table.columns, cells, strict=True))
+            stream.write(json.dumps(row) + "\n")

@@ -1,0 +1,100 @@
+"""`label-errors`: labeled rows to those whose label is likely wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import LabelErrorsConfig
+from bert_tf.data.tables.rejects import count_reasons
+from bert_tf.tasks.label_errors import LabelErrors, write_doubted_rows
+from bert_tf.tasks.registry import label_errors_function
+from bert_tf.weights.model_directory import model_folder
+from pipeline.jobs.task_reports import (
+    RejectsCheck,
+    check_inputs_exist,
+    log_report,
+    row_counts,
+    write_metrics,
+    write_predictions,
+)
+from pipeline.jobs.training_runs import warn_of_unfinished_run
+from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.manifest import rejects_path
+
+_SPEED_AND_SAFETY = (
+    "log_every",
+    "checkpoint_minutes",
+    "checkpoint_every",
+    "keep_checkpoints",
+    "eval_batch_size",
+)
+
+
+def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
+    """Fine-tunes a model per fold, or resumes with the folds that are not done.
+
+    Returns:
+        The manifest.
+    """
+    output = Path(config.output)
+    folder = output / ".folds"
+
+    def body(record: JobRecord) -> None:
+        warn_of_unfinished_run(config.init, options.console)
+        check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
+        with record.stage("label_errors"):
+            found = label_errors_function(config.task)(config, options.console, check, folder)
+        _write(record, config, found)
+
+    return run_job(
+        "label-errors",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=True,
+        inputs=check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))}),
+        body=body,
+        ignored_keys=_SPEED_AND_SAFETY,
+        can_resume=True,
+        temporary=folder,
+    )
+
+
+def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> None:
+    """Writes what was found, and puts its counts and metrics into the manifest."""
+    output, results = Path(config.output), found.results
+    doubted = output / "label_errors.csv"
+    write_doubted_rows(doubted, found.doubted, found.inputs)
+    write_metrics(output / "metrics.json", results.metrics, results.report)
+    write_predictions(output / "predictions.jsonl", results.predictions)
+    for name, value in results.metrics.items():
+        record.console.info(f"{name}: {value:.4f}")
+    log_report(record.console, results.report)
+    checked = len(results.predictions)
+    record.console.info(
+        f"{quantity(len(found.doubted), 'doubtful label')} in {quantity(checked, 'row')}"
+    )
+    if found.unchecked:
+        record.console.warn(
+            f"{quantity(found.unchecked, 'row')} not checked: no row of another fold has the label"
+        )
+    counts = row_counts(found.source)
+    record.counts = {
+        **counts,
+        "train": counts,
+        "rows_checked": checked,
+        "rows_unchecked": found.unchecked,
+        "rows_doubted": len(found.doubted),
+        "rejected": count_reasons(found.source.rejects),
+    }
+    record.metrics = results.metrics
+    record.made = [
+        (str(doubted), "rows whose label is likely wrong, the most doubtful first"),
+        (str(output / "metrics.json"), "metrics of the models on rows they have not seen"),
+        (str(output / "predictions.jsonl"), "label and such a prediction of every row"),
+    ]
+    if found.source.rejects:
+        meaning = quantity(len(found.source.rejects), "rejected row")
+        record.made.append((str(rejects_path(output)), meaning))
