@@ -31,7 +31,7 @@ REGRESSION = TaskDeclaration(
     summary="a number for a text",
     options=RegressionConfig,
     example="bert-pipeline finetune toy-regression --train t.csv --init run --output numbers",
-    inputs=("text", "text_pair"),
+    inputs=("body", "reply"),
     predictions=(PredictionField("predicted_value", "value"),),
     implementation=f"{__name__}:RegressionTask",
 )

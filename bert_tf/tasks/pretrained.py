@@ -1,4 +1,7 @@
-"""Tasks that a pretrained model does without fine-tuning, by their names on the command line."""
+"""Every task that a pretrained model does without fine-tuning, by its name on the command line.
+
+Those to fine-tune for are in `registry.py`.
+"""
 
 from __future__ import annotations
 

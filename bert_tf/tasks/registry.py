@@ -1,7 +1,7 @@
-"""Every task to fine-tune for, by its name on the command line; the only place that lists them.
+"""Every task to fine-tune for, by its name on the command line; its own folder has the rest of it.
 
-Those of pretrained models are in `pretrained.py`. Importing this imports no implementation, so the
-command line can.
+There is one other list, `pretrained.py`: of tasks without fine-tuning, whose names config keys
+choose from. Importing this imports no implementation, so the command line can.
 """
 
 from __future__ import annotations

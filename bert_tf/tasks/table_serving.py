@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableModule(TextModule):
-    """From `text` (and `text_pair`) to a task's `served_predictions` and `served_constants`.
+    """From a text, or a pair, to a task's `served_predictions` and `served_constants`.
 
     An empty text is scored as one without tokens.
 
@@ -32,7 +32,7 @@ class TableModule(TextModule):
         self._task = task
 
     def inputs(self) -> tuple[str, ...]:
-        """`text`, and `text_pair` where the task has pairs."""
+        """See `TableTask.inputs`."""
         return self._task.inputs()
 
     def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -56,8 +56,8 @@ class TableModule(TextModule):
         return {**self._task.served_predictions(found), **self._task.served_constants()}
 
     def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:
-        tokens = self.tokenizer.tokenize(texts["text"])
-        if "text_pair" not in texts:
+        tokens, *pair = (self.tokenizer.tokenize(texts[name]) for name in self.inputs())
+        if not pair:
             return pack_texts(
                 tokens,
                 method=self._task.long_texts,
@@ -66,7 +66,7 @@ class TableModule(TextModule):
             )
         word_ids, type_ids = pack_pairs(
             tokens,
-            self.tokenizer.tokenize(texts["text_pair"]),
+            *pair,
             max_seq_length=self._task.max_seq_length,
             tokenizer=self.tokenizer,
         )

@@ -14,7 +14,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
-from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.encoded_rows import EncodedRows, encode_long_texts, encode_texts
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -215,8 +215,8 @@ class TableTask(abc.ABC):
         """The task of a model directory."""
         columns = settings["columns"]
         return cls(
-            text_column=columns["text"],
-            text_pair_column=columns["text_pair"],
+            text_column=columns[cls.declaration.inputs[0]],
+            text_pair_column=next((columns[name] for name in cls.declaration.inputs[1:]), None),
             label_column=columns["label"],
             max_seq_length=settings["max_seq_length"],
             long_texts=settings.get("long_texts", HEAD),
@@ -229,8 +229,7 @@ class TableTask(abc.ABC):
             "task": self.declaration.name,
             **fields_as_settings(added_fields(type(self), TableTask), self),
             "columns": {
-                "text": self.text_column,
-                "text_pair": self.text_pair_column,
+                **dict(zip(self.declaration.inputs, self._text_columns(), strict=False)),
                 "label": self.label_column,
             },
             "max_seq_length": self.max_seq_length,
@@ -238,18 +237,20 @@ class TableTask(abc.ABC):
         }
 
     def inputs(self) -> tuple[str, ...]:
-        """Names of the texts of a row: `text`, and `text_pair` where rows are pairs."""
-        return ("text",) if self.text_pair_column is None else ("text", "text_pair")
+        """Names of the texts of a row: the first that is declared, the second where rows are pairs.
+
+        They are `text` and `text_pair`, unless the declaration has others.
+        """
+        return self.declaration.inputs[: 1 if self.text_pair_column is None else 2]
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        check_columns_are_read(config, (*self.inputs(), "label"))
-        return dataclasses.replace(
-            self,
-            text_column=config.text_column or self.text_column,
-            text_pair_column=config.text_pair_column or self.text_pair_column,
-            label_column=config.label_column or self.label_column,
+        given = given_columns(config, (*self.inputs(), "label"))
+        fields = dict(
+            zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
+            label="label_column",
         )
+        return dataclasses.replace(self, **{fields[name]: given[name] for name in given})
 
     def read(
         self,
@@ -272,12 +273,11 @@ class TableTask(abc.ABC):
         Raises:
             InputError: no row can be used.
         """
-        pair = () if self.text_pair_column is None else (self.text_pair_column,)
         label = (self.label_column,)
         table = read_table(
             path,
             dialect=dialect,
-            text_columns=(self.text_column, *pair),
+            text_columns=tuple(filter(None, self._text_columns())),
             value_columns=(*(() if self.has_label_lists else label), *more_columns),
             list_columns=label if self.has_label_lists else (),
             max_rows=max_rows,
@@ -286,11 +286,12 @@ class TableTask(abc.ABC):
         return self.usable(table, console)
 
     def texts(self, source: Table) -> dict[str, list[str]]:
-        """`text`, and `text_pair` where rows are pairs."""
-        texts = {"text": source.columns[self.text_column]}
-        if self.text_pair_column is not None:
-            texts["text_pair"] = source.columns[self.text_pair_column]
-        return texts
+        """The texts of all rows by the names of `inputs`."""
+        columns = filter(None, self._text_columns())
+        return {
+            name: source.columns[column]
+            for name, column in zip(self.inputs(), columns, strict=True)
+        }
 
     def groups(self, source: Table) -> RowGroups:
         """Rows with equal texts stay together."""
@@ -384,7 +385,7 @@ class TableTask(abc.ABC):
         """Columns and length, then `card_facts`."""
         pair = self.text_pair_column
         texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
-        second = "" if pair is None else ', text_pair=tf.constant(["another text"])'
+        calls = zip(self.inputs(), ("some text", "another text"), strict=False)
         return TaskCard(
             title=self.title,
             facts=(
@@ -392,21 +393,20 @@ class TableTask(abc.ABC):
                 _READING[self.long_texts].format(self.max_seq_length),
                 *self.card_facts(),
             ),
-            signature_call=f'text=tf.constant(["some text"]){second}',
+            signature_call=", ".join(f'{name}=tf.constant(["{text}"])' for name, text in calls),
             signature_output=self.declaration.predictions[0].name,
             transformers_class="AutoModelForSequenceClassification",
             keras_hub_class="BertTextClassifier",
             google_script="run_classifier.py",
         )
 
+    def _text_columns(self) -> tuple[str, str | None]:
+        return self.text_column, self.text_pair_column
+
     def _rows(self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]) -> EncodedRows:
-        if self.text_pair_column is None:
-            return encode_long_texts(
-                tokenizer,
-                texts["text"],
-                method=self.long_texts,
-                max_seq_length=self.max_seq_length,
-            )
-        return encode_texts(
-            tokenizer, texts["text"], texts["text_pair"], max_seq_length=self.max_seq_length
+        first, *pair = (texts[name] for name in self.inputs())
+        if pair:
+            return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)
+        return encode_long_texts(
+            tokenizer, first, method=self.long_texts, max_seq_length=self.max_seq_length
         )

@@ -16,8 +16,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.squad_json import is_squad_json
-from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.tasks.declaration import Fault
 from pipeline.beam.files import check_shared
 from pipeline.scoring.output_rows import TSV_BREAKS
@@ -223,8 +222,8 @@ def _open_blocks(
 ) -> tuple[Sources, Iterator[TableBlock]]:
     """The column of each of the model's inputs, and the table's rows."""
     sources = plan.columns.sources
-    if sources.keys() == {"question", "context"} and is_squad_json(table.source, plan.open_table):
-        sources = {name: name for name in sources}  # SQuAD JSON has names of its own
+    if sources.keys() <= set(fixed_columns(table.source, plan.open_table)):
+        sources = {name: name for name in sources}
     lists = [columns for columns in sources.values() if isinstance(columns, tuple)]
     blocks = read_table_blocks(
         table.source,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.scoring import ScoreConfig, check_columns_are_read
+from bert_tf.config.sections.scoring import ScoreConfig, given_columns
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.engine import EngineLoader
@@ -195,15 +195,15 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
             f"with --init on it, then export that run, or export it with --task {without}"
         )
     declared = declared_task(task, config.model)
-    known = task["columns"]
+    known = {
+        name: tuple(column) if isinstance(column, list) else column
+        for name, column in task["columns"].items()
+    }
     read = [name for name in declared.inputs if known.get(name) is not None]
-    check_columns_are_read(config, read)
+    lists = [name for name in read if isinstance(known[name], tuple)]
+    given = given_columns(config, read, lists=lists)
     return ScoringColumns(
-        sources={
-            name: getattr(config, f"{name}_column")
-            or (tuple(known[name]) if isinstance(known[name], list) else known[name])
-            for name in read
-        },
+        sources={name: given.get(name, known[name]) for name in read},
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
     )

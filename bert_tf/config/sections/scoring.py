@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.section import option
+from bert_tf.config.section import flag_text, option
 from bert_tf.config.sections.tables import TableSection
 from bert_tf.engines.registry import AUTO, EngineChoices
+
+_FLAG_ENDING = "_column"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,8 +28,13 @@ class ColumnsSection(TableSection):
     context_column: str | None = option(
         "column of the context (default: the model's)", default=None
     )
+    columns: tuple[str, ...] = option(
+        "column of any of the model's inputs, as INPUT=COLUMN; repeatable",
+        default=(),
+        flag="--column",
+    )
     abstain_below: float | None = option(
-        "leave predicted_label empty (no decision) where its probability is below this",
+        "leave the prediction empty (no decision) where its probability is below this",
         default=None,
         above=0.0,
         maximum=1.0,
@@ -48,6 +55,17 @@ class ColumnsSection(TableSection):
         maximum=100_000_000,
         advanced=True,
     )
+
+    def faults(self) -> list[str]:
+        """Refuses columns that are not written as an input and a column."""
+        return [
+            *super().faults(),
+            *(
+                f"columns: expected INPUT=COLUMN (text=body), got {entry!r}"
+                for entry in self.columns
+                if not all(entry.partition("="))
+            ),
+        ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +96,7 @@ class ScoreConfig(ColumnsSection):
 
     section_name: ClassVar[str] = "score"
 
-    model: str = option("exported SavedModel")
+    model: str = option("exported model (of bert-pipeline export)")
     input: tuple[str, ...] = option("rows to score: a path or a quoted glob; repeatable")
     output: str = option("file, whose extension sets the format, or directory to write")
     extra_columns: tuple[str, ...] = option(
@@ -95,21 +113,46 @@ class ScoreConfig(ColumnsSection):
     )
 
 
-def check_columns_are_read(config: EvaluateConfig | ScoreConfig, read: Sequence[str]) -> None:
-    """Refuses columns that the model has no use for.
+def given_columns(
+    config: EvaluateConfig | ScoreConfig, read: Sequence[str], *, lists: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The columns that a config names, by a flag of their own or by `--column`.
 
     Args:
         config: may name columns.
         read: what the model reads (`text`, `label`, …).
+        lists: those of `read` whose text may be in several columns.
+
+    Returns:
+        The column by what the model reads, of `lists` a tuple of columns.
 
     Raises:
-        UsageError: a column of something else is named.
+        UsageError: the column of something else is named, or two where one is read.
     """
+    named: dict[str, list[str]] = {}
+    for name, column, flag in _named_columns(config):
+        if name not in read:
+            raise UsageError(
+                f"{flag} has no meaning for {config.model}: its model reads {' and '.join(read)}"
+            )
+        named.setdefault(name, []).append(column)
+        if len(named[name]) > 1 and name not in lists:
+            raise UsageError(
+                f"{flag}: the column of {name} is {named[name][0]!r} already; name it once"
+            )
+    return {
+        name: tuple(columns) if name in lists else columns[0] for name, columns in named.items()
+    }
+
+
+def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, str, str]]:
+    """Of each column an input, the column, and how that was asked for."""
     for field in dataclasses.fields(config):
-        name = field.name.removesuffix("_column")
-        if name in (field.name, *read) or getattr(config, field.name) is None:
-            continue
-        raise UsageError(
-            f"--{field.name.replace('_', '-')} has no meaning for {config.model}: "
-            f"its model reads {' and '.join(read)}"
-        )
+        columns = getattr(config, field.name)
+        if field.name.endswith(_FLAG_ENDING) and columns is not None:
+            name = field.name.removesuffix(_FLAG_ENDING)
+            for column in (columns,) if isinstance(columns, str) else columns:
+                yield name, column, flag_text(field)
+    for entry in config.columns:
+        name, _, column = entry.partition("=")
+        yield name, column, f"--column {entry}"

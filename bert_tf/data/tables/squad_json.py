@@ -24,6 +24,10 @@ _JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple o
 _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
 
 
+SQUAD_COLUMNS = ("id", "question", "context")
+"""Columns of the questions as rows."""
+
+
 class SquadEntry(NamedTuple):
     """A question of the file, or a part of the file without any.
 
@@ -132,7 +136,7 @@ def read_squad_rows(
             yield line, "", Reject(source, line, "question is not a JSON object")
             continue
         values = {**question, "context": context}
-        row = {name: values[name] for name in ("id", "question", "context") if name in values}
+        row = {name: values[name] for name in SQUAD_COLUMNS if name in values}
         raw = json.dumps(row, ensure_ascii=False)
         if has_surrogates(raw):
             yield line, raw, Reject(source, line, "not Unicode text", f"question {row.get('id')!r}")

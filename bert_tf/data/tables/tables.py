@@ -30,7 +30,7 @@ from bert_tf.data.tables.file_names import (
 from bert_tf.data.tables.json_lines import read_json_rows
 from bert_tf.data.tables.parquet_rows import parquet_columns, read_parquet_rows
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
-from bert_tf.data.tables.squad_json import is_squad_json, read_squad_rows
+from bert_tf.data.tables.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
@@ -129,6 +129,11 @@ def table_format(path: str | Path) -> str:
             f"all but .parquet optionally followed by {', '.join(COMPRESSIONS)}"
         )
     return format_name
+
+
+def fixed_columns(path: str | Path, opener: Opener = open_local) -> tuple[str, ...]:
+    """The columns of a file whose format names them itself, as SQuAD JSON; otherwise none."""
+    return SQUAD_COLUMNS if is_squad_json(path, opener) else ()
 
 
 def read_table_blocks(

@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.grouped_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -122,15 +122,8 @@ class MultipleChoiceTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        check_columns_are_read(config, (*self.inputs(), "label"))
-        columns = dataclasses.replace(
-            self.columns,
-            context=config.context_column or self.columns.context,
-            question=config.question_column or self.columns.question,
-            choices=config.choices_column or self.columns.choices,
-            label=config.label_column or self.columns.label,
-        )
-        return dataclasses.replace(self, columns=columns)
+        given = given_columns(config, (*self.inputs(), "label"), lists=("choices",))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> ChoiceRows:
         """Reads labeled rows, with labels of the same form as the training rows'."""

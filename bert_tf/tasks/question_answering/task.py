@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -144,14 +144,8 @@ class QuestionAnsweringTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        check_columns_are_read(config, ("question", "context", "answer"))
-        columns = dataclasses.replace(
-            self.columns,
-            question=config.question_column or self.columns.question,
-            context=config.context_column or self.columns.context,
-            answer=config.answer_column or self.columns.answer,
-        )
-        return dataclasses.replace(self, columns=columns)
+        given = given_columns(config, ("question", "context", "answer"))
+        return dataclasses.replace(self, columns=dataclasses.replace(self.columns, **given))
 
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Questions:
         """Reads questions with their gold answers, whose positions do not matter."""

@@ -35,17 +35,19 @@ def test_a_task_needs_a_folder_and_a_line_in_the_registry(toy, run_command, tmp_
     (tmp_path / "train.csv").write_text(f"body,label\n{rows * 2}")
     rated = "was good city,30\na bad film,-20\nthe fine city,10\n"
     (tmp_path / "dev.csv").write_text(f"body,label\n{rated}")
-    (tmp_path / "new.csv").write_text("body\nthe good city\nthe bad film\n")
+    (tmp_path / "test.csv").write_text(f"review,points\n{rated}")
+    (tmp_path / "new.csv").write_text("review\nthe good city\nthe bad film\n")
 
     run_command(
         f"finetune toy-regression --train train.csv --eval dev.csv --init {small_model} "
         "--output run --text-column body --target-scale 10 --epochs 20 --batch-size 8 "
         "--learning-rate 3e-3 --set finetune.precision=float32 --set finetune.checkpoint_minutes=0"
     )
-    run_command("evaluate --model run --data dev.csv --output measured")
+    columns = "--column body=review --column label=points"
+    run_command(f"evaluate --model run --data test.csv --output measured {columns}")
     run_command("export --run run --output model")
-    run_command("evaluate --model model --data dev.csv --output measured-export")
-    run_command("score --model model --input new.csv --output scored.csv")
+    run_command(f"evaluate --model model --data test.csv --output measured-export {columns}")
+    run_command("score --model model --input new.csv --output scored.csv --column body=review")
 
     best = json.loads((tmp_path / "run" / "manifest.json").read_text())["metrics"]["best"]
     measured = json.loads((tmp_path / "measured" / "metrics.json").read_text())
@@ -56,7 +58,7 @@ def test_a_task_needs_a_folder_and_a_line_in_the_registry(toy, run_command, tmp_
     predictions = (tmp_path / "measured" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(row)["label"] for row in predictions] == [30, -20, 10]
     with (tmp_path / "scored.csv").open() as stream:
-        scored = {row["body"]: float(row["predicted_value"]) for row in csv.DictReader(stream)}
+        scored = {row["review"]: float(row["predicted_value"]) for row in csv.DictReader(stream)}
     assert scored["the good city"] == pytest.approx(30, abs=5)
     assert scored["the bad film"] == pytest.approx(-20, abs=5)
     card = (tmp_path / "model" / "MODEL_CARD.md").read_text()

@@ -12,13 +12,15 @@ from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import BertPipelineError, ConfigError, UsageError
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
-ROWS = "body,reply,stars\nthe film was good,it is,3.5\nvery bad,not good,-1\nblue,red,2\n"
+ROWS = "review,reply,stars\nthe film was good,it is,3.5\nvery bad,not good,-1\nblue,red,2\n"
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +38,7 @@ def read_training(small_config, tmp_path, quiet_console):
         config = small_config(
             task="toy-regression",
             train=str(train),
-            text_column="body",
+            text_column="review",
             text_pair_column=pair,
             label_column="stars",
             target_scale=10,
@@ -64,9 +66,32 @@ def test_options_become_fields_and_settings(read_training):
     assert task.settings() == {
         "task": "toy-regression",
         "target_scale": 10.0,
-        "columns": {"text": "body", "text_pair": "reply", "label": "stars"},
+        "columns": {"body": "review", "reply": "reply", "label": "stars"},
         "max_seq_length": 64,
     }
+
+
+def test_columns_of_inputs_with_names_of_their_own(read_training):
+    task, _ = read_training("reply")
+
+    def with_columns(**values):
+        values = {"model": "m", "data": "d", "output": "o", **values}
+        return task.with_columns(build_section(EvaluateConfig, values))
+
+    other = with_columns(columns=["body=opinion"], label_column="points")
+    assert other.settings()["columns"] == {
+        "body": "opinion",
+        "reply": "reply",
+        "label": "points",
+    }
+    assert with_columns() == task
+    reads = "its model reads body and reply and label"
+    for values, flag in (
+        ({"columns": ["text=opinion"]}, "--column text=opinion"),
+        ({"text_column": "opinion"}, "--text-column"),
+    ):
+        with pytest.raises(UsageError, match=f"^{flag} has no meaning for m: {reads}$"):
+            with_columns(**values)
 
 
 @pytest.mark.parametrize("missing", ["target_scale", "columns", "max_seq_length"])
@@ -81,7 +106,7 @@ def test_unusable_rows_become_rejects(read_training):
     _, table = read_training(None)
     fault = Reject(table.source, 3, "is out of range", "-1")
     kept = table.rejecting({1: fault})
-    assert kept.columns == {"body": ["the film was good", "blue"], "stars": ["3.5", "2"]}
+    assert kept.columns == {"review": ["the film was good", "blue"], "stars": ["3.5", "2"]}
     assert kept.lines == [2, 4]
     assert kept.rejects == [fault]
     assert len(kept) + len(kept.rejects) == len(table)
@@ -107,7 +132,7 @@ def test_export_finds_a_graph_that_predicts_otherwise(
     path = tmp_path / "model"
     write_model_directory(path, model, vocab=tokenizer.vocab, lowercase=True, task=task.settings())
     exported = write_saved_model(load_trained_model(read_model_directory(path)), path)
-    got = exported.predict({"text": ["a film", "blue"], "text_pair": ["red", "the city"]})
+    got = exported.predict({"body": ["a film", "blue"], "reply": ["red", "the city"]})
     assert got.keys() == {"predicted_value"}
     assert got["predicted_value"].dtype == np.float32
 
@@ -191,12 +216,12 @@ def test_logits_of_windows_are_averaged(small_config, tokenizer, tmp_path, quiet
     )
     model.build_weights()
     served = task.serving_module(model, tokenizer).predict(
-        {"text": tf.constant(table.columns["body"])}, tf.constant(16)
+        {"body": tf.constant(table.columns["body"])}, tf.constant(16)
     )["predicted_value"]
     words = table.columns["body"][2].split()
     starts = [*range(0, len(words) - 6, 5), len(words) - 6]  # 6 tokens, of which 1 overlaps
     windows = [" ".join(words[start : start + 6]) for start in starts]
     alone = dataclasses.replace(task, long_texts="head")
-    values = alone.reference_outputs(model, tokenizer, {"text": windows})["predicted_value"]
+    values = alone.reference_outputs(model, tokenizer, {"body": windows})["predicted_value"]
     assert np.std(values) > 1e-3
     np.testing.assert_allclose(served[2], values.mean(), atol=1e-5)

@@ -3,8 +3,9 @@
 import dataclasses
 
 import pytest
+from toy_regression import REGRESSION
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
 from bert_tf.tasks.declaration import PredictionField
@@ -27,6 +28,37 @@ def test_columns_default_to_those_of_the_model():
     columns = scoring_columns(config_of(context_column="page"), QUESTIONS)
     assert columns.sources == {"question": "q", "context": "page"}
     assert columns.predictions[0] == "predicted_answer"
+
+
+def test_any_input_is_named_by_the_flag_of_all(monkeypatch):
+    monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
+    task = {"task": REGRESSION.name, "columns": {"body": "review", "reply": None, "label": "y"}}
+    assert scoring_columns(config_of(), task).sources == {"body": "review"}
+    given = config_of(columns=["body=opinion=text"])
+    assert scoring_columns(given, task).sources == {"body": "opinion=text"}
+    for entry in ("reply=answer", "label=y", "text=review"):
+        refused = f"^--column {entry} has no meaning for m: its model reads body$"
+        with pytest.raises(UsageError, match=refused):
+            scoring_columns(config_of(columns=[entry]), task)
+    twice = "^--column body=b: the column of body is 'a' already; name it once$"
+    with pytest.raises(UsageError, match=twice):
+        scoring_columns(config_of(columns=["body=a", "body=b"]), task)
+    given = config_of(context_column="page", columns=["question=ask"])
+    assert scoring_columns(given, QUESTIONS).sources == {"question": "ask", "context": "page"}
+
+
+def test_an_input_of_several_texts_may_have_several_columns():
+    columns = {"context": "story", "question": None, "choices": ["endings"], "label": "right"}
+    task = {"task": "multiple-choice", "columns": columns}
+    assert scoring_columns(config_of(), task).sources["choices"] == ("endings",)
+    given = config_of(columns=["choices=first", "choices=second"])
+    assert scoring_columns(given, task).sources["choices"] == ("first", "second")
+
+
+@pytest.mark.parametrize("entry", ["body", "body=", "=review"])
+def test_an_input_without_a_column_is_refused(entry):
+    with pytest.raises(ConfigError, match=r"score.columns: expected INPUT=COLUMN .*, got"):
+        config_of(columns=[entry])
 
 
 def test_columns_the_model_does_not_read_are_refused():
