@@ -123,4 +123,16 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
         f"| {name} | {value if isinstance(value, int) else format(value, '.4f')} |"
         for name, value in rows
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_seeds(metrics, manifest)])
+
+
+def _seeds(metrics: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+    """How much the results of a series of runs depend on the seed, of which the best was chosen."""
+    deviation = {name: value for name, value in metrics.get("deviation", {}).items() if value}
+    if not deviation:
+        return []
+    shown = ", ".join(
+        f"{name} {metrics['mean'][name]:.4f} ± {value:.4f}" for name, value in deviation.items()
+    )
+    seeds = manifest["config"]["seeds"]
+    return ["", f"Mean over {seeds} seeds, ± standard deviation: {shown}."]

@@ -16,6 +16,7 @@ from bert_tf.tasks.task import TaskData
 from bert_tf.tasks.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
+from pipeline.jobs.finetuning_series import run_series
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
@@ -41,13 +42,15 @@ _SPEED_AND_SAFETY = (
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
-    """Fine-tunes, or resumes an interrupted run; returns the manifest.
+    """Fine-tunes, once or for each run of a series, or resumes; returns the manifest.
 
     Of several workers only the chief writes; the others train along and return {}.
     """
     inputs = check_inputs_exist(
         {"train": config.train, "eval": config.eval, "init": str(model_folder(config.init))}
     )
+    if config.is_series:
+        return run_series(config, options, inputs=inputs, run=run, ignored_keys=_SPEED_AND_SAFETY)
     if not is_chief_process(config.strategy):
         check = RejectsCheck(options.max_rejects, None, options.console)
         return train_along(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from bert_tf.config.section import option
+from bert_tf.base.errors import ConfigError
+from bert_tf.config.grid import parse_grid
+from bert_tf.config.section import build_section, option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
 
 # What is read of texts that are longer than a sequence.
 HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
 LONG_TEXTS = (HEAD, HEAD_TAIL, WINDOWS)
+
+_SAME_IN_A_SERIES = (
+    *("task", "train", "eval", "eval_fraction", "init", "output", "best_metric"),
+    *("seed", "seeds", "grid", "strategy"),
+)
 
 
 def sequence_length_option(default: int | str) -> Any:
@@ -73,6 +80,17 @@ class FinetuneConfig(TableSection, LoopSection):
     )
     best_metric: str | None = best_metric_option()
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)
+    seeds: int = option(
+        "runs with consecutive seeds, the first of them `seed`; the best model is kept",
+        default=1,
+        minimum=1,
+        maximum=1000,
+    )
+    grid: str | None = option(
+        "runs with every combination of values: 'learning_rate=3e-5,5e-5 batch_size=16,32', or "
+        "'published' for that of the small BERTs, restricted by such values",
+        default=None,
+    )
     warmup_proportion: float = option(
         "fraction of the steps used for warm-up", default=0.1, minimum=0.0, maximum=1.0
     )
@@ -96,12 +114,57 @@ class FinetuneConfig(TableSection, LoopSection):
                 "best_metric: needs rows to evaluate on; give --eval or an --eval-fraction above "
                 "0, or leave it out"
             )
-        if self.gradient_accumulation_steps > self.batch_size:
+        if self.is_series:
+            faults += self._faults_of_series()
+        elif self.gradient_accumulation_steps > self.batch_size:
             faults.append(
                 f"gradient_accumulation_steps: is {self.gradient_accumulation_steps}, more than "
                 f"the {self.batch_size} rows of a batch; use at most {self.batch_size}"
             )
         return faults
+
+    def runs(self) -> list[tuple[dict[str, Any], Self]]:
+        """The runs of a series, by combination and then by seed.
+
+        Returns:
+            The settings of the grid, and the config of a single run; `output` is that of the
+            series.
+
+        Raises:
+            ConfigError: a combination is impossible.
+        """
+        values = {**self.as_dict(), "seeds": 1, "grid": None}
+        found = []
+        for combination in parse_grid(self.grid or ""):
+            first = build_section(type(self), {**values, **combination})
+            settings = {key: getattr(first, key) for key in combination}
+            for seed in range(self.seed, self.seed + self.seeds):
+                found.append((settings, dataclasses.replace(first, seed=seed)))
+        return found
+
+    def _faults_of_series(self) -> list[str]:
+        if self.strategy == "multi-worker":
+            return ["seeds: a series of runs is trained by a single worker; use another strategy"]
+        if not self.evaluates:
+            return [
+                "seeds: comparing runs needs rows to evaluate on; give --eval or an "
+                "--eval-fraction above 0"
+            ]
+        try:
+            for key in parse_grid(self.grid or "")[0]:
+                if key in _SAME_IN_A_SERIES:
+                    return [f"grid: {key} cannot vary; make a run of its own for each value"]
+            self.runs()
+        except ValueError as error:
+            return [f"grid: {error}"]
+        except ConfigError as error:
+            return [f"grid: {fault}" for fault in error.faults]
+        return []
+
+    @property
+    def is_series(self) -> bool:
+        """Whether this asks for several runs."""
+        return self.seeds > 1 or self.grid is not None
 
     @property
     def evaluates(self) -> bool:

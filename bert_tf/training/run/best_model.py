@@ -136,14 +136,7 @@ class BestModelKeeper:
             return True
         if not metrics or self._metric not in best:
             return True
-        return self._rank(metrics) > self._rank(best)
-
-    def _rank(self, metrics: dict[str, float]) -> tuple[float, float]:
-        value = metrics[self._metric]
-        return (
-            -value if _is_lower_better(self._metric) else value,
-            -metrics.get("loss", 0.0),
-        )
+        return rank(metrics, self._metric) > rank(best, self._metric)
 
     def _write(self, task: dict[str, Any] | None) -> None:
         if self._writes:
@@ -155,6 +148,12 @@ class BestModelKeeper:
                 task=task,
                 restore=self._restore,
             )
+
+
+def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
+    """What orders models from worse to better: the metric, and the loss among equals."""
+    value = metrics[metric]
+    return -value if _is_lower_better(metric) else value, -metrics.get("loss", 0.0)
 
 
 def _is_lower_better(metric: str) -> bool:

@@ -115,3 +115,41 @@ def test_the_metric_of_the_best_model_is_one_of_the_task():
         finetune_config({**keys, "best_metric": "accuracy"})
     with pytest.raises(ConfigError, match="best_metric: needs rows to evaluate on; give --eval"):
         finetune_config({**keys, "eval": None, "eval_fraction": 0, "best_metric": "f1"})
+
+
+SERIES = {"task": "qa", "train": "t", "init": "m", "output": "o", "eval": "e", "seed": 4}
+
+
+def test_the_runs_of_a_series():
+    config = finetune_config({**SERIES, "seeds": 2, "grid": "learning_rate=3e-5,1e-4 batch_size=8"})
+    assert [(settings, run.seed, run.learning_rate) for settings, run in config.runs()] == [
+        ({"learning_rate": rate, "batch_size": 8}, seed, rate)
+        for rate in (3e-5, 1e-4)
+        for seed in (4, 5)
+    ]
+    single = finetune_config({**SERIES, "learning_rate": 3e-5, "batch_size": 8})
+    assert config.runs()[0][1] == single
+    assert config.is_series and not single.is_series
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"seeds": 2, "eval": None, "eval_fraction": 0}, "seeds: comparing runs needs rows"),
+        (
+            {"seeds": 2, "strategy": "multi-worker"},
+            "seeds: a series of runs is trained by a single",
+        ),
+        ({"grid": "seed=1,2"}, "grid: seed cannot vary"),
+        ({"grid": "epoch=1,2"}, "grid: finetune.epoch: unknown key; did you mean"),
+        ({"grid": "batch_size=0"}, "grid: finetune.batch_size: expected a number from 1 to"),
+        ({"grid": "n_best_size"}, "grid: expected published or key=value"),
+        (
+            {"grid": "batch_size=2,8", "gradient_accumulation_steps": 4},
+            "gradient_accumulation_steps: is 4, more than the 2 rows",
+        ),
+    ],
+)
+def test_a_series_that_is_impossible(keys, message):
+    with pytest.raises(ConfigError, match=message):
+        finetune_config({**SERIES, **keys})
