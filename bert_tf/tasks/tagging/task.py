@@ -14,7 +14,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.config.sections.scoring import check_columns_are_read
+from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableDialect
@@ -132,13 +132,10 @@ class TaggingTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        check_columns_are_read(config, ("text", "tokens", "tag", "entities"))
+        given = given_columns(config, ("text", "tokens", "tag", "entities"))
         columns = dataclasses.replace(
             self.columns,
-            text=config.text_column or self.columns.text,
-            tokens=config.tokens_column or self.columns.tokens,
-            tags=config.tag_column or self.columns.tags,
-            entities=config.entities_column or self.columns.entities,
+            **{"tags" if name == "tag" else name: column for name, column in given.items()},
         )
         return dataclasses.replace(self, columns=columns)
 
