@@ -68,7 +68,10 @@ def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
 
 def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
     """Bytes of each row over all columns, int64 [rows]; a text counts with each of a list's."""
-    lengths = [np.vectorize(len, otypes=[np.int64])(texts) for texts in columns]
+    lengths = [
+        np.fromiter(map(len, texts.flat), np.int64, texts.size).reshape(texts.shape)
+        for texts in columns
+    ]
     lists = [values for values in lengths if values.ndim > 1]
     texts = [values for values in lengths if values.ndim == 1]
     times = np.maximum(sum((values > 0).sum(axis=1) for values in lists), 1) if lists else 1

@@ -251,7 +251,9 @@ class MultipleChoiceTask:
                 f"(choices) and `{columns.label}` (the right one's {self.label_form})",
                 "any number of choices; in the graph rows with fewer than others are filled up "
                 "with empty texts",
-                f"a context with a choice is cut at {self.max_seq_length} tokens",
+                "the model scores the context with each choice alone, as a pair of texts; of a row "
+                "the choice with the highest score is predicted",
+                f"such a pair is cut at {self.max_seq_length} tokens",
             ),
             signature_call=(
                 f'context=tf.constant(["Ada sits down."]), {asked}'
@@ -259,6 +261,7 @@ class MultipleChoiceTask:
             ),
             signature_output="predicted_text",
             transformers_class="AutoModelForMultipleChoice",
+            keras_hub_class="BertTextClassifier",  # with one class, the score of a pair
             google_script="run_classifier.py",
         )
 
