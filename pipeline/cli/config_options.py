@@ -94,7 +94,7 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
     if metadata["required"]:
         note = " [required]"
     else:
-        note = "" if field.default is None else f" [default: {_shown(field.default)}]"
+        note = "" if field.default in (None, ()) else f" [default: {_shown(field.default)}]"
     if kind is bool:
         if "/" not in spelling:
             spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"

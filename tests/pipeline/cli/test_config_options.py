@@ -1,4 +1,4 @@
-"""The order in which help lists the options of config sections."""
+"""The help of the options of config sections: their order and defaults."""
 
 import re
 
@@ -25,3 +25,8 @@ def test_the_options_of_a_command_come_before_those_it_shares(help_of):
     flags = ("--data", "--size", "--output", "--steps", "--strategy", "--config", "--help-all")
     places = [shown.index(f"\n  {flag} ") for flag in flags]
     assert places == sorted(places)
+
+
+def test_a_list_that_is_empty_by_default_shows_no_default(help_of):
+    shown = " ".join(help_of("score", "--help").split())
+    assert "that the model's task offers; repeatable --limit" in shown
