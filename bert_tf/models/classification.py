@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ class BertClassifier(LabelScorer):
         num_labels: number of logits.
         problem_type: what HuggingFace's `config.json` calls the problem that the logits are for;
             None where one of the labels is chosen.
+        initial_bias: what the linear layer's bias starts from, [labels]; () for zeros.
         dtype: Keras policy or its name; None for the global one.
     """
 
@@ -28,10 +30,22 @@ class BertClassifier(LabelScorer):
     own_arguments = ("num_labels", "problem_type")
 
     def __init__(
-        self, config: BertConfig, num_labels: int, *, problem_type: str | None = None, **kwargs: Any
+        self,
+        config: BertConfig,
+        num_labels: int,
+        *,
+        problem_type: str | None = None,
+        initial_bias: Sequence[float] = (),
+        **kwargs: Any,
     ):
         super().__init__(config, num_labels, **kwargs)
         self.problem_type = problem_type
+        self._initial_bias = tuple(initial_bias)
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
+        if self._initial_bias:
+            self.classifier.bias.assign(self._initial_bias)
 
     def call(
         self,

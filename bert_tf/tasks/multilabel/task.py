@@ -44,6 +44,7 @@ from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
 _SCORE_DIGITS = 6
+_LEAST_FREQUENCY = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class MultiLabelTask(TableTask):
 
     Attributes:
         labels: names in the order of the logits.
+        label_frequencies: fraction of the training rows that have each label; () if not known.
         label_separator: between the labels of a cell that is a text.
         thresholds: how the next is chosen: `global`, `per-label` or `0.5`.
         decision_thresholds: from which probability on a row has a label: one for all labels, or one
@@ -65,6 +67,7 @@ class MultiLabelTask(TableTask):
     labels: tuple[str, ...] = learned(())
     label_separator: str
     thresholds: str
+    label_frequencies: tuple[float, ...] = ()
     decision_thresholds: tuple[float, ...] = ()
 
     @classmethod
@@ -112,7 +115,9 @@ class MultiLabelTask(TableTask):
             )
         for line in suspicious_labels(self._label_rows(table)):
             console.warn(line)
-        return dataclasses.replace(self, labels=labels)
+        task = dataclasses.replace(self, labels=labels)
+        frequencies = task._membership(sets).mean(axis=0)
+        return dataclasses.replace(task, label_frequencies=tuple(frequencies.tolist()))
 
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
         """The labels with their rows, and the rows without any."""
@@ -146,11 +151,18 @@ class MultiLabelTask(TableTask):
         return float(entropies.sum() / len(frequencies))
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertClassifier:
-        """The encoder with a linear layer on its pooled output."""
+        """The encoder with a linear layer on its pooled output.
+
+        A new layer predicts the frequency of each label for every row (the prior of Lin et al.
+        2017, section 4.1): otherwise the first steps lower all logits through the encoder, whose
+        output becomes the same for all texts where labels are many and rare.
+        """
+        frequencies = np.clip(self.label_frequencies, _LEAST_FREQUENCY, 1 - _LEAST_FREQUENCY)
         return BertClassifier(
             config,
             num_labels=self.num_logits,
             problem_type=ProblemType.MULTI_LABEL_CLASSIFICATION,
+            initial_bias=np.log(frequencies / (1 - frequencies)).tolist(),
             dtype=policy,
             name=self.declaration.name,
         )

@@ -154,6 +154,22 @@ def test_the_loss_of_frequencies_is_chance(read_training):
     assert chance == pytest.approx(float(loss), rel=1e-6)
 
 
+def test_a_new_head_predicts_the_frequencies_of_the_labels(read_training, small_model):
+    everywhere = [(text, [*one, "text"]) for text, one in ROWS]
+    task, table = read_training(everywhere)
+    frequencies = task.targets(table)["labels"].mean(axis=0)
+    assert task.label_frequencies == pytest.approx(frequencies)
+    config = read_model_directory(small_model).config
+    model = task.build_model(config, policy="float32")
+    model.build_weights()
+    chances = tf.sigmoid(tf.convert_to_tensor(model.classifier.bias)).numpy()
+    assert chances == pytest.approx([*frequencies[:3], 1 - 1e-4], rel=1e-4)
+    unknown = dataclasses.replace(task, label_frequencies=())
+    model = unknown.build_model(config, policy="float32")
+    model.build_weights()
+    assert not np.any(model.classifier.bias)
+
+
 def test_thresholds_are_fitted_on_evaluation_rows(read_training, tokenizer):
     task, table = read_training(ROWS)
     targets = task.targets(table)
