@@ -128,7 +128,9 @@ def _metrics_section(manifest: dict[str, Any]) -> str:
 
 def _seeds(metrics: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
     """How much the results of a series of runs depend on the seed, of which the best was chosen."""
-    deviation = {name: value for name, value in metrics.get("deviation", {}).items() if value}
+    deviation = {
+        name: value for name, value in metrics.get("deviation", {}).items() if value is not None
+    }
     if not deviation:
         return []
     shown = ", ".join(

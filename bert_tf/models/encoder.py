@@ -64,6 +64,12 @@ class BertEncoder(BertModel):
             self.pooler.build((None, self.config.hidden_size))
         self.built = True
 
+    def freeze(self, layers: int) -> None:
+        """Leaves the embeddings and the first layers out of training."""
+        self.embeddings.trainable = False
+        for block in self.blocks[:layers]:
+            block.trainable = False
+
     def call(
         self,
         input_word_ids: Any,

@@ -134,6 +134,10 @@ def finetune(
     return _result(config, task, rows, training, steps_per_epoch=inputs.steps_per_epoch)
 
 
+def _layers(number: int) -> str:
+    return "the first layer" if number == 1 else f"the first {number} layers"
+
+
 def _build_model(
     config: FinetuneConfig,
     task: Task,
@@ -149,6 +153,9 @@ def _build_model(
         model = task.build_model(config.with_dropout(init.config), policy=policy)
         model.build_weights()
         fresh = load_weights(model, init)
+    if config.freeze_layers:
+        model.encoder.freeze(config.freeze_layers)
+        console.info(f"not trained: the embeddings and {_layers(config.freeze_layers)}")
     if fresh:
         console.info(f"new weights: {', '.join(fresh)}")
     return model

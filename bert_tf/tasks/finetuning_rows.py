@@ -66,6 +66,7 @@ def read_rows(
     """
     task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
+    _check_layers(config, init)
     held_out = None
     if config.eval is None and config.eval_fraction:
         source, held_out = _hold_out(config, task, source, check)
@@ -126,6 +127,14 @@ def _check_length(task: Task, init: ModelDirectory) -> None:
         raise UsageError(
             f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
             f"tokens only; use at most {longest}"
+        )
+
+
+def _check_layers(config: FinetuneConfig, init: ModelDirectory) -> None:
+    if config.freeze_layers > init.config.num_hidden_layers:
+        raise UsageError(
+            f"--freeze-layers {config.freeze_layers}: {init.path} has only "
+            f"{quantity(init.config.num_hidden_layers, 'layer')}"
         )
 
 

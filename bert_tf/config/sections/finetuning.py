@@ -91,6 +91,12 @@ class FinetuneConfig(TableSection, LoopSection):
         "'published' for that of the small BERTs, restricted by such values",
         default=None,
     )
+    freeze_layers: int = option(
+        "encoder layers, counted from the embeddings, that are not trained, nor are the embeddings "
+        "then (0: all are trained)",
+        default=0,
+        minimum=0,
+    )
     warmup_proportion: float = option(
         "fraction of the steps used for warm-up", default=0.1, minimum=0.0, maximum=1.0
     )
