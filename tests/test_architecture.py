@@ -64,8 +64,13 @@ def imports_inside(package: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def modules_on_import(path: Path) -> list[str]:
-    """What importing a file imports: nothing inside functions or for the type checker alone."""
+def modules_on_import(path: Path, *, and_later: bool = False) -> list[str]:
+    """What importing a file imports: nothing for the type checker alone.
+
+    Args:
+        path: the file.
+        and_later: whether what its functions import when they are called is wanted too.
+    """
     waiting = list(ast.parse(path.read_text(encoding="utf-8")).body)
     names = []
     while waiting:
@@ -74,9 +79,10 @@ def modules_on_import(path: Path) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names.append(node.module)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             waiting += node.orelse
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif and_later or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             waiting += ast.iter_child_nodes(node)
     return names
 
@@ -125,16 +131,37 @@ def test_no_two_folders_import_each_other(package):
     for file, _, module in imports_inside(package):
         here = ".".join(Path(file).parent.parts)
         there = folder_of(module)
-        # What a folder holds and the folder itself may know each other: a registry, say.
+        # A folder's files may name what its subfolders hold, which use them: a registry, say.
+        # That no files among these import each other is the test below.
         is_nested = f"{here}.".startswith(f"{there}.") or f"{there}.".startswith(f"{here}.")
         is_names = module in REGISTRIES_OF_NAMES
         if there.split(".")[0] == package and not is_nested and not is_names:
             edges.setdefault(here, set()).add(there)
-    waiting = {here: set(there) for here, there in edges.items()}
-    while leaves := [here for here, there in waiting.items() if not there & set(waiting)]:
+    assert not cycles(edges)
+
+
+@pytest.mark.parametrize("package", ["bert_tf", "pipeline"])
+def test_no_two_files_import_each_other(package):
+    """Nor several in a circle, in functions either; types alone may name one another."""
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in (ROOT / package).rglob("*.py")
+    }
+    edges = {
+        module: set(modules_on_import(path, and_later=True)) & files.keys()
+        for module, path in files.items()
+    }
+    assert sum(map(len, edges.values())) > len(files)
+    assert not cycles(edges)
+
+
+def cycles(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is left of a graph when all that lead to no cycle are taken away."""
+    waiting = dict(edges)
+    while leaves := [here for here, there in waiting.items() if not there & waiting.keys()]:
         for here in leaves:
             del waiting[here]
-    assert not waiting
+    return waiting
 
 
 @pytest.mark.parametrize("registry", REGISTRIES_OF_NAMES)
@@ -170,7 +197,7 @@ def test_models_and_their_weights_import_without_tensorflow(module):
         for name in modules_on_import(path):
             root = name.split(".")[0]
             if root == "bert_tf":
-                waiting += files_of(name)
+                waiting += filter(Path.is_file, files_of(name))
             elif root in ("tensorflow", "tensorflow_text", "keras_hub"):
                 wrong.append((str(path.relative_to(ROOT)), name))
     assert not wrong

@@ -139,6 +139,13 @@ class Embedder:
         return {name: _objects(rows) for name, rows in zip(TOKEN_COLUMNS, values, strict=True)}
 
 
+def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
+    """See `EmbedderSettings.load`; threads can be set before TensorFlow's first operation only."""
+    if threads is not None:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    return Embedder(folder, settings)
+
+
 def _objects(rows: list[Any]) -> np.ndarray:
     array = np.empty(len(rows), object)
     for number, row in enumerate(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
 
+_EMBEDDER = "bert_tf.embeddings.embedder"
 EMBEDDING = "embedding"
 TOKEN_COLUMNS = ("tokens", "token_starts", "token_ends", "token_embeddings")
 # What an embedder counts beside the vectors: tokens of each text before it was cut.
@@ -66,10 +68,5 @@ class EmbedderSettings:
             threads: of one operation; None leaves all cores to the process.
             is_checked: of no account: a model directory is checked as it is read.
         """
-        import tensorflow as tf
-
-        from bert_tf.embeddings.embedder import Embedder
-
-        if threads is not None:
-            tf.config.threading.set_intra_op_parallelism_threads(threads)
-        return Embedder(folder, self)
+        embedder: Engine = importlib.import_module(_EMBEDDER).load(folder, self, threads=threads)
+        return embedder

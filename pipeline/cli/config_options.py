@@ -39,7 +39,7 @@ def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
             if field.metadata["positional"]:
                 options.common.append(_argument(field))
             elif field.metadata["advanced"]:
-                spelling = f"{section.section_name}.{field.name}{_default(field)}"
+                spelling = f"{section.section_name}.{field.name}{_default(field)}{_values(field)}"
                 options.further_keys.append((spelling, field.metadata["doc"]))
             else:
                 group = options.common if _is_common(field) else options.rest
@@ -94,7 +94,8 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
     if metadata["required"]:
         note = " [required]"
     else:
-        note = "" if field.default in (None, ()) else f" [default: {_shown(field.default)}]"
+        default = _shown(field.default)
+        note = f" [default: {default}]" if default else ""
     if kind is bool:
         if "/" not in spelling:
             spelling = f"{spelling}/--no-{spelling.removeprefix('--')}"
@@ -109,10 +110,19 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
 
 
 def _shown(value: Any) -> str:
+    """A default as a command line takes it; nothing for none."""
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _default(field: dataclasses.Field) -> str:
-    return "" if field.default is None else f"={_shown(field.default)}"
+    shown = _shown(field.default)
+    return f"={shown}" if shown else ""
+
+
+def _values(field: dataclasses.Field) -> str:
+    choices = field.metadata["choices"]
+    return f"  {{{'|'.join(choices)}}}" if choices else ""

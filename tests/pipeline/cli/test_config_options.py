@@ -1,8 +1,12 @@
-"""The help of the options of config sections: their order and defaults."""
+"""The options of config sections: their order, defaults and values in help."""
 
+import dataclasses
 import re
 
 import pytest
+
+from bert_tf.config.sections import SECTIONS, TrainConfig
+from bert_tf.tasks.registry import TASKS
 
 
 @pytest.mark.parametrize(
@@ -30,3 +34,21 @@ def test_the_options_of_a_command_come_before_those_it_shares(help_of):
 def test_a_list_that_is_empty_by_default_shows_no_default(help_of):
     shown = " ".join(help_of("score", "--help").split())
     assert "that the model's task offers; repeatable --limit" in shown
+
+
+@pytest.mark.parametrize("name", [name for name in SECTIONS if name != "runner"])
+def test_defaults_are_as_a_command_line_takes_them(help_of, name):
+    variants = [[task] for task in TASKS] if name == "finetune" else [[]]
+    for variant in variants:
+        text = help_of(name.replace("_", "-"), *variant, "--help-all")
+        assert "default: [" not in text and "=[" not in text
+
+
+def test_all_keys_are_listed_with_the_values_to_choose_from(help_of):
+    text = " ".join(help_of("train", "--help-all").split())
+    assert "train.schedule=linear {linear|constant|cosine|polynomial|trapezoidal}" in text
+    fields = [field for field in dataclasses.fields(TrainConfig) if field.metadata["choices"]]
+    assert {"optimizer", "precision", "xla"} <= {field.name for field in fields}
+    for field in fields:
+        values = "|".join(field.metadata["choices"])
+        assert f"{{{values}}}" in text or f"[{values}]" in text, field.name
