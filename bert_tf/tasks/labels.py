@@ -30,10 +30,14 @@ class LabelRows:
         source: the file.
         labels: the label of each row.
         lines: the line of each row.
+        noun: what has a label, where that is no row.
     """
 
-    def __init__(self, source: str, labels: Sequence[str], lines: Sequence[int]):
+    def __init__(
+        self, source: str, labels: Sequence[str], lines: Sequence[int], *, noun: str = "row"
+    ):
         self.source = source
+        self.noun = noun
         self.counts = collections.Counter(labels)
         self.first: dict[str, int] = {}
         for label, line in zip(labels, lines, strict=True):
@@ -43,7 +47,7 @@ class LabelRows:
         """A label with its rows: `'sports ' (3 rows, first at line 17)`."""
         rows = self.counts[label]
         where = f"line {self.first[label]}" if rows == 1 else f"first at line {self.first[label]}"
-        return f"{_quoted(label)} ({quantity(rows, 'row')}, {where})"
+        return f"{_quoted(label)} ({quantity(rows, self.noun)}, {where})"
 
 
 def sorted_labels(labels: set[str]) -> tuple[str, ...]:
@@ -95,7 +99,8 @@ def suspicious_labels(rows: LabelRows) -> Iterator[str]:
         if label.strip().casefold() in _MISSING
     )
     yield from _first(
-        f"{rows.source}: {rows.named(label)} is the only row of its label, too few to learn it from"
+        f"{rows.source}: {rows.named(label)} is the only {rows.noun} of its label, too few to "
+        "learn it from"
         for label, count in rows.counts.items()
         if count == 1
     )

@@ -93,6 +93,12 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
     return max(SCHEMES, key=lambda scheme: in_scheme[scheme])
 
 
+def kinds_of_tags(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """The types that tags name, in the order of their first tags."""
+    parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
+    return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))
+
+
 def scheme_tags(kinds: Sequence[str], scheme: str) -> list[str]:
     """Every tag that entities of these types may have."""
     if scheme == PLAIN:

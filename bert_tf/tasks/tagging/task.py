@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
@@ -22,25 +21,29 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.serving.single_batch import single_batch
 from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.labels import LabelRows, label_table, suspicious_labels
+from bert_tf.tasks.labels import label_table
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.tagging.card import tagging_card
 from bert_tf.tasks.tagging.gold_tags import gold_labels, gold_tags
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.predictions import prediction_columns
 from bert_tf.tasks.tagging.results import tagging_results
-from bert_tf.tasks.tagging.schemes import OUTSIDE, recognized_scheme, scheme_tags, tag_parts
+from bert_tf.tasks.tagging.schemes import kinds_of_tags, recognized_scheme
 from bert_tf.tasks.tagging.serving import TextTagger
 from bert_tf.tasks.tagging.tag_checks import checked_tags, scheme_of
 from bert_tf.tasks.tagging.tagged_rows import TagColumns
 from bert_tf.tasks.tagging.tagged_texts import TaggedTexts, read_tagged_texts
+from bert_tf.tasks.tagging.training_labels import (
+    label_doubts,
+    label_rows,
+    learned_labels,
+)
 from bert_tf.tasks.tagging.word_rows import WordRows, encode_words
 from bert_tf.tasks.task import TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
-
-_LABELS_ON_CARD = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,11 +90,11 @@ class TaggingTask:
         task = cls(
             columns=columns,
             scheme=scheme,
-            labels=_labels(texts, scheme),
+            labels=learned_labels(texts, scheme),
             max_seq_length=config.sequence_length,
             window_stride=config.window_stride,
         )
-        for line in suspicious_labels(task._label_rows(texts)):
+        for line in label_doubts(label_rows(texts, scheme), scheme):
             console.warn(line)
         return task, texts
 
@@ -149,14 +152,14 @@ class TaggingTask:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The types of entities, or the tags where there is no scheme."""
-        return _kinds(self.labels, self.scheme)
+        return kinds_of_tags(self.labels, self.scheme)
 
     def describe(self, train: TaggedTexts, evaluation: TaggedTexts | None) -> Iterator[str]:
         """The scheme, and the types with their entities or words."""
         counted = "words" if self.scheme == PLAIN else "entities"
         yield f"  tags: {self.scheme}, {quantity(len(self.labels), 'label')}; {counted} by label:"
-        rows = None if evaluation is None else self._label_rows(evaluation)
-        yield from label_table(self.kinds, self._label_rows(train), rows)
+        rows = None if evaluation is None else label_rows(evaluation, self.scheme)
+        yield from label_table(self.kinds, label_rows(train, self.scheme), rows)
 
     def texts(self, source: TaggedTexts) -> dict[str, list[str]]:
         """`text`."""
@@ -211,25 +214,8 @@ class TaggingTask:
         return {"mean_score": self._columns(texts["text"], encoded, reduced)["mean_score"]}
 
     def card(self) -> TaskCard:
-        """Labels, columns and how words are cut."""
-        listed = ", ".join(f"`{label}`" for label in self.labels[:_LABELS_ON_CARD])
-        more = len(self.labels) - _LABELS_ON_CARD
-        return TaskCard(
-            title="Tagger of words",
-            facts=(
-                f"tags ({self.scheme}): {listed}" + (f" and {more:,} more" if more > 0 else ""),
-                f"reads texts from the column `{self.columns.text}`; its words are what blanks and "
-                "punctuation separate, and the first token of a word decides its tag",
-                f"texts of any length, read in windows of {self.max_seq_length} tokens with a "
-                f"stride of {self.window_stride}; a word is read where it has most context",
-                "`predicted_entities` is a JSON list with start and end (characters), label, text "
-                "and score (mean probability of the words' tags); `predicted_tags` has every word",
-            ),
-            signature_call='text=tf.constant(["Ada Lovelace was born in London."])',
-            signature_output="predicted_entities",
-            transformers_class="AutoModelForTokenClassification",
-            google_script="run_classifier.py",
-        )
+        """See `card.tagging_card`."""
+        return tagging_card(self)
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertTokenClassifier:
         """The encoder with a linear layer on every token."""
@@ -298,24 +284,6 @@ class TaggingTask:
             texts, encoded.words, tags, reduced["probabilities"][place], self.scheme
         )
 
-    def _label_rows(self, texts: TaggedTexts) -> LabelRows:
-        gold = gold_labels(texts, self.scheme)
-        return LabelRows(texts.source, gold.labels, gold.lines)
-
-
-def _labels(texts: TaggedTexts, scheme: str) -> tuple[str, ...]:
-    """O first, then every tag of the types that occur, sorted."""
-    kinds = _kinds(texts.tags, scheme) if texts.has_words else tuple(dict.fromkeys(texts.tags))
-    tags = sorted(scheme_tags(kinds, scheme))
-    needs_outside = scheme != PLAIN or not texts.has_words or OUTSIDE in texts.tags
-    labels = (*((OUTSIDE,) if needs_outside else ()), *tags)
-    if len(labels) < 2:
-        raise InputError(
-            f"{texts.source}: {labels[0]!r} is the tag of every word; tagging needs at least two "
-            "tags; name another column by --tag-column"
-        )
-    return labels
-
 
 def _entropy(counts: np.ndarray) -> float | None:
     """Of the distribution with these counts, in nats; None without any."""
@@ -324,9 +292,3 @@ def _entropy(counts: np.ndarray) -> float | None:
         return None
     fractions = occurring / occurring.sum()
     return float(-(fractions * np.log(fractions)).sum())
-
-
-def _kinds(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """The types that tags name, in their order."""
-    parts = (tag_parts(tag, scheme) for tag in dict.fromkeys(tags))
-    return tuple(dict.fromkeys(part.kind for part in parts if part is not None and part.kind))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,13 @@ import pytest
 import tensorflow as tf
 from behavior.tasks import check_task
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.tagging.task import TaggingTask
+from bert_tf.weights.model_directory import read_model_directory
 from pipeline.cli.main import main
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "models"
@@ -136,6 +143,60 @@ def test_rows_of_an_unknown_type_are_rejected_and_the_others_described(
         "  loc             5           2",
         "  work            2           0",
     ]
+
+
+def test_doubtful_labels_are_named(small_config, tmp_path):
+    def warnings(sentences):
+        path = write_conll(tmp_path / "a.conll", sentences)
+        log = io.StringIO()
+        TaggingTask.from_training(small_config(task="tagging", train=path), Console(log))
+        return log.getvalue()
+
+    case = warnings(["a/B-Loc b/O", "c/B-loc d/I-loc e/B-loc"])
+    assert "'Loc' (1 entity, line 1) and 'loc' (2 entities, first at line 4) are diff" in case
+    assert "'Loc' (1 entity, line 1) is the only entity of its label" in case
+    words = " ".join(f"{number}/w{number}" for number in range(101))
+    assert "a.conll: 101 labels of 101 words; is it the right column?" in warnings([words])
+
+
+def test_rows_are_held_out_with_their_rarest_label(learned, tmp_path):
+    sentences = ["a/B-loc b/B-x", "c/B-loc", "d/O", "a/B-loc b/B-x"]
+    task, source = learned(write_conll(tmp_path / "a.conll", sentences))
+    groups = task.groups(source)
+    assert groups.keys == ["a b", "c", "d", "a b"]
+    assert groups.classes == ["x", "loc", "", "x"]
+    kept, held_out = source.split(np.array([False, True, True, False]))
+    assert kept.texts == ["a b", "a b"] and held_out.texts == ["c", "d"]
+    assert kept.tags == ["B-loc", "B-x"] * 2 and held_out.tags == ["B-loc", "O"]
+    assert held_out.mark_lines == [4, 6] and held_out.offsets.tolist() == [0, 1, 2]
+
+
+def test_evaluation_may_name_other_columns(learned, tmp_path, quiet_console):
+    task, _ = learned(write_conll(tmp_path / "a.conll"))
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"words": ["Lima"], "ner": ["B-loc"]}\n')
+    values = {"model": "m", "data": str(path), "output": "x"}
+    config = build_section(
+        EvaluateConfig, {**values, "tokens_column": "words", "tag_column": "ner"}
+    )
+    assert task.with_columns(config).read(str(path), quiet_console).tags == ["B-loc"]
+    wrong = build_section(EvaluateConfig, {**values, "answer_column": "words"})
+    with pytest.raises(UsageError, match="--answer-column has no meaning for m: .* tokens and tag"):
+        task.with_columns(wrong)
+
+
+def test_token_classifiers_of_other_libraries_are_taggers(tmp_path):
+    """With the labels of their config.json, in its order."""
+    source = tmp_path / "source"
+    shutil.copytree(GOLDEN / "token_classification", source)
+    config = json.loads((source / "config.json").read_text())
+    names = ["B-per", "I-per", "O", "B-loc", "I-loc"]
+    config["id2label"] = {str(number): name for number, name in enumerate(names)}
+    (source / "config.json").write_text(json.dumps(config))
+    task = TaggingTask.from_weights(read_model_directory(source))
+    assert task is not None and (task.scheme, task.labels) == ("bio", tuple(names))
+    assert task_from_settings(json.loads(json.dumps(task.settings())), "m") == task
+    assert TaggingTask.from_weights(read_model_directory(GOLDEN / "classification")) is None
 
 
 @pytest.mark.slow  # trains to the end
