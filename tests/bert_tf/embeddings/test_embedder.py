@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from behavior.engines import check_engine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.errors import InputError
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.models.encoder import BertEncoder
@@ -114,12 +114,14 @@ def test_tokens_come_with_their_places_in_the_text_and_long_texts_are_cut(tiny):
     assert got["token_embeddings"][2].shape == (10, 8)
 
 
-def test_vectors_that_are_no_numbers_are_an_error(tmp_path):
+@pytest.mark.parametrize("made", ["mean", "tokens"])
+def test_engine(tiny, tmp_path, made):
     directory = read_model_directory(TINY)
     encoder = BertEncoder(directory.config)
     encoder.build_weights()
     for variable in encoder.weights:
         variable.assign(np.full(variable.shape, np.nan, np.float32))
     write_model_directory(tmp_path / "m", encoder, vocab=directory.vocab, lowercase=True, task=None)
-    with pytest.raises(InputError, match="vectors are not numbers"):
-        Embedder(tmp_path / "m", settings()).predict({"text": ["w1"]})
+    texts = ["w1 w2 w3", "", "w4", "w5 w6 " * 20, "w1 w2 w3", "not a word"]
+    diverged = Embedder(tmp_path / "m", tiny[made].settings)
+    check_engine(tiny[made], {"text": texts}, diverged=diverged)

@@ -1,10 +1,80 @@
-"""The engine of SavedModels refuses what is none; what it computes is held where it is exported."""
+"""The engine of SavedModels, and what it refuses; its values are held by tests of export."""
 
+import keras
+import numpy as np
 import pytest
+from behavior.engines import check_engine
+from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.export.formats.saved_model import write_saved_model
+from bert_tf.export.loading import load_trained_model
+from bert_tf.tasks.registry import TASKS
+from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+
+VOCAB = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "a",
+    "it",
+    "is",
+    "was",
+    "film",
+    "city",
+    "good",
+    "bad",
+    "very",
+    "red",
+    "and",
+]
+
+
+@pytest.fixture
+def exported(tmp_path, monkeypatch):
+    """A SavedModel of a small model with random weights, for pairs of texts."""
+    monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
+    task = RegressionTask(
+        text_column="text",
+        text_pair_column="pair",
+        label_column="label",
+        max_seq_length=16,
+        target_scale=1.0,
+    )
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    keras.utils.set_random_seed(1)
+    model = task.build_model(config, policy="float32")
+    model.build_weights()
+    path = tmp_path / "model"
+    write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=task.settings())
+    write_saved_model(load_trained_model(read_model_directory(path)), path)
+    return path
+
+
+@pytest.mark.slow  # exports a model
+def test_engine(exported):
+    diverged = SavedModelEngine(exported)
+    for weight in diverged._batched.variables:
+        weight.assign(np.full(weight.shape, np.nan, np.float32))
+    columns = {
+        "body": ["the film was good", "", "bad", "a city of red and blue " * 9, "Straße 東京"],
+        "reply": ["it is", "", "the city", "very good", ""],
+    }
+    check_engine(SavedModelEngine(exported), columns, diverged=diverged)
 
 
 def test_a_damaged_saved_model_is_named(tmp_path):

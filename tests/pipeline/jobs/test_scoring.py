@@ -16,7 +16,8 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from constant_engine import CONSTANT
+from behavior.engines import check_engine
+from constant_engine import CONSTANT, ConstantEngine
 from memory_storage import MemoryFileSystem
 
 from bert_tf.base.checksums import read_sums
@@ -418,6 +419,15 @@ def any_engine_model(model, tmp_path, monkeypatch) -> Path:
     folder = shutil.copytree(model, tmp_path / "model")
     (folder / "constant.txt").write_text("fine 0.75")
     return folder
+
+
+def test_the_engine_of_these_tests_is_one(tmp_path):
+    engines = []
+    for name, score in (("fine", "0.75"), ("diverged", "nan")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "constant.txt").write_text(f"fine {score}")
+        engines.append(ConstantEngine(tmp_path / name))
+    check_engine(engines[0], {"text": ["a", "", "b c"]}, diverged=engines[1])
 
 
 def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path):
