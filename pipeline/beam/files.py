@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 import socket
 from collections.abc import Collection, Iterable
@@ -14,11 +13,12 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
+from bert_tf.data.tables.text_files import transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import GLOB_MARK
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 
-_UTF16_MARK_BYTES = len(codecs.BOM_UTF16_LE)
+_MARK_BYTES = 4  # the longest byte-order mark, of UTF-32
 FORMAT_OF_ENDING = {
     ".txt": "text",
     ".text": "text",
@@ -84,31 +84,36 @@ def _check_name_is_utf8(path: str) -> None:
 class UncompressedFile:
     """A file's bytes as they were before compression; also a context manager.
 
-    A file that begins with the byte-order mark of UTF-16 reads as UTF-8, and what is wrong in it as
-    bytes that are not UTF-8.
+    A file of another encoding, or one that begins with the byte-order mark of UTF-16, reads as
+    UTF-8, and what is wrong in it as bytes that are not UTF-8.
+
+    Args:
+        path: the file.
+        encoding: of its text, as Python names it.
 
     Attributes:
-        is_utf16: whether it is one; it cannot seek then.
+        is_transcoded: whether it is such a file; it cannot seek then.
 
     Raises:
         UsageError: the file cannot be opened.
-        InputError: the compressed data is damaged.
+        InputError: the compressed data is damaged, or the byte-order mark is that of another
+            encoding.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, encoding: str = "utf-8"):
         self._path = path
         stream = open_stored(path)
         self._file = stream
         self._stream = uncompressed(stream, path)
         try:
-            self._pending = self._read_stored(_UTF16_MARK_BYTES)
+            self._pending = self._read_stored(_MARK_BYTES)
+            self._transcoder = transcoder_of(path, self._pending, encoding)
+            if self._transcoder is not None:
+                self._pending = self._transcoder.transcode(self._pending)
         except InputError:
             stream.close()
             raise
-        self.is_utf16 = self._pending in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        if self.is_utf16:
-            self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
-            self._pending = self._transcode(self._pending)
+        self.is_transcoded = self._transcoder is not None
 
     def __enter__(self) -> UncompressedFile:
         return self
@@ -117,7 +122,7 @@ class UncompressedFile:
         self._file.close()
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset; for files that are neither compressed nor UTF-16."""
+        """Goes to an offset; for files that are neither compressed nor transcoded."""
         self._pending = b""
         self._file.seek(offset)
 
@@ -132,8 +137,8 @@ class UncompressedFile:
         while missing > 0:
             part = self._read_stored(missing)
             is_end = len(part) < missing
-            if self.is_utf16:
-                part = self._transcode(part, is_end=is_end)
+            if self._transcoder is not None:
+                part = self._transcoder.transcode(part, is_end=is_end)
             parts.append(part)
             missing -= len(part)
             if is_end:
@@ -157,13 +162,6 @@ class UncompressedFile:
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
-
-    def _transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
-        text = self._decoder.decode(part).encode("utf-8", "surrogatepass")
-        if is_end and self._decoder.getstate()[0]:  # half a character
-            self._decoder.reset()
-            return text + b"\xff"
-        return text
 
 
 def check_shared(folder: str) -> None:

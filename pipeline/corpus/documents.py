@@ -8,7 +8,6 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.config.sections.data import DEFAULT_CLEANING, CorpusSection
-from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.corpus.blocks.byte_ranges import gather, split_lines
 from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
@@ -116,7 +115,7 @@ def _clean_sentence_lines(raw: RawBlock, rules: DocumentRules) -> _Lines:
         clean=clean.select(np.flatnonzero(is_inside)),
         line_documents=np.searchsorted(numbers, groups[is_inside]),
         document_lines=texts.lines[is_inside][first_lines],
-        rejects=[*raw.rejects, *_utf8_rejects(raw.source, texts, clean)],
+        rejects=[*raw.rejects, *_utf8_rejects(raw, texts, clean)],
         dropped=raw.dropped,
         dropped_lines=dropped_lines,
     )
@@ -125,7 +124,7 @@ def _clean_sentence_lines(raw: RawBlock, rules: DocumentRules) -> _Lines:
 def _clean_one_document(raw: RawBlock, rules: DocumentRules) -> _Lines:
     texts = raw.texts
     clean = clean_lines(texts.data, texts.starts, texts.stops, rules.cleaning)
-    rejects = [*raw.rejects, *_utf8_rejects(raw.source, texts, clean)]
+    rejects = [*raw.rejects, *_utf8_rejects(raw, texts, clean)]
     first_line = texts.lines[:1] if len(texts.lines) else np.ones(1, np.int64)
     if "html" in rules.cleaning:  # markup continues over line ends
         sound = clean.fault_positions < 0
@@ -163,7 +162,7 @@ def _clean_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
         first_lines = faulty_lines[first_faults]
         positions = clean.fault_positions[first_lines] + starts[first_lines] - texts.starts[faulty]
         found = [
-            _utf8_reject(raw.source, line, position)
+            _utf8_reject(raw, line, position)
             for line, position in zip(texts.lines[faulty].tolist(), positions.tolist(), strict=True)
         ]
         rejects = sorted(rejects + found, key=lambda reject: reject.line)
@@ -230,12 +229,12 @@ def _counts_by_document(documents: np.ndarray, counts: np.ndarray) -> tuple[np.n
     return numbers, np.add.reduceat(counts, first_paragraphs)
 
 
-def _utf8_rejects(path: str, lines: Texts, clean: CleanLines) -> list[Reject]:
+def _utf8_rejects(raw: RawBlock, lines: Texts, clean: CleanLines) -> list[Reject]:
     return [
-        _utf8_reject(path, int(lines.lines[line]), int(clean.fault_positions[line]))
+        _utf8_reject(raw, int(lines.lines[line]), int(clean.fault_positions[line]))
         for line in np.flatnonzero(clean.fault_positions >= 0)
     ]
 
 
-def _utf8_reject(path: str, line: int, position: int) -> Reject:
-    return Reject(path, line, INVALID_UTF8, f"at byte {position + 1}")
+def _utf8_reject(raw: RawBlock, line: int, position: int) -> Reject:
+    return Reject(raw.source, line, raw.invalid_text, f"at byte {position + 1}")

@@ -17,7 +17,6 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
-from bert_tf.data.tables.reasons import CORPUS_REMEDIES
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.beam.blobs import count_finished_work, store_for
 from pipeline.beam.files import FileInfo, match_files
@@ -92,9 +91,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             for line in report_corpus_lines(report, config.duplicates):
                 options.console.info(line)
             rows = corpus_rows(record.counts)
-            report_rejects(
-                options.console, rejects_path(output), rows, config.input, CORPUS_REMEDIES
-            )
+            report_rejects(options.console, rejects_path(output), rows, config.input)
             _check_not_empty(config, record.counts)
         _finish(job, record)
 

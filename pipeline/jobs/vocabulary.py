@@ -14,7 +14,6 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.reasons import CORPUS_REMEDIES
 from bert_tf.data.text.vocab_file import read_vocab
 from pipeline.beam.blobs import store_for
 from pipeline.beam.files import FileInfo, match_files
@@ -205,7 +204,7 @@ def _report_counts(
     for line in report_corpus_lines(report, config.duplicates):
         record.console.info(line)
     rows = corpus_rows(record.counts)
-    report_rejects(record.console, rejects_file, rows, config.input, CORPUS_REMEDIES)
+    report_rejects(record.console, rejects_file, rows, config.input)
 
 
 def _report_shortcomings(
@@ -264,7 +263,9 @@ def _reading_options(config: VocabConfig) -> list[str]:
         value = getattr(config, field.name)
         if value == field.default or field.name in ("input", "block_megabytes"):
             continue
-        if not field.metadata["advanced"]:
+        if isinstance(value, bool):
+            options.append(field.metadata["flag"].split("/")[not value])
+        elif not field.metadata["advanced"]:
             options += ["--" + field.name.replace("_", "-"), value]
         else:
             text = f"[{', '.join(value)}]" if isinstance(value, tuple) else value

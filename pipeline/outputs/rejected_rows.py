@@ -12,7 +12,6 @@ from typing import Any, Self
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.section import Section
-from bert_tf.data.tables.reasons import REMEDIES
 from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects
 from pipeline.outputs.manifest import rejects_path
 
@@ -81,7 +80,6 @@ def report_rejects(
     rejects_file: Path,
     rows: int,
     inputs: Sequence[str],
-    remedies: Mapping[str, str] = REMEDIES,
 ) -> None:
     """Reports the most frequent reasons for which rows were rejected, from the file of rejects.
 
@@ -90,9 +88,8 @@ def report_rejects(
         rejects_file: of the job; there may be none.
         rows: usable, dropped and rejected ones together.
         inputs: files or patterns.
-        remedies: as in `summarize_rejects`.
     """
-    warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs), remedies)
+    warn_of_rejects(console, read_rejects(rejects_file), rows, ", ".join(inputs))
 
 
 def warn_of_rejects(
@@ -100,10 +97,9 @@ def warn_of_rejects(
     rejects: Iterable[Reject],
     rows: int,
     what: str,
-    remedies: Mapping[str, str] = REMEDIES,
 ) -> None:
     """As `report_rejects`, from the rejects themselves."""
-    for number, line in enumerate(describe_rejects(rejects, rows, what, remedies)):
+    for number, line in enumerate(describe_rejects(rejects, rows, what)):
         console.info(line) if number else console.warn(line)
 
 

@@ -19,7 +19,7 @@ import pytest
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import table_format_by_name
 from bert_tf.data.tables.tables import read_table
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
@@ -122,9 +122,8 @@ def check_same_rows(
     return kept, expected
 
 
-def read_labeled(path: Path, text_column: str = "text", encoding: str = "utf-8") -> Rows:
+def read_labeled(path: Path, dialect: TableDialect = PLAIN, text_column: str = "text") -> Rows:
     """Texts by line, and (line, reason) of rejects, as `finetune` reads them."""
-    dialect = TableDialect(encoding=encoding)
     table = read_table(path, dialect=dialect, text_columns=[text_column])
     rejects = [(reject.line, reject.reason) for reject in table.rejects]
     return dict(zip(table.lines, table.columns[text_column], strict=True)), rejects
@@ -146,6 +145,7 @@ def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Read
     """
     (folder / name).write_bytes(content)
     expected = read_corpus(folder / name, **values)
+    paths = {"input": (name,), "output": "y"}
     is_table = table_format_by_name(name) is not None
     column = values.get("text_column", "text")
     is_text = table_format_by_name(name) != "parquet"
@@ -153,7 +153,8 @@ def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Read
     if not is_text:
         variants = {"": [content]}
     elif not content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        variants[""].append(codecs.BOM_UTF8 + content)
+        if "encoding" not in values:
+            variants[""].append(codecs.BOM_UTF8 + content)
         if b"\r" not in content:
             variants[""].append(content.replace(b"\n", b"\r\n"))
     for suffix, contents in variants.items():
@@ -161,7 +162,9 @@ def check_reader(folder: Path, name: str, content: bytes, **values: Any) -> Read
             path = folder / f"{number}-{name}{suffix}"
             path.write_bytes(variant)
             if is_table:
-                check_same_rows(path, functools.partial(read_labeled, text_column=column), **values)
+                dialect = TableDialect.of(build_section(VocabConfig, {**paths, **values}))
+                read_rows = functools.partial(read_labeled, dialect=dialect, text_column=column)
+                check_same_rows(path, read_rows, **values)
             for block_bytes in (1, 9, WHOLE):
                 read = read_corpus(path, block_bytes, **values)
                 known_as = (path.name, variant[:20], block_bytes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.config.section import Section, option
+from bert_tf.config.section import option
+from bert_tf.config.sections.tables import RowSection
 
 CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
 MASKINGS = ("token", "ngram", "span")
@@ -19,7 +20,7 @@ DUPLICATES = ("keep", "exact", "near")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CorpusSection(Section):
+class CorpusSection(RowSection):
     """The keys that every job reading a corpus has."""
 
     input: tuple[str, ...] = option("corpus files: a path or a quoted glob; repeatable")
@@ -265,7 +266,7 @@ class PreprocessConfig(CorpusSection):
 
     def faults(self) -> list[str]:
         """Refuses lengths that cannot hold their predictions, and masks of unmasked records."""
-        return self._length_faults() + self._dynamic_faults()
+        return super().faults() + self._length_faults() + self._dynamic_faults()
 
     @property
     def passes(self) -> int:

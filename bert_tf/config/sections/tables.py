@@ -1,4 +1,4 @@
-"""The keys of every section whose job reads tables of rows."""
+"""The keys of every section whose job reads rows of tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bert_tf.config.section import Section, option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TableSection(Section):
-    """How tables are written, where the end of a file's name does not say it."""
+class RowSection(Section):
+    """How rows are written, where the end of a file's name does not say it."""
 
     encoding: str = option(
         "character encoding of the input files, by Python name: latin-1, cp1252, utf-16, …",
@@ -22,18 +22,11 @@ class TableSection(Section):
         default=True,
         flag="--header/--no-header",
     )
-
     max_row_characters: int = option(
         "maximum characters per row; longer rows are rejected",
         default=1 << 24,
         minimum=1000,
         maximum=1 << 30,
-        advanced=True,
-    )
-    max_table_megabytes: float = option(
-        "maximum memory for the rows of one file, which training and evaluation load whole",
-        default=4000.0,
-        minimum=1.0,
         advanced=True,
     )
 
@@ -48,3 +41,15 @@ class TableSection(Section):
                 "cp1252, utf-16, gb18030, shift_jis"
             )
         return faults
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableSection(RowSection):
+    """How tables of labeled rows and rows to score are read."""
+
+    max_table_megabytes: float = option(
+        "maximum memory for the rows of one file, which training and evaluation load whole",
+        default=4000.0,
+        minimum=1.0,
+        advanced=True,
+    )

@@ -8,10 +8,10 @@ import numba
 import numpy as np
 
 from bert_tf.base.kernels import count_characters
+from bert_tf.config.sections.tables import RowSection
 from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
-LONGEST_RECORD = 64 << 20  # characters
 # What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one
 # that is closed on a later line and followed by text has met the opening quote of another row.
 SOUND, OPEN_AT_END, TEXT_FOLLOWING_QUOTE, NEVER_CLOSED, LONG_RECORD = range(5)
@@ -63,7 +63,7 @@ def find_records(
     has_quotes: bool,
     first_line: int,
     start: int = 0,
-    longest: int = LONGEST_RECORD,
+    longest: int = RowSection.max_row_characters,
     most_records: int | None = None,
     is_end: bool = True,
 ) -> Records:

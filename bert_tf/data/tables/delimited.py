@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,35 @@ def _read_rows(
     console: Console | None,
     opener: Opener,
 ) -> Iterator[TableHeader | ParsedRow]:
+    with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
+        if header.delimiter != "," and console is not None:
+            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[header.delimiter]}")
+        yield header
+        reader = _RowReader(str(path), header, dialect)
+        for found in stream.windows(header.delimiter):
+            if isinstance(found, LongLine):
+                yield found.line, "", too_long(path, found.line, dialect)
+            else:
+                yield from reader.rows(*found)
+
+
+def read_table_header(
+    path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener = open_local
+) -> TableHeader:
+    """The header of a CSV (with quotes) or TSV file.
+
+    Raises:
+        InputError, UsageError: as `read_csv_rows`.
+    """
+    with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, _):
+        return header
+
+
+@contextmanager
+def _open_records(
+    path: str | Path, dialect: TableDialect, *, has_quotes: bool, opener: Opener
+) -> Iterator[tuple[TableHeader, RecordStream]]:
+    """The header of a file, and the records after it."""
     with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
         longest = dialect.max_row_characters
         stream = RecordStream(file.read, has_quotes=has_quotes, longest=longest)
@@ -109,16 +139,7 @@ def _read_rows(
                 longest=longest,
                 is_end=stream.is_end,
             )
-        if delimiter != "," and console is not None:
-            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[delimiter]}")
-        header = _read_header(path, stream, delimiter, dialect, has_mark=file.has_mark)
-        yield header
-        reader = _RowReader(str(path), header, dialect)
-        for found in stream.windows(delimiter):
-            if isinstance(found, LongLine):
-                yield found.line, "", too_long(path, found.line, dialect)
-            else:
-                yield from reader.rows(*found)
+        yield _read_header(path, stream, delimiter, dialect, has_mark=file.has_mark), stream
 
 
 def _read_header(
@@ -174,8 +195,7 @@ class _RowReader:
         starts, lengths = records.starts, records.stops - records.starts
         raws = _strings(take_ranges(data, starts[is_row], lengths[is_row]), lengths[is_row])
         if raws is None:  # at least one row is not text
-            is_text = [_is_utf8(data, *span) for span in zip(starts, records.stops, strict=True)]
-            is_row &= np.array(is_text)
+            is_row &= are_utf8(data, starts, records.stops)
             raws = _strings(take_ranges(data, starts[is_row], lengths[is_row]), lengths[is_row])
         fields = (records.offsets[:-1][is_row][:, None] + np.arange(len(columns))).ravel()
         copied, offsets = field_bytes(data, records, fields)
@@ -191,30 +211,70 @@ class _RowReader:
             if is_row[place]:
                 yield line, next(remaining), dict(zip(columns, next(rows), strict=True))
             else:
-                fault, count = int(records.faults[place]), int(counts[place])
-                yield line, "", self._reject(line, fault, count)
+                yield line, "", row_reject(self.path, records, place, len(columns), self.dialect)
 
-    def _reject(self, line: int, fault: int, count: int) -> Reject:
-        if fault == LONG_RECORD:
-            return too_long(self.path, line, self.dialect)
-        if fault != SOUND:
-            return Reject(self.path, line, FAULT_REASONS[fault])
-        columns = len(self.header.columns)
-        if count != columns:
-            reason = wrong_cells(count, columns, has_header=self.dialect.has_header)
-            return Reject(self.path, line, *reason)
-        return Reject(self.path, line, self.dialect.invalid_text)
+
+def row_reject(
+    path: str, records: Records, record: int, columns: int, dialect: TableDialect
+) -> Reject:
+    """The reject for a record that is no row.
+
+    Args:
+        path: the file.
+        records: some of its records.
+        record: which of them.
+        columns: cells that a row has.
+        dialect: of the file.
+    """
+    line, fault = int(records.lines[record]), int(records.faults[record])
+    if fault == LONG_RECORD:
+        return too_long(path, line, dialect)
+    if fault != SOUND:
+        return Reject(path, line, FAULT_REASONS[fault])
+    count = int(records.offsets[record + 1] - records.offsets[record])
+    if count != columns:
+        return Reject(path, line, *wrong_cells(count, columns, has_header=dialect.has_header))
+    return Reject(path, line, dialect.invalid_text)
+
+
+def are_utf8(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """Whether each of some rows is UTF-8, in all its cells.
+
+    A cell of another encoding rejects the row, whichever columns are needed: what the other bytes
+    of that row mean is not known, and it could not be written into a file of UTF-8.
+
+    Args:
+        data: uint8.
+        starts: int64 [rows].
+        stops: int64 [rows], where characters end.
+
+    Returns:
+        bool [rows].
+    """
+    if _valid_texts(data, np.array([0, len(data)])) is not None:
+        return np.ones(len(starts), np.bool_)
+    unusual = np.flatnonzero(data >= 0x80)
+    firsts = np.searchsorted(unusual, starts)
+    are_sound = firsts == np.searchsorted(unusual, stops)
+    for row in np.flatnonzero(~are_sound).tolist():
+        are_sound[row] = _is_utf8(data, starts[row], stops[row])
+    return are_sound
 
 
 def _strings(data: np.ndarray, lengths: np.ndarray) -> list[str] | None:
     """UTF-8 texts that follow one another; None if they are not UTF-8."""
-    offsets = pa.py_buffer(offsets_of(lengths))
-    texts = pa.LargeStringArray.from_buffers(len(lengths), offsets, pa.py_buffer(data))
+    texts = _valid_texts(data, offsets_of(lengths))
+    return None if texts is None else list(texts.to_numpy(zero_copy_only=False).tolist())
+
+
+def _valid_texts(data: np.ndarray, offsets: np.ndarray) -> pa.LargeStringArray | None:
+    buffers = pa.py_buffer(offsets), pa.py_buffer(data)
+    texts = pa.LargeStringArray.from_buffers(len(offsets) - 1, *buffers)
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    return list(texts.to_numpy(zero_copy_only=False).tolist())
+    return texts
 
 
 def _is_utf8(data: np.ndarray, start: int, stop: int) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
-from bert_tf.config.sections.tables import TableSection
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.tables import RowSection, TableSection
 from bert_tf.data.tables import reasons
 
 
@@ -22,18 +24,29 @@ class TableDialect:
 
     encoding: str = "utf-8"
     has_header: bool = True
-    max_row_characters: int = TableSection.max_row_characters
+    max_row_characters: int = RowSection.max_row_characters
     max_table_megabytes: float = TableSection.max_table_megabytes
 
     @classmethod
-    def of(cls, config: TableSection) -> TableDialect:
+    def of(cls, config: RowSection) -> TableDialect:
         """The dialect that a config names."""
-        return cls(
+        dialect = cls(
             encoding=config.encoding,
             has_header=config.header,
             max_row_characters=config.max_row_characters,
-            max_table_megabytes=config.max_table_megabytes,
         )
+        if isinstance(config, TableSection):
+            return dataclasses.replace(dialect, max_table_megabytes=config.max_table_megabytes)
+        return dialect
+
+    def check_has_names(self, path: str | Path, why: str) -> None:
+        """Refuses `--no-header` for a format whose columns have names without a header.
+
+        Raises:
+            UsageError: it was given; `why` says what has names.
+        """
+        if not self.has_header:
+            raise UsageError(f"{path}: --no-header is for CSV and TSV; {why}")
 
     @property
     def invalid_text(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError
 from bert_tf.data.tables.delimited import ParsedRow, too_long
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.reasons import (
@@ -40,8 +40,7 @@ def read_json_rows(
         InputError: the file is one JSON array or one object over many lines.
         UsageError: the file cannot be read, or was said to have no header.
     """
-    if not dialect.has_header:
-        raise UsageError(f"{path}: --no-header is for CSV and TSV; rows of JSON lines have keys")
+    check_keys_are_names(path, dialect)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         seen = False
         lines = bounded_lines(stream, dialect.max_row_characters)
@@ -70,6 +69,15 @@ def _object_or_reject(
         return parse_object(raw)
     except RowError as error:
         return Reject(str(path), line, error.reason, error.detail)
+
+
+def check_keys_are_names(path: str | Path, dialect: TableDialect) -> None:
+    """Refuses `--no-header`.
+
+    Raises:
+        UsageError: it was given.
+    """
+    dialect.check_has_names(path, "rows of JSON lines have keys")
 
 
 def check_first_line(path: str | Path, line: str) -> None:

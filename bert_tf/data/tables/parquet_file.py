@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.tables.parquet_pages import largest_repeated_value
 from bert_tf.data.tables.text_files import Opener
@@ -26,6 +27,7 @@ _TEXT_KINDS = (
     pa.types.is_binary,  # some writers do not say that their bytes are UTF-8
     pa.types.is_large_binary,
     pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
 )
 
 
@@ -53,6 +55,24 @@ def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.Parqu
             raise InputError(
                 f"{path}: cannot be read as Parquet ({message}); make or download it again"
             ) from None
+
+
+def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
+    """The names and types of a file's columns.
+
+    Raises:
+        InputError: the file is damaged, or has two columns of one name.
+        UsageError: it cannot be read, or was said to have no header.
+    """
+    dialect.check_has_names(path, "columns of Parquet have names")
+    with open_parquet(path, opener) as (_, file):
+        schema = file.schema_arrow
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise InputError(
+                f"{path}: column {name!r} appears twice; rename or remove one of the two"
+            )
+    return schema
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.kernels import count_characters
 from bert_tf.data.tables.delimited import ParsedRow, too_long
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.parquet_file import is_text, open_parquet, read_batches
@@ -26,42 +28,25 @@ _KINDS_OF_JSON = (
 )
 
 
-def parquet_columns(
-    path: str | Path, dialect: TableDialect, opener: Opener = open_local
-) -> tuple[str, ...]:
-    """The names of a file's columns.
-
-    Raises:
-        InputError: the file is damaged, or has two columns of one name.
-        UsageError: it cannot be read, or was said to have no header.
-    """
-    if not dialect.has_header:
-        raise UsageError(f"{path}: --no-header is for CSV and TSV; columns of Parquet have names")
-    with open_parquet(str(path), opener) as (_, file):
-        names = tuple(file.schema_arrow.names)
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{path}: has two columns {name!r}; rename or remove one of the two")
-    return names
-
-
 def read_parquet_rows(
     path: str | Path,
     dialect: TableDialect,
     opener: Opener = open_local,
     *,
     columns: Sequence[str],
+    needed: Collection[str],
 ) -> Iterator[ParsedRow]:
     """Yields rows with their number from 1, as JSON text and as values by column.
 
     Texts, numbers, truth values, lists and structs are those of JSON; dates, times and decimals are
-    texts as Arrow writes them.
+    texts as Arrow writes them. Bytes that are not UTF-8 are base64 (RFC 4648, section 4).
 
     Args:
         path: the file.
-        dialect: the limits.
+        dialect: the limit, which holds for each needed column.
         opener: opens the file, which may be on other storage.
         columns: those to read.
+        needed: those of them in which bytes that are not UTF-8 reject the row.
 
     Raises:
         InputError: the file is damaged.
@@ -72,20 +57,46 @@ def read_parquet_rows(
         for group in range(file.num_row_groups):
             for batch in read_batches(stream, file, group, columns):
                 values = [_values(batch.column(name)) for name in columns]
+                for name, column in zip(columns, values, strict=True):
+                    if name not in needed:
+                        column[:] = map(_without_bytes, column)
                 cells = zip(*values, strict=True) if values else ((),) * batch.num_rows
                 for number, row in enumerate(cells, first):
-                    yield _parsed(path, number, dict(zip(columns, row, strict=True)), dialect)
+                    yield _parsed(
+                        path, number, dict(zip(columns, row, strict=True)), needed, dialect
+                    )
                 first += batch.num_rows
 
 
-def _parsed(path: str | Path, number: int, row: dict[str, Any], dialect: TableDialect) -> ParsedRow:
-    for name, value in row.items():
+def _parsed(
+    path: str | Path,
+    number: int,
+    row: dict[str, Any],
+    needed: Collection[str],
+    dialect: TableDialect,
+) -> ParsedRow:
+    for name in needed:
+        value = row[name]
+        if isinstance(value, str | bytes) and _characters(value) > dialect.max_row_characters:
+            return number, "", too_long(path, number, dialect)
         if isinstance(value, bytes):
             return number, "", Reject(str(path), number, INVALID_UTF8, f"column {name!r}")
-    raw = json.dumps(row, ensure_ascii=False, default=str)
-    if len(raw) > dialect.max_row_characters:
-        return number, "", too_long(path, number, dialect)
-    return number, raw, row
+    return number, json.dumps(row, ensure_ascii=False, default=_json_value), row
+
+
+def _characters(value: str | bytes) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return int(count_characters(np.frombuffer(value, np.uint8), 0, len(value)))
+
+
+def _without_bytes(value: Any) -> Any:
+    return _json_value(value) if isinstance(value, bytes) else value
+
+
+def _json_value(value: Any) -> str:
+    """What JSON has no type for, as text."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -19,10 +19,6 @@ REMEDIES = {
     INVALID_UTF8: "if the file is in Latin-1, give --encoding latin-1",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
 }
-CORPUS_REMEDIES = {
-    INVALID_UTF8: "convert the file: iconv -f LATIN1 -t UTF-8",
-    TOO_LONG: "correct the line ends of the file",
-}
 
 
 def invalid_text(encoding: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +84,8 @@ def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
     return dict(collections.Counter(reject.reason for reject in rejects).most_common())
 
 
-def summarize_rejects(
-    rejects: Iterable[Reject], remedies: Mapping[str, str] = REMEDIES
-) -> list[ReasonSummary]:
-    """The reasons with the number and the first of their rows, the most frequent first.
-
-    Args:
-        rejects: any number.
-        remedies: what to do, by reason; it depends on the options that the job has.
-    """
+def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
+    """The reasons with the number and the first of their rows, the most frequent first."""
     counts: collections.Counter[str] = collections.Counter()
     first: dict[str, Reject] = {}
     for reject in rejects:
@@ -100,7 +93,7 @@ def summarize_rejects(
         first.setdefault(reject.reason, reject)
     return [
         ReasonSummary(
-            reason=reason, count=count, first=first[reason], remedy=remedies.get(reason, "")
+            reason=reason, count=count, first=first[reason], remedy=REMEDIES.get(reason, "")
         )
         for reason, count in counts.most_common()
     ]
@@ -110,7 +103,6 @@ def describe_rejects(
     rejects: Iterable[Reject],
     rows: int,
     what: str,
-    remedies: Mapping[str, str] = REMEDIES,
 ) -> Iterator[str]:
     """Lines for the user: how many of the rows were rejected, and the commonest reasons.
 
@@ -118,9 +110,8 @@ def describe_rejects(
         rejects: may be none, then there are no lines.
         rows: usable and rejected ones together.
         what: the file or files they are in.
-        remedies: as in `summarize_rejects`.
     """
-    summaries = summarize_rejects(rejects, remedies)
+    summaries = summarize_rejects(rejects)
     if not summaries:
         return
     rejected = sum(summary.count for summary in summaries)

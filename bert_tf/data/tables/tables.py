@@ -8,9 +8,8 @@ Cells are never changed: a text that looks like a number or a formula stays what
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +18,8 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, shortened, texts_of
+from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, texts_of
+from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import (
@@ -28,7 +28,8 @@ from bert_tf.data.tables.file_names import (
     table_format_by_name,
 )
 from bert_tf.data.tables.json_lines import read_json_rows
-from bert_tf.data.tables.parquet_rows import parquet_columns, read_parquet_rows
+from bert_tf.data.tables.parquet_file import parquet_schema
+from bert_tf.data.tables.parquet_rows import read_parquet_rows
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
 from bert_tf.data.tables.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
 from bert_tf.data.tables.text_files import Opener, open_local
@@ -186,10 +187,10 @@ def read_table_blocks(
         case "tsv":
             parsed = read_tsv_rows(path, dialect, opener)
         case "parquet":
-            columns = parquet_columns(path, dialect, opener)
+            columns = tuple(parquet_schema(str(path), dialect, opener).names)
             check_columns(path, None, columns, needed)
             read = tuple(needed) if needed_only else columns
-            parsed = read_parquet_rows(path, dialect, opener, columns=read)
+            parsed = read_parquet_rows(path, dialect, opener, columns=read, needed=needed)
         case _:
             is_squad = is_squad_json(path, opener)
             objects = (read_squad_rows if is_squad else read_json_rows)(path, dialect, opener)
@@ -256,46 +257,6 @@ def read_table(
         lines.extend(block.lines)
         rejects.extend(block.rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
-
-
-def check_columns(
-    path: str | Path,
-    header: TableHeader | None,
-    columns: Sequence[str],
-    needed: Iterable[str],
-) -> None:
-    """Refuses a table that lacks a column, saying what there is and what was likely meant.
-
-    Args:
-        path: the table.
-        header: None of JSON lines.
-        columns: what the table has.
-        needed: what it must have.
-
-    Raises:
-        UsageError: a column is missing.
-    """
-    for name in needed:
-        if name not in columns:
-            raise UsageError(
-                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
-            )
-
-
-def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
-    if header is not None and header.raw is None:
-        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
-    available = ", ".join(shortened(name) for name in columns) or "none"
-    folded = {name.lower(): name for name in columns}
-    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
-    if near:
-        return f"it has {available}; did you mean {folded[near[0]]!r}?"
-    if header is None:
-        return f"it has {available}"
-    return (
-        f"it has {available}; name one of these, or give --no-header and the columns by number if "
-        "that is the first row"
-    )
 
 
 def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:

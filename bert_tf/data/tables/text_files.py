@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
@@ -61,24 +61,32 @@ def open_text(
             of this one at all, its compression is damaged, or its storage fails (the last three
             also while reading).
     """
-    with _open_bytes(path, opener) as buffered, _decoded(path, buffered, encoding, newline) as text:
+    with (
+        open_utf8(path, encoding=encoding, opener=opener) as file,
+        io.BufferedReader(_Utf8Stream(file.read), _BUFFER_BYTES) as buffered,
+        io.TextIOWrapper(
+            buffered, encoding="utf-8", errors="surrogateescape", newline=newline
+        ) as text,
+    ):
         yield text
 
 
-@contextmanager
-def _decoded(
-    path: str | Path, buffered: io.BufferedReader, encoding: str, newline: str
-) -> Iterator[TextIO]:
-    decoder = _decoder_of(path, buffered.peek(4), encoding)
-    try:
-        with io.TextIOWrapper(
-            buffered, encoding=decoder, errors="surrogateescape", newline=newline
-        ) as stream:
-            yield stream
-    except UnicodeError as error:
-        raise InputError(
-            f"{path}: cannot be read as {encoding} ({error}); give another --encoding"
-        ) from None
+class _Utf8Stream(io.RawIOBase):
+    """The bytes of a `Utf8File` as a stream."""
+
+    def __init__(self, read: Callable[[int], bytes]):
+        self._read = read
+        self._pending = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._pending or self._read(len(buffer))
+        count = min(len(data), len(buffer))
+        buffer[:count] = data[:count]
+        self._pending = data[count:]
+        return count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,15 +118,72 @@ def open_utf8(
     with _open_bytes(path, opener) as buffered:
         beginning = buffered.peek(4)
         has_mark = beginning.startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
-        if _decoder_of(path, beginning, encoding) == "utf-8-sig":
+        transcoder = transcoder_of(path, beginning, encoding)
+        if transcoder is None:
             if has_mark:
                 buffered.read(len(codecs.BOM_UTF8))
             yield Utf8File(buffered.read, has_mark)
             return
-        with _decoded(path, buffered, encoding, "") as stream:
-            yield Utf8File(
-                lambda size: stream.read(size).encode("utf-8", "surrogatepass"), has_mark
-            )
+
+        def read(size: int) -> bytes:
+            while True:
+                part = buffered.read(size)
+                data = transcoder.transcode(part, is_end=not part)
+                if data or not part:
+                    return data
+
+        yield Utf8File(read, has_mark)
+
+
+class Transcoder:
+    """Makes UTF-8 of the bytes of a text, part by part.
+
+    What is not text of the encoding becomes bytes that are not UTF-8, so that one bad line does not
+    end the reading of a file.
+
+    Args:
+        path: named in errors.
+        encoding: as Python names it; those with a byte-order mark take it off.
+    """
+
+    def __init__(self, path: str | Path, encoding: str):
+        self._path = path
+        self._encoding = encoding
+        errors = "surrogatepass" if _is_wide(encoding) else "surrogateescape"
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+
+    def transcode(self, part: bytes, *, is_end: bool = False) -> bytes:
+        """The next part; what is left of a character at the end is not UTF-8.
+
+        Raises:
+            InputError: this cannot be text of the encoding at all.
+        """
+        try:
+            data = self._decoder.decode(part).encode("utf-8", "surrogatepass")
+        except UnicodeError as error:
+            raise InputError(
+                f"{self._path}: cannot be read as {self._encoding} ({error}); give another "
+                "--encoding"
+            ) from None
+        if is_end and self._decoder.getstate()[0]:
+            self._decoder.reset()
+            return data + b"\xff"
+        return data
+
+
+def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transcoder | None:
+    """What makes UTF-8 of a file; None if it is UTF-8, perhaps with a byte-order mark.
+
+    Args:
+        path: named in errors.
+        first_bytes: four, or all there are.
+        encoding: as Python names it; UTF-16 is recognized by its byte-order mark.
+
+    Raises:
+        InputError: the file is of another encoding by its byte-order mark.
+    """
+    name = _decoder_of(path, first_bytes, encoding)
+    return None if name == "utf-8-sig" else Transcoder(path, name)
 
 
 @contextmanager
@@ -141,11 +206,10 @@ def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]
 def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
     """The encoding to open a file with, so that its byte-order mark is not part of the text."""
     name = codecs.lookup(encoding).name
-    is_wide = name.startswith(("utf-16", "utf-32"))
     if first_bytes.startswith(_WIDE_ENCODING_MARKS):
         if name in ("utf-8", "utf-8-sig"):
             return "utf-16"
-        if not is_wide:
+        if not _is_wide(name):
             raise InputError(
                 f"{path}: is UTF-16; give --encoding utf-16, or convert it: "
                 f"iconv -f UTF-16 -t UTF-8 {Path(path).name}"
@@ -156,6 +220,10 @@ def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
             f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
         )
     return "utf-8-sig" if name == "utf-8" else name
+
+
+def _is_wide(encoding: str) -> bool:
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
 class CutLine(str):

@@ -23,9 +23,10 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
+from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.conll import is_conll, read_conll_sentences
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.tables import TableBlock, check_columns, read_table_blocks
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 
 _TOKENS, _TAGS = "tokens", "tags"
 _COLUMN_NUMBER = re.compile(r"[1-9]\d{0,5}", re.ASCII)

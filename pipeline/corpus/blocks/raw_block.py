@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 
 # What the texts of a `RawBlock` are: sentences with blank lines between documents, lines of one
@@ -69,6 +70,7 @@ class RawBlock:
         layout: SENTENCE_LINES, ONE_DOCUMENT or DOCUMENTS.
         rejects: what the reader has rejected already (see `DocumentBlock`).
         dropped: what the reader has dropped already.
+        invalid_text: the reason to reject texts that are not UTF-8; it names the encoding.
     """
 
     source: str
@@ -77,6 +79,7 @@ class RawBlock:
     layout: str
     rejects: list[Reject] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    invalid_text: str = INVALID_UTF8
 
     def renamed(self, source: str) -> RawBlock:
         """The block as one of a file of another name."""

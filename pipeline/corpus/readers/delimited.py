@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import dataclasses
 
 import numpy as np
 
-from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.csv_records import (
-    FAULT_REASONS,
-    LONGEST_RECORD,
     OPEN_AT_END,
     SOUND,
     Records,
@@ -19,21 +16,17 @@ from bert_tf.data.tables.csv_records import (
     field_bytes,
     find_records,
 )
-from bert_tf.data.tables.delimiter import find_delimiter, first_cells
-from bert_tf.data.tables.reasons import wrong_cells
-from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.text_files import has_surrogates
-from pipeline.beam.files import UncompressedFile
+from bert_tf.data.tables.delimited import are_utf8, read_table_header, row_reject
+from bert_tf.data.tables.dialect import TableDialect
+from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Chunk, cut_chunks
+from pipeline.corpus.readers.chunks import Chunk
 from pipeline.corpus.readers.splits import ChunkReader
-
-_PEEKED_BYTES = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
 class DelimitedReader(ChunkReader):
-    """Reads chunks of a CSV or TSV file whose first record names the columns.
+    """Reads chunks of a CSV or TSV file, whose first record names the columns or is a row.
 
     Attributes:
         delimiter: between fields.
@@ -44,74 +37,50 @@ class DelimitedReader(ChunkReader):
 
     delimiter: str
     has_quotes: bool
-    column: int = 0
-    num_columns: int = 0
+    column: int
+    num_columns: int
 
     @classmethod
     def for_csv(cls, path: str, config: CorpusSection) -> DelimitedReader:
         """A reader of values separated by comma, semicolon or tab."""
-        with UncompressedFile(path) as file:
-            sample = np.frombuffer(file.read(_PEEKED_BYTES).removeprefix(codecs.BOM_UTF8), np.uint8)
-        is_end = len(sample) < _PEEKED_BYTES - len(codecs.BOM_UTF8)
-        delimiter = find_delimiter(sample, has_header=True, longest=LONGEST_RECORD, is_end=is_end)
-        return cls(delimiter, True)._for_header(path, config.text_column)
+        return cls._for_table(path, config, has_quotes=True)
 
     @classmethod
     def for_tsv(cls, path: str, config: CorpusSection) -> DelimitedReader:
         """A reader of tab-separated values."""
-        return cls("\t", False)._for_header(path, config.text_column)
+        return cls._for_table(path, config, has_quotes=False)
 
-    def _for_header(self, path: str, text_column: str) -> DelimitedReader:
+    @classmethod
+    def _for_table(cls, path: str, config: CorpusSection, *, has_quotes: bool) -> DelimitedReader:
         """With the place of the text column.
 
         Raises:
-            InputError: there is no header.
-            UsageError: the header does not name the text column once.
+            InputError: there is no header, or it names two columns alike.
+            UsageError: it does not name the text column.
         """
-        names = self._header(path)
-        if names.count(text_column) == 1:
-            return dataclasses.replace(
-                self, column=names.index(text_column), num_columns=len(names)
-            )
-        if text_column in names:
-            raise UsageError(
-                f"{path}: {names.count(text_column)} columns are named {text_column!r}; "
-                "give them different names"
-            )
-        raise UsageError(
-            f"{path}: no column {text_column!r}; columns found: {', '.join(names)} "
-            "(choose one with --text-column)"
+        dialect = TableDialect.of(config)
+        header = read_table_header(path, dialect, has_quotes=has_quotes, opener=open_stored)
+        check_columns(path, header, header.columns, [config.text_column])
+        return cls(
+            header.delimiter,
+            has_quotes,
+            header.columns.index(config.text_column),
+            len(header.columns),
         )
 
-    def _header(self, path: str) -> list[str]:
-        with UncompressedFile(path) as file:
-            chunks = cut_chunks(
-                file,
-                path,
-                chunk_bytes=_PEEKED_BYTES,
-                largest_document=self.largest_document,
-                find_last_border=self.find_last_border,
-                count_lines=self.count_lines,
-            )
-            data = next((chunk.data for chunk in chunks if chunk.data.strip()), b"")
-        records = self._records(data, 1)
-        if not len(records.faults) or records.faults[0] != SOUND:
-            raise InputError(f"{path}: no header; the first line has to name the columns")
-        names = first_cells(np.frombuffer(data, np.uint8), records)
-        if has_surrogates("".join(names)):
-            raise UsageError(f"{path}: the header is not UTF-8; convert the file")
-        return names
-
     def find_last_border(self, data: bytes) -> int:
-        """Offset of the last beginning of a record in `data`, 0 if there is none."""
+        """Offset of the last beginning of a record in `data` that another one precedes, 0 if there
+        is none."""
         if not self.has_quotes:
-            return data.rfind(b"\n") + 1
+            border = data.rfind(b"\n") + 1
+            return border if data[:border].strip(b" \r\n") else 0
         records = self._records(data, 1)
         if not len(records.starts):
             return 0
         # The last record may continue after `data`, and a quote not closed yet may still be.
         unsure = np.flatnonzero(records.faults == OPEN_AT_END)
-        return int(records.starts[unsure[0] if len(unsure) else -1])
+        last = int(unsure[0]) if len(unsure) else len(records.starts) - 1
+        return int(records.starts[last]) if last else 0
 
     def count_lines(self, data: bytes, stop: int) -> int:
         """Line ends before a place: in CSV also a CR alone is one."""
@@ -120,15 +89,16 @@ class DelimitedReader(ChunkReader):
         return count_line_ends(np.frombuffer(data, np.uint8, stop))
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole records; the first of the file is the header."""
+        """Reads whole records; the first of the file is the header, if there is one."""
         records = self._records(chunk.data, chunk.first_line)
+        data = np.frombuffer(chunk.data, np.uint8)
         is_row = np.ones(len(records.lines), np.bool_)
-        if chunk.index == 0:
+        if chunk.index == 0 and self.dialect.has_header:
             is_row[:1] = False
         counts = np.diff(records.offsets)
         is_sound = is_row & (records.faults == SOUND) & (counts == self.num_columns)
+        is_sound[is_sound] = are_utf8(data, records.starts[is_sound], records.stops[is_sound])
         fields = records.offsets[:-1][is_sound] + self.column
-        data = np.frombuffer(chunk.data, np.uint8)
         copied, offsets = field_bytes(data, records, fields)
         return block_of_texts(
             path,
@@ -140,7 +110,7 @@ class DelimitedReader(ChunkReader):
                 lines=records.lines[is_sound],
             ),
             rejects=[
-                self._reject(path, records, record, int(counts[record]))
+                row_reject(path, records, record, self.num_columns, self.dialect)
                 for record in np.flatnonzero(is_row & ~is_sound).tolist()
             ],
             dropped={"blank line": records.blank_lines} if records.blank_lines else {},
@@ -152,10 +122,5 @@ class DelimitedReader(ChunkReader):
             delimiter=ord(self.delimiter),
             has_quotes=self.has_quotes,
             first_line=first_line,
+            longest=self.dialect.max_row_characters,
         )
-
-    def _reject(self, path: str, records: Records, record: int, count: int) -> Reject:
-        line, fault = int(records.lines[record]), int(records.faults[record])
-        if fault != SOUND:
-            return Reject(path, line, FAULT_REASONS[fault])
-        return Reject(path, line, *wrong_cells(count, self.num_columns))

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import COMPRESSIONS, name_without_compression
 from pipeline.beam.files import FORMAT_OF_ENDING
 from pipeline.corpus.blocks.raw_block import RawBlock
@@ -60,7 +61,8 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
     reader = _READERS[name](path, config)
     if isinstance(reader, ChunkReader):
         largest = int(config.max_document_megabytes * 1e6)
-        return dataclasses.replace(reader, largest_document=largest)
+        dialect = TableDialect.of(config)
+        return dataclasses.replace(reader, largest_document=largest, dialect=dialect)
     return reader
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.cells import cell_fault
-from bert_tf.data.tables.csv_records import LONGEST_RECORD
+from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.delimited import too_long
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.json_lines import (
     JSON_BLANKS,
     RowError,
     check_first_line,
+    check_keys_are_names,
     parse_object,
 )
-from bert_tf.data.tables.reasons import INVALID_UTF8, TOO_LONG
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
@@ -37,26 +38,26 @@ class JsonlReader(ChunkReader):
 
         Raises:
             InputError: the file is one JSON value over many lines.
-            UsageError: none of the objects in the file's first megabytes has the key.
+            UsageError: none of the objects in the file's first megabytes has the key, or the file
+                was said to have no header.
         """
-        with UncompressedFile(path) as file:
+        dialect = TableDialect.of(config)
+        check_keys_are_names(path, dialect)
+        with UncompressedFile(path, dialect.encoding) as file:
             head = file.read(_PEEKED_BYTES)
         first_line = head.lstrip(JSON_BLANKS.encode()).partition(b"\n")[0]
         check_first_line(path, first_line.decode("utf-8", "replace").strip(JSON_BLANKS))
         keys: dict[str, None] = {}
         for line in head.split(b"\n"):
             try:
-                row = _parse(line)
+                row = _parse(line, dialect)
             except RowError:
                 continue
             if config.text_column in row:
                 return cls(config.text_column)
             keys.update(dict.fromkeys(row))
         if keys:
-            raise UsageError(
-                f"{path}: no object has the key {config.text_column!r}; keys found: "
-                f"{', '.join(keys)} (choose one with --text-column)"
-            )
+            check_columns(path, None, tuple(keys), [config.text_column])
         return cls(config.text_column)
 
     def find_last_border(self, data: bytes) -> int:
@@ -70,11 +71,14 @@ class JsonlReader(ChunkReader):
         rejects: list[Reject] = []
         blank = 0
         for number, line in enumerate(chunk.data.split(b"\n"), chunk.first_line):
+            if _is_longer(line, self.dialect.max_row_characters):
+                rejects.append(too_long(path, number, self.dialect))
+                continue
             if not line.strip(JSON_BLANKS.encode()):
                 blank += 1
                 continue
             try:
-                texts.append(self._text(_parse(line)))
+                texts.append(self._text(_parse(line, self.dialect)))
                 lines.append(number)
             except RowError as error:
                 rejects.append(Reject(path, number, error.reason, error.detail))
@@ -97,11 +101,16 @@ class JsonlReader(ChunkReader):
         return text.encode("utf-8")
 
 
-def _parse(line: bytes) -> dict[str, Any]:
-    if len(line) > LONGEST_RECORD:  # JSON may take many times its size
-        raise RowError(TOO_LONG, f"more than {LONGEST_RECORD:,} bytes")
+def _is_longer(line: bytes, longest: int) -> bool:
+    """Whether a line has more characters than allowed: JSON may take many times its size."""
+    if len(line) <= longest:
+        return False
+    return len(line) > 4 * longest or len(line.decode("utf-8", "surrogateescape")) > longest
+
+
+def _parse(line: bytes, dialect: TableDialect) -> dict[str, Any]:
     try:
         raw = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RowError(INVALID_UTF8, f"at byte {error.start + 1}") from None
+        raise RowError(dialect.invalid_text, f"at byte {error.start + 1}") from None
     return parse_object(raw)

@@ -9,8 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.errors import UsageError
+from bert_tf.base.kernels import count_characters
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.parquet_file import is_text, open_parquet, read_batches
+from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.delimited import too_long
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.parquet_file import is_text, open_parquet, parquet_schema, read_batches
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.storage import open_stored
@@ -23,25 +27,20 @@ class ParquetReader:
     """Reads one column of a Parquet file; the line of a reject is the row, from 1."""
 
     column: str
+    dialect: TableDialect = PLAIN
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> ParquetReader:
         """The reader the configuration asks for.
 
         Raises:
-            InputError: this is no Parquet file, or it is damaged.
-            UsageError: the column is not there or holds no text, or the file is compressed as a
-                whole.
+            InputError: this is no Parquet file, it is damaged, or has two columns of one name.
+            UsageError: the column is not there or holds no text, the file is compressed as a whole,
+                or was said to have no header.
         """
-        with open_parquet(path, open_stored) as (_, file):
-            schema = file.schema_arrow
-        found = schema.names.count(config.text_column)
-        if found != 1:
-            what = f"{found} columns are named" if found else "no column"
-            raise UsageError(
-                f"{path}: {what} {config.text_column!r}; columns found: "
-                f"{', '.join(schema.names)} (choose one with --text-column)"
-            )
+        dialect = TableDialect.of(config)
+        schema = parquet_schema(path, dialect, open_stored)
+        check_columns(path, None, schema.names, [config.text_column])
         kind = schema.field(config.text_column).type
         if not is_text(kind):
             raise UsageError(
@@ -49,7 +48,7 @@ class ParquetReader:
                 f"{', '.join(f.name for f in schema if is_text(f.type)) or 'none'} "
                 "(choose one with --text-column)"
             )
-        return cls(config.text_column)
+        return cls(config.text_column, dialect)
 
     def resolved(self, path: str) -> ParquetReader:
         """Itself: nothing depends on the whole file."""
@@ -85,20 +84,28 @@ class ParquetReader:
                 yield self._block(path, row, pa.concat_arrays(pending))
 
     def _block(self, path: str, row: int, texts: pa.LargeBinaryArray) -> RawBlock:
-        has_text = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False))
+        is_null = np.asarray(texts.is_null().to_numpy(zero_copy_only=False))
+        data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
         offsets = np.frombuffer(texts.buffers()[1], np.int64)
         offsets = offsets[texts.offset : texts.offset + len(texts) + 1]
+        longest = self.dialect.max_row_characters
+        is_long = np.diff(offsets) > longest  # in bytes
+        for place in np.flatnonzero(is_long).tolist():
+            is_long[place] = count_characters(data, offsets[place], offsets[place + 1]) > longest
+        has_text = ~is_null & ~is_long
         return block_of_texts(
             path,
             row,
             Texts(
-                data=np.frombuffer(texts.buffers()[2] or b"", np.uint8),
+                data=data,
                 starts=offsets[:-1][has_text],
                 stops=offsets[1:][has_text],
                 lines=np.flatnonzero(has_text) + row + 1,
             ),
             rejects=[
                 Reject(path, row + 1 + place, column_is_empty(self.column))
+                if is_null[place]
+                else too_long(path, row + 1 + place, self.dialect)
                 for place in np.flatnonzero(~has_text).tolist()
             ],
             dropped={},

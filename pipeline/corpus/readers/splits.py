@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import compression_of
 from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
@@ -45,13 +46,15 @@ class ChunkReader(abc.ABC):
     """Base of the readers of formats whose documents follow one another in the file's bytes.
 
     Plain files are split at the borders of documents, bzip2 files too (their blocks can be read on
-    their own); other compressed files and UTF-16 are one split, read as a stream.
+    their own); other compressed files and encodings are one split, read as a stream.
 
     Attributes:
         largest_document: bytes; a file with a larger one is refused.
+        dialect: encoding, header and longest row.
     """
 
     largest_document: int = int(CorpusSection.max_document_megabytes * 1e6)
+    dialect: TableDialect = PLAIN
 
     @abc.abstractmethod
     def find_last_border(self, data: bytes) -> int:
@@ -80,12 +83,12 @@ class ChunkReader(abc.ABC):
             InputError: the file is damaged, or a document is too large.
         """
         compression = compression_of(path)
-        with UncompressedFile(path) as file:
-            if compression is None and not file.is_utf16:
+        with UncompressedFile(path, self.dialect.encoding) as file:
+            if compression is None and not file.is_transcoded:
                 for chunk in self._cut(file, path, block_bytes):
                     yield _split(chunk)
                 return
-            may_be_split = compression == "bz2" and not file.is_utf16
+            may_be_split = compression == "bz2" and not file.is_transcoded
         if may_be_split and _is_larger(path, block_bytes):
             yield from self._splits_of_bzip2(path, block_bytes)
         else:
@@ -106,9 +109,10 @@ class ChunkReader(abc.ABC):
             InputError: the file is damaged.
         """
         if split.length < 0:
-            with UncompressedFile(path) as file:
+            with UncompressedFile(path, self.dialect.encoding) as file:
                 for chunk in self._cut(file, path, block_bytes):
-                    yield self.read(path, chunk)
+                    block = self.read(path, chunk)
+                    yield dataclasses.replace(block, invalid_text=self.dialect.invalid_text)
             return
         data = _bytes_of(path, split)
         if len(data) != split.length:

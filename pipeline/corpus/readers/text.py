@@ -44,7 +44,7 @@ class TextReader(ChunkReader):
         """With the layout `auto` replaced by what the file looks like."""
         if self.layout != "auto":
             return self
-        return dataclasses.replace(self, layout=detect_layout(path))
+        return dataclasses.replace(self, layout=detect_layout(path, self.dialect.encoding))
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a document in `data`, 0 if there is none."""
@@ -72,9 +72,9 @@ class TextReader(ChunkReader):
         return block_of_texts(path, chunk.index, lines, rejects=[], dropped={})
 
 
-def detect_layout(path: str) -> str:
+def detect_layout(path: str, encoding: str) -> str:
     """`sentences` for a text with a blank line between its lines, else `file`."""
-    with UncompressedFile(path) as file:
+    with UncompressedFile(path, encoding) as file:
         kept = b""
         while chunk := file.read(_DETECTION_BYTES):
             kept = kept + chunk if kept else chunk.lstrip()

@@ -183,7 +183,7 @@ def test_a_value_of_a_file_is_read_by_the_type_of_its_key(tmp_path, line, value)
         ("vocab_size: 1:00", "vocab.vocab_size: expected a whole number, got '1:00'"),
         ("vocab_size: 1.5", "vocab.vocab_size: expected a whole number, got '1.5'"),
         ("lowercase: 1", "vocab.lowercase: expected true or false, got '1'"),
-        ("~: 1", "unknown key; known keys: input, text_column"),
+        ("~: 1", "unknown key; known keys: encoding, header"),
     ],
 )
 def test_a_wrong_value_of_a_file_is_one_fault(tmp_path, line, message):

@@ -72,6 +72,14 @@ TEXT = [
         [["a"], ["b", "c"]],
         [(4, "invalid UTF-8"), (6, "invalid UTF-8")],
     ),
+    Case(
+        "bad-latin.txt",
+        "café\n\n".encode("cp1252") + b"\x81 is nothing\n\nb\n",
+        [["café"], ["b"]],
+        [(3, "invalid cp1252")],
+        values={"encoding": "cp1252"},
+    ),
+    Case("latin-file.txt", b"caf\xe9\n", [["café"]], values={"encoding": "latin-1"}),
     Case("empty.txt", b"", []),
     Case("blank.txt", b" \n\n", [], dropped={"empty document": 1}),
     Case("named.log", b"x\n\ny", [["x"], ["y"]], values={"format": "text"}),
@@ -246,19 +254,21 @@ def test_damaged_compressed_files_are_reported(name, tmp_path):
     )
     data = compress(b"some words\n" * 1000)
     (tmp_path / name).write_bytes(data[: len(data) // 2] if "cut" in name else b"nonsense" * 9)
-    with pytest.raises(InputError, match="cannot be read to its end .*make or download it again"):
+    with pytest.raises(
+        InputError, match="(cannot be read to its end|compression is damaged) .* again"
+    ):
         read_corpus(tmp_path / name)
 
 
 @pytest.mark.parametrize(
     ("name", "data", "error", "message"),
     [
-        ("x.csv", b"a,b\n", UsageError, "no column 'text'; columns found: a, b .*--text-column"),
-        ("x.csv", b"text,text\n", UsageError, "2 columns are named 'text'"),
-        ("x.csv", b"text\xff\n", UsageError, "header is not UTF-8"),
-        ("x.csv", b"", InputError, "no header"),
-        ("x.csv", b'"text\n', InputError, "no header"),
-        ("x.jsonl", b'{"a": 1}\n{"b": 2}', UsageError, "no object has the key 'text'.*: a, b "),
+        ("x.csv", b"a,b\n", UsageError, "no column 'text'; it has 'a', 'b'; name one"),
+        ("x.csv", b"text,text\n", InputError, "x.csv:1: column 'text' appears twice"),
+        ("x.csv", b"text\xff\n", InputError, "header is invalid UTF-8; .*--encoding latin-1"),
+        ("x.csv", b"", InputError, "is empty; expected a line with the names of the columns"),
+        ("x.csv", b'"text\n', InputError, "the header is not a CSV row .*correct its quotes"),
+        ("x.jsonl", b'{"a": 1}\n{"b": 2}', UsageError, "no column 'text'; it has 'a', 'b'"),
         ("x.json", b'\n{\n"data": []}', InputError, "one JSON value over many lines"),
         ("x.docx", b"", UsageError, r"does not say the format; known endings are \.txt"),
         ("x.gz", b"", UsageError, "does not say the format"),

@@ -66,7 +66,7 @@ def test_a_document_without_end_takes_bounded_memory(tmp_path, name, start):
 def test_white_space_is_looked_at_once_to_find_the_layout(tmp_path, content, layout):
     (tmp_path / "a.txt").write_bytes(content)
     began = time.process_time()
-    assert detect_layout(str(tmp_path / "a.txt")) == layout
+    assert detect_layout(str(tmp_path / "a.txt"), "utf-8") == layout
     assert time.process_time() - began < 5
 
 
@@ -74,15 +74,14 @@ def test_namespaces_are_found_in_time_in_proportion_to_the_head(tmp_path):
     path = tmp_path / "a.xml"
     path.write_bytes(b"<mediawiki>" + b'<namespace key="6"' * 50_000)
     began = time.process_time()
-    MediaWikiReader.for_file(str(path), None)
+    MediaWikiReader.for_file(str(path), VocabConfig(input=(str(path),), output="vocab.txt"))
     assert time.process_time() - began < 5
 
 
-def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.corpus.readers.jsonl.LONGEST_RECORD", 1000)
+def test_a_line_of_json_beyond_the_limit_is_rejected(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "' + "x" * 1000 + '"}\n{"text": "ok"}\n')
-    (block,) = blocks(path)
+    (block,) = blocks(path, max_row_characters=1000)
     assert block.sentences.to_pylist() == ["ok"]
     assert [reject.reason for reject in block.rejects] == ["row is too long"]
 

@@ -124,6 +124,24 @@ def test_a_vocabulary_is_extended_behind_its_own_pieces(corpus, tmp_path):
         run(corpus, tmp_path / "same.txt", vocab_size=90, extend=str(old))
 
 
+def test_a_table_without_header_in_another_encoding_is_read_and_handed_on(tmp_path):
+    rows = "".join(f"{number};caf\xe9 crème\n" for number in range(20))
+    (tmp_path / "a.csv").write_bytes(rows.encode("cp1252"))
+    manifest, _ = run(
+        tmp_path,
+        tmp_path / "vocab.txt",
+        input=(f"{tmp_path}/a.csv",),
+        encoding="cp1252",
+        header=False,
+        text_column="2",
+        lowercase=False,
+        held_out_fraction=0,
+    )
+    assert manifest["counts"]["documents"] == 20
+    assert "é" in (tmp_path / "vocab.txt").read_text()
+    assert "--encoding cp1252 --no-header --text-column 2 --vocab" in manifest["next"]
+
+
 def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
     texts = [*SENTENCES, SENTENCES[0].upper(), "<p>Sign in</p><p>&amp; more text</p>", "x", "42"]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))

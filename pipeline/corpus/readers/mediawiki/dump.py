@@ -63,8 +63,7 @@ class MediaWikiReader(ChunkReader):
         Raises:
             UsageError: this is no MediaWiki dump.
         """
-        del config
-        with UncompressedFile(path) as file:
+        with UncompressedFile(path, config.encoding) as file:
             head = file.read(_PEEKED_BYTES)
         if not _ROOT.search(head):
             raise UsageError(

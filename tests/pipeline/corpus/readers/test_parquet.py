@@ -88,7 +88,7 @@ def test_a_file_without_rows_has_no_documents(tmp_path):
             "x.parquet",
             parquet_bytes(id=[1], body=["a"]),
             UsageError,
-            r"x.parquet: no column 'text'; columns found: id, body \(choose one with --text-col",
+            r"x.parquet: no column 'text'; it has 'id', 'body'",
         ),
         (
             "x.parquet",

@@ -1,0 +1,51 @@
+"""Whether a table has the columns that are needed: the same words for every format and reader."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.cells import shortened
+from bert_tf.data.tables.delimited import TableHeader
+
+
+def check_columns(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: Sequence[str],
+    needed: Iterable[str],
+) -> None:
+    """Refuses a table that lacks a column, saying what there is and what was likely meant.
+
+    Args:
+        path: the table.
+        header: None of JSON lines and Parquet.
+        columns: what the table has.
+        needed: what it must have.
+
+    Raises:
+        UsageError: a column is missing.
+    """
+    for name in needed:
+        if name not in columns:
+            raise UsageError(
+                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
+            )
+
+
+def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
+    if header is not None and header.raw is None:
+        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
+    available = ", ".join(shortened(name) for name in columns) or "none"
+    folded = {name.lower(): name for name in columns}
+    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"it has {available}; did you mean {folded[near[0]]!r}?"
+    if header is None:
+        return f"it has {available}"
+    return (
+        f"it has {available}; name one of these, or give --no-header and the columns by number if "
+        "that is the first row"
+    )
