@@ -14,7 +14,7 @@ from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -48,6 +48,19 @@ QUESTION_ANSWERING = {
     "sentence_margin": 1.0,
 }
 
+MULTIPLE_CHOICE = {
+    "task": "multiple-choice",
+    "columns": {
+        "context": "context",
+        "question": "question",
+        "choices": ["choices"],
+        "label": "label",
+    },
+    "label_form": "number",
+    "max_seq_length": 24,
+}
+FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3}
+
 Exported = tuple[TrainedModel, SavedModelEngine]
 
 
@@ -69,7 +82,9 @@ def write_model(tmp_path_factory) -> Callable[[dict[str, Any] | None], Path]:
         if settings is None:
             model = BertEncoder(config, dtype="float32")
         else:
-            model = task_from_settings(settings, "test").build_model(config, policy="float32")
+            model = served_task_from_settings(settings, "test").build_model(
+                config, policy="float32"
+            )
         model.build_weights()
         path = tmp_path_factory.mktemp("trained") / "model"
         write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=settings)
@@ -103,3 +118,13 @@ def answerer(export) -> Exported:
 @pytest.fixture(scope="session")
 def embedder(export) -> Exported:
     return export(None)
+
+
+@pytest.fixture(scope="session")
+def chooser(export) -> Exported:
+    return export(MULTIPLE_CHOICE)
+
+
+@pytest.fixture(scope="session")
+def filler(export) -> Exported:
+    return export(FILL_MASK)
