@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -148,12 +149,12 @@ def _neighbors(
     name = _chosen_index(config, queries, corpus)
     if name == "exact":
         console.info(f"index: exact, every query is compared with every vector ({sizes})")
-        progress = _counting(console, "searching", len(queries), "query", "queries")
-        return exact_neighbors(queries, corpus, k, on_queries=progress), name, {}
+        with _counting(console, "searching", len(queries), "query", "queries") as progress:
+            return exact_neighbors(queries, corpus, k, on_queries=progress), name, {}
     check_installed()
     console.info(f"index: hnsw, approximate ({sizes})")
-    progress = _counting(console, "indexing", len(corpus), "vector")
-    index = build_index(corpus, on_vectors=progress)
+    with _counting(console, "indexing", len(corpus), "vector") as progress:
+        index = build_index(corpus, on_vectors=progress)
     found = search_index(index, queries, k)
     sample = np.unique(np.linspace(0, len(queries) - 1, config.recall_queries).astype(np.int64))
     exact = exact_neighbors(queries[sample], corpus, k)
@@ -165,18 +166,23 @@ def _neighbors(
     return found, name, {"recall": round(fraction, 4), "recall_queries": len(sample)}
 
 
+@contextmanager
 def _counting(
     console: Console, label: str, total: int, noun: str, plural: str | None = None
-) -> Callable[[int], None]:
-    """Shows how many of all are done."""
+) -> Iterator[Callable[[int], None]]:
+    """What shows how many of all are done, and that all are unless the block fails."""
     done = 0
+
+    def line() -> str:
+        return f"{label}: {done:,} of {quantity(total, noun, plural)}"
 
     def add(number: int) -> None:
         nonlocal done
         done += number
-        console.progress(f"{label}: {done:,} of {quantity(total, noun, plural)}")
+        console.progress(line())
 
-    return add
+    yield add
+    console.end_progress(line())
 
 
 def _embed_config(config: SearchConfig, path: str, output: str) -> EmbedConfig:

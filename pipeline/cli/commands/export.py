@@ -1,6 +1,7 @@
 """`bert-pipeline export`."""
 
 from bert_tf.config.sections import ExportConfig
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from pipeline.cli.command import job_command
 
 command = job_command(
@@ -13,6 +14,6 @@ command = job_command(
     ),
     example=(
         "bert-pipeline export --run complaints --output complaints-model\n"
-        "bert-pipeline export --run bert --task fill-mask --output filler"
+        f"bert-pipeline export --run bert --task {next(iter(PRETRAINED_TASKS))} --output filler"
     ),
 )
