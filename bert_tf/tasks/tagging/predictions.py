@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans
-from bert_tf.tasks.tagging.word_rows import TextWords
 
 _PROBABILITY_DIGITS = 6
 

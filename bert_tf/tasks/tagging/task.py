@@ -24,21 +24,21 @@ from bert_tf.tasks.declaration import TaskDeclaration
 from bert_tf.tasks.labels import label_table
 from bert_tf.tasks.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.tagging.card import tagging_card
-from bert_tf.tasks.tagging.gold_tags import gold_labels, gold_tags
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.predictions import prediction_columns
 from bert_tf.tasks.tagging.results import tagging_results
+from bert_tf.tasks.tagging.rows.gold_tags import gold_labels, gold_tags
+from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of
+from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts, read_tagged_texts
+from bert_tf.tasks.tagging.rows.word_rows import WordRows, encode_words
 from bert_tf.tasks.tagging.schemes import kinds_of_tags, recognized_scheme
 from bert_tf.tasks.tagging.serving import TextTagger
-from bert_tf.tasks.tagging.tag_checks import checked_tags, scheme_of
-from bert_tf.tasks.tagging.tagged_rows import TagColumns
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts, read_tagged_texts
 from bert_tf.tasks.tagging.training_labels import (
     label_doubts,
     label_rows,
     learned_labels,
 )
-from bert_tf.tasks.tagging.word_rows import WordRows, encode_words
 from bert_tf.tasks.task import TaskData, TaskResults
 from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts

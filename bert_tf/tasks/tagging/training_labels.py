@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.labels import LabelRows, suspicious_labels
-from bert_tf.tasks.tagging.gold_tags import gold_labels
 from bert_tf.tasks.tagging.options import PLAIN
+from bert_tf.tasks.tagging.rows.gold_tags import gold_labels
+from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.schemes import OUTSIDE, kinds_of_tags, scheme_tags
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 
 _MANY_LABELS, _MOST_LABELS_PER_ENTITY = 100, 0.05  # more of both are reason to doubt the column
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.tagging.word_rows import CONTINUES, SPECIALS
+from bert_tf.tasks.tagging.rows.word_rows import CONTINUES, SPECIALS
 
 
 class GraphWords(NamedTuple):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bert_tf.tasks.tagging.entity_graph import EntityWriter
 from bert_tf.tasks.tagging.predictions import prediction_columns
+from bert_tf.tasks.tagging.rows.word_rows import encode_words
 from bert_tf.tasks.tagging.schemes import scheme_tags
 from bert_tf.tasks.tagging.word_graph import graph_words
-from bert_tf.tasks.tagging.word_rows import encode_words
 
 KINDS = ['per"son', "loc\\ation", "ü"]
 SCHEMES = ["bio", "bilou", "iobes", "plain"]

@@ -10,8 +10,8 @@ import pytest
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.tasks.tagging.tagged_rows import TagColumns
-from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
+from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 WORDS = [["Ada", "Lovelace", "'s"], ["x"]]

@@ -8,10 +8,10 @@ import json
 import numpy as np
 from tokenizers import BertWordPieceTokenizer
 
-from bert_tf.tasks.tagging.gold_tags import gold_tags
-from bert_tf.tasks.tagging.tagged_rows import TagColumns
-from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
-from bert_tf.tasks.tagging.word_rows import encode_words
+from bert_tf.tasks.tagging.rows.gold_tags import gold_tags
+from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
+from bert_tf.tasks.tagging.rows.word_rows import encode_words
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 

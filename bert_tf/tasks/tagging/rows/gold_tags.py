@@ -8,9 +8,9 @@ import dataclasses
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
+from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, tags_of_spans
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
-from bert_tf.tasks.tagging.word_rows import TextWords
 
 _NO_WORD = -1
 

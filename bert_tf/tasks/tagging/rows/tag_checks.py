@@ -12,6 +12,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
+from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.schemes import (
     code_tags,
     entity_spans,
@@ -19,7 +20,6 @@ from bert_tf.tasks.tagging.schemes import (
     tag_parts,
     tags_of_spans,
 )
-from bert_tf.tasks.tagging.tagged_texts import TaggedTexts
 
 _SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
 _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own

@@ -8,9 +8,9 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.tasks.tagging.tag_checks import checked_tags, scheme_of
-from bert_tf.tasks.tagging.tagged_rows import TagColumns
-from bert_tf.tasks.tagging.tagged_texts import read_tagged_texts
+from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of
+from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
 

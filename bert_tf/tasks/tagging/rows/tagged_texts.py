@@ -15,7 +15,7 @@ from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import has_surrogates
-from bert_tf.tasks.tagging.tagged_rows import TagColumns, TaggedText, read_tagged_rows
+from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns, TaggedText, read_tagged_rows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
