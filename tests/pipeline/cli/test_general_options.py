@@ -17,6 +17,8 @@ def test_a_limit_that_is_none_is_refused(run):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_limit_is_for_commands_that_read_rows(name):
     shown = CliRunner().invoke(bert_pipeline, [name, "--help"]).output
-    has_limit = name in ("vocab", "preprocess", "finetune", "evaluate", "score", "embed")
-    assert ("--max-rejects" in shown) == has_limit
-    assert ("(default: 10%)" in " ".join(shown.split())) == (name in ("finetune", "evaluate"))
+    labeled = ("finetune", "label-errors", "evaluate")
+    assert ("--max-rejects" in shown) == (
+        name in (*labeled, "vocab", "preprocess", "score", "embed")
+    )
+    assert ("(default: 10%)" in " ".join(shown.split())) == (name in labeled)

@@ -24,6 +24,7 @@ CONTRACT = {
         "--train --eval --init --output --text-column --text-pair-column --label-column --epochs "
         "--batch-size --learning-rate --max-seq-length --seed"
     ),
+    "label-errors": "--train --init --output --folds --text-column --label-column --epochs --seed",
     "evaluate": "--model --data --output",
     "export": "--run --output --format --pooling --normalize",
     "score": (
