@@ -31,7 +31,10 @@ preprocess --input corpus.txt --vocab vocab.txt --output data2 --max-seq-length 
 train --data data --output run --size tiny --steps 2 --batch-size 4
 finetune classification --train rows.csv --eval dev.csv --init run --output labels --epochs 3 \
 --max-seq-length 16 --batch-size 8 --learning-rate 0.001
-finetune qa --train qa.json --init run --output answers --epochs 1 --max-seq-length 96
+finetune qa --train qa.json --init run --output answers --epochs 1 --max-seq-length 96 \
+--eval-fraction 0
+label-errors classification --train dev.csv --init run --output doubted --folds 2 --epochs 1 \
+--max-seq-length 16
 evaluate --model labels --data dev.csv --output measures
 export --run labels --output model
 score --model model --input new.csv --output scored.csv
@@ -46,6 +49,7 @@ OUTPUTS = {
     "run": "train",
     "labels": "finetune",
     "answers": "finetune",
+    "doubted": "label-errors",
     "measures": "evaluate",
     "model": "export",
     "scored.csv": "score",
@@ -174,6 +178,7 @@ def test_the_inputs_of_a_command_are_the_outputs_of_those_before_it(chain):
         ("run", "data"),
         ("labels", "run/best"),
         ("answers", "run/best"),
+        ("doubted", "run/best"),
         ("measures", "labels/best"),
         ("model", "labels/best"),
         ("scored.csv", "model"),

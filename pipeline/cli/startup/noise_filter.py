@@ -35,6 +35,8 @@ _NOISE = re.compile(
             # How tf.data says that a dataset ended.
             rb"Local rendezvous is aborting with status: OUT_OF_RANGE: End of sequence",
             rb"Allocation of \d+ exceeds \d+% of free system memory",
+            # Several models in one process, of which each is traced once.
+            rb"^WARNING:tensorflow:\d+ out of the last \d+ calls to .* tf\.function retracing",
             # Using Google's clients says so anyway; a job server is waited for or named.
             rb"^WARNING:root:apitools not found",
             rb"^(?:WARNING:root:)?Waiting for grpc channel to be ready",

@@ -26,6 +26,9 @@ E0000 00:00:1795339931.555864   30466 cuda_platform.cc:52] failed call to cuInit
 error: Failed call to cuInit: UNKNOWN ERROR (303)
 2026-01-01 10:00:00.000001: I external/local_xla/xla/service/service.cc:163] XLA service initialized
 WARNING:root:Waiting for grpc channel to be ready at localhost:1.
+WARNING:tensorflow:5 out of the last 10 calls to <function TrainingStep._run at 0x7ff324d48fe0> \
+triggered tf.function retracing. Tracing is expensive and the excessive number of tracings could \
+be due to (1) creating @tf.function repeatedly in a loop.
 """
 PROBLEMS = """\
 W0000 00:00:1795339900.138480   30111 gpu_device.cc:2342] Cannot dlopen some GPU libraries.
