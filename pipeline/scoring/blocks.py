@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.tables.delimited import TableHeader
+from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.tasks.declaration import Fault

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.data.tables.cells import cell_text
-from bert_tf.data.tables.delimited import TableHeader
+from bert_tf.data.tables.formats.delimited import TableHeader
 
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
 TSV_BREAKS = re.compile(r"[\t\n\r]")

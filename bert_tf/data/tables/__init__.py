@@ -1,1 +1,1 @@
-"""Files of rows as people have them: text files, CSV, TSV, JSON lines, Parquet, rejects."""
+"""Files of rows as people have them, whatever their format: text files, cells, columns, rejects."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import shortened
-from bert_tf.data.tables.delimited import TableHeader
+from bert_tf.data.tables.formats.delimited import TableHeader
 
 
 def check_columns(

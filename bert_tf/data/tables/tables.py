@@ -20,18 +20,23 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, texts_of
 from bert_tf.data.tables.columns import check_columns
-from bert_tf.data.tables.delimited import ParsedRow, TableHeader, read_csv_rows, read_tsv_rows
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import (
     COMPRESSIONS,
     TABLE_FORMATS,
     table_format_by_name,
 )
-from bert_tf.data.tables.json_lines import read_json_rows
-from bert_tf.data.tables.parquet_file import parquet_schema
-from bert_tf.data.tables.parquet_rows import read_parquet_rows
+from bert_tf.data.tables.formats.delimited import (
+    ParsedRow,
+    TableHeader,
+    read_csv_rows,
+    read_tsv_rows,
+)
+from bert_tf.data.tables.formats.json_lines import read_json_rows
+from bert_tf.data.tables.formats.parquet_file import parquet_schema
+from bert_tf.data.tables.formats.parquet_rows import read_parquet_rows
+from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
 from bert_tf.data.tables.rejects import Reject, summarize_rejects
-from bert_tf.data.tables.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns

@@ -8,7 +8,8 @@ import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.columns import check_columns
-from bert_tf.data.tables.csv_records import (
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.csv_records import (
     OPEN_AT_END,
     SOUND,
     Records,
@@ -16,8 +17,7 @@ from bert_tf.data.tables.csv_records import (
     field_bytes,
     find_records,
 )
-from bert_tf.data.tables.delimited import are_utf8, read_table_header, row_reject
-from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.delimited import are_utf8, read_table_header, row_reject
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Chunk

@@ -12,9 +12,14 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.kernels import count_characters
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.columns import check_columns
-from bert_tf.data.tables.delimited import too_long
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.parquet_file import is_text, open_parquet, parquet_schema, read_batches
+from bert_tf.data.tables.formats.delimited import too_long
+from bert_tf.data.tables.formats.parquet_file import (
+    is_text,
+    open_parquet,
+    parquet_schema,
+    read_batches,
+)
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.storage import open_stored

@@ -10,8 +10,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.formats.squad_json import is_squad_json
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.squad_json import is_squad_json
 from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.tasks.question_answering.rows.answer_places import doubtful_answers, place_fault
 from bert_tf.tasks.question_answering.rows.question_sources import (

@@ -12,7 +12,7 @@ from bert_tf.base.console import Console
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.squad_json import read_squad_entries
+from bert_tf.data.tables.formats.squad_json import read_squad_entries
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.question_answering.rows.questions import Answer, QuestionColumns
 

@@ -24,8 +24,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
 from bert_tf.data.tables.columns import check_columns
-from bert_tf.data.tables.conll import is_conll, read_conll_sentences
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 
 _TOKENS, _TAGS = "tokens", "tags"

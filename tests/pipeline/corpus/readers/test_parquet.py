@@ -10,7 +10,7 @@ from behavior.readers import check_reader, read_corpus
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from bert_tf.data.tables import parquet_file
+from bert_tf.data.tables.formats import parquet_file
 from pipeline.corpus.readers.formats import make_reader
 
 TEXTS = [f"document {number}" for number in range(3000)]

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.squad_json import is_squad_json
+from bert_tf.data.tables.formats.squad_json import is_squad_json
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.question_answering.rows.question_reader import read_questions
 from bert_tf.tasks.question_answering.rows.questions import QuestionColumns

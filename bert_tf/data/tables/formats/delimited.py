@@ -23,17 +23,17 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.kernels import take_ranges
-from bert_tf.data.tables.csv_records import (
+from bert_tf.data.tables.dialect import TableDialect, numbered_columns
+from bert_tf.data.tables.formats.csv_records import (
     FAULT_REASONS,
     LONG_RECORD,
     SOUND,
     Records,
     field_bytes,
 )
-from bert_tf.data.tables.delimiter import find_delimiter, first_cells
-from bert_tf.data.tables.dialect import TableDialect, numbered_columns
+from bert_tf.data.tables.formats.delimiter import find_delimiter, first_cells
+from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream
 from bert_tf.data.tables.reasons import TOO_LONG, wrong_cells
-from bert_tf.data.tables.record_stream import LongLine, RecordStream
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_utf8
 

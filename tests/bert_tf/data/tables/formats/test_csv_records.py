@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bert_tf.data.tables.csv_records import (
+from bert_tf.data.tables.formats.csv_records import (
     LONG_RECORD,
     NEVER_CLOSED,
     OPEN_AT_END,
@@ -19,8 +19,8 @@ from bert_tf.data.tables.csv_records import (
     count_line_ends,
     find_records,
 )
-from bert_tf.data.tables.delimiter import find_delimiter
-from bert_tf.data.tables.record_stream import LongLine, RecordStream
+from bert_tf.data.tables.formats.delimiter import find_delimiter
+from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream
 
 CELLS = st.text(st.characters(codec="utf-8"), max_size=5) | st.text('a",;\t\n\r é', max_size=5)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.tables.delimited import ParsedRow
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import name_without_compression
-from bert_tf.data.tables.json_places import JsonPath, lines_of_parts
+from bert_tf.data.tables.formats.delimited import ParsedRow
+from bert_tf.data.tables.formats.json_places import JsonPath, lines_of_parts
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_text
 

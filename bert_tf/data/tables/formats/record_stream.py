@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from bert_tf.data.tables.csv_records import Records, find_records
+from bert_tf.data.tables.formats.csv_records import Records, find_records
 
 _CHUNK_BYTES = 1 << 20  # read at once
 _MOST_RECORDS = 8192  # found at once

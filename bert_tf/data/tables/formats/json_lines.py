@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import InputError
-from bert_tf.data.tables.delimited import ParsedRow, too_long
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.reasons import (
     DUPLICATE_KEY,
     LONE_SURROGATE,

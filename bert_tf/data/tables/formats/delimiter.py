@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from bert_tf.data.tables.csv_records import SOUND, Records, field_bytes, find_records
+from bert_tf.data.tables.formats.csv_records import SOUND, Records, field_bytes, find_records
 
 DELIMITERS = (",", ";", "\t")
 _SAMPLED_RECORDS = 20  # that the delimiter of a file without a header is found in

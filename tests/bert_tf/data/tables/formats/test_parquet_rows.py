@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.data.tables import parquet_file
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.formats import parquet_file
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)

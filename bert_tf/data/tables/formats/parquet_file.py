@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import compression_of
-from bert_tf.data.tables.parquet_pages import largest_repeated_value
+from bert_tf.data.tables.formats.parquet_pages import largest_repeated_value
 from bert_tf.data.tables.text_files import Opener
 
 _BUFFER_BYTES = 8 << 20  # read from storage at once

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.data.tables.json_places import lines_of_parts
+from bert_tf.data.tables.formats.json_places import lines_of_parts
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES = st.recursive(

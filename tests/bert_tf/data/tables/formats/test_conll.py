@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.conll import is_conll, read_conll_sentences
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
 
 
 @pytest.fixture

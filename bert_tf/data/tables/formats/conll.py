@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.delimited import too_long
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.text_files import CutLine, bounded_lines, has_surrogates, open_text
 
 ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
