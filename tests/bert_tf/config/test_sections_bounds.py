@@ -16,6 +16,8 @@ ANY_NUMBER = {
     "label_errors.seed",
     "preprocess.seed",
     "finetune.null_score_diff_threshold",
+    "embed.layers",
+    "search.layers",
 }
 NUMBERS = [
     (section, field.name)
