@@ -101,6 +101,8 @@ def _json_value(value: Any) -> str:
 
 def _values(column: pa.Array) -> list[Any]:
     """Python values; bytes that are not UTF-8 stay bytes."""
+    if isinstance(column, pa.ExtensionArray):  # UUIDs and the like, as Python writes them
+        return list(column.to_pylist())
     if not is_text(column.type):
         is_json = any(is_kind(column.type) for is_kind in _KINDS_OF_JSON)
         return list((column if is_json else column.cast(pa.string())).to_pylist())

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import json
 import tracemalloc
+import uuid
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,6 +34,7 @@ ROWS = st.lists(
     min_size=1,
     max_size=12,
 )
+KEY = uuid.UUID("12345678-1234-5678-9abc-def012345678")
 SCHEMA = pa.schema(
     {
         "text": pa.large_string(),
@@ -108,6 +110,7 @@ def test_what_json_has_no_type_for_is_text(tmp_path):
         "day": [datetime.date(2026, 1, 31)],
         "price": [decimal.Decimal("1.50")],
         "nested": [{"day": datetime.date(2026, 1, 31)}],
+        "key": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([KEY.bytes], pa.binary(16))),
     }
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     (block,) = read_table_blocks(tmp_path / "a.parquet", text_columns=["day", "price"])
@@ -115,6 +118,7 @@ def test_what_json_has_no_type_for_is_text(tmp_path):
         "day": "2026-01-31",
         "price": "1.50",
         "nested": {"day": "2026-01-31"},
+        "key": str(KEY),
     }
 
 
