@@ -4,3 +4,6 @@ SERVING = "serving_default"
 BATCHED = "batched"
 BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
+# Output that counts the tokens of each row that its sequence is too short for: int32 [rows].
+LOST_TOKENS = "lost_tokens"
+MANY_CUT = 0.05  # of the rows: then their results may suffer

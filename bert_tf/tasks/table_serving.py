@@ -10,6 +10,7 @@ from bert_tf.config.sections.finetuning import WINDOWS
 from bert_tf.data.rows.long_texts import Sequences, pack_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.serving.text_module import TextModule
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ class TableModule(TextModule):
         )
         if self._task.long_texts == WINDOWS:
             found = tf.math.segment_mean(found, sequences.owners)
-        return {**self._task.served_predictions(found), **self._task.served_constants()}
+        return {
+            **self._task.served_predictions(found),
+            **self._task.served_constants(),
+            LOST_TOKENS: sequences.lost_tokens,
+        }
 
     def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:
         tokens, *pair = (self.tokenizer.tokenize(texts[name]) for name in self.inputs())
@@ -70,4 +75,10 @@ class TableModule(TextModule):
             max_seq_length=self._task.max_seq_length,
             tokenizer=self.tokenizer,
         )
-        return Sequences(word_ids, type_ids, tf.range(tokens.nrows(out_type=tf.int32)))
+        lengths = sum(tf.cast(text.row_lengths(), tf.int32) for text in (tokens, *pair))
+        return Sequences(
+            word_ids,
+            type_ids,
+            owners=tf.range(tokens.nrows(out_type=tf.int32)),
+            lost_tokens=lengths + 3 - tf.cast(word_ids.row_lengths(), tf.int32),
+        )

@@ -9,9 +9,8 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
+from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.task import TaskData
-
-_MANY = 0.05  # of the rows: then their results may suffer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,7 @@ class Truncation:
             source: the file.
             remedy: what a user can do.
         """
-        if self.rows_cut > _MANY * self.rows:
+        if self.rows_cut > MANY_CUT * self.rows:
             console.warn(f"{source}: {self}; {remedy}")
         elif self.rows_cut:
             console.info(f"{source}: {self}")

@@ -7,15 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.serving.signatures import MANY_CUT
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
-from pipeline.scoring.join import join_parts
+from pipeline.scoring.join import ScoringCounts, join_parts
+from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.progress import showing_progress
 from pipeline.scoring.threads import threads_per_worker
@@ -92,6 +95,9 @@ def _score(
         "rows_rejected": counts.rows_in - counts.rows_out,
         "rejected": counts.rejected,
     }
+    if counts.cut:
+        record.counts.update(counts.cut)
+        _log_cut_rows(record.console, counts)
     if plan.abstention is not None:
         record.counts["rows_abstained"] = counts.rows_abstained
         decided = counts.rows_out - counts.rows_abstained
@@ -111,6 +117,17 @@ def _score(
     if counts.rejected:
         meaning = quantity(sum(counts.rejected.values()), "rejected row")
         record.made.append((str(rejects), meaning))
+
+
+def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
+    cut, lost = counts.cut[ROWS_CUT], counts.cut[TOKENS_LOST]
+    if cut:
+        fraction = cut / counts.rows_out
+        show = console.warn if fraction > MANY_CUT else console.info
+        show(
+            f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
+            f"model and lose {quantity(lost, 'token')}"
+        )
 
 
 def model_sha256(record: JobRecord) -> str:

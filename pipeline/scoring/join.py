@@ -16,18 +16,27 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
-from pipeline.scoring.parts import ABSTAINED
+from pipeline.scoring.parts import ABSTAINED, ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoringCounts:
-    """Rows of a job, those written without a decision, and the rejected ones by reason."""
+    """Rows of a job, and the rejected ones by reason.
+
+    Attributes:
+        rows_in, rows_out: read and written.
+        rows_abstained: written without a decision.
+        cut: `rows_cut` and `tokens_lost`, of rows that are too long; empty if the model does not
+            count them.
+        rejected: rows by reason.
+    """
 
     rows_in: int
     rows_out: int
     rows_abstained: int
+    cut: dict[str, int]
     rejected: dict[str, int]
 
 
@@ -44,6 +53,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
     rows_in = rows_out = rows_abstained = 0
+    cut: dict[str, int] = {}
     rejected: collections.Counter[str] = collections.Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
         for table in plan.tables:
@@ -53,12 +63,16 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
                 done = read_sealed(files.done)
                 rows_out += done["rows_out"]
                 rows_abstained += done.get(ABSTAINED, 0)
+                for name in (ROWS_CUT, TOKENS_LOST):
+                    if name in done:
+                        cut[name] = cut.get(name, 0) + done[name]
                 rejected.update(done["rejected"])
                 _append_file(files.rejects, all_rejects)
     return ScoringCounts(
         rows_in=rows_in,
         rows_out=rows_out,
         rows_abstained=rows_abstained,
+        cut=cut,
         rejected=dict(rejected.most_common()),
     )
 

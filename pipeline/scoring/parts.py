@@ -12,12 +12,13 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
+from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.prediction_rows import prediction_rows
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
-ABSTAINED = "rows_abstained"
+ABSTAINED, ROWS_CUT, TOKENS_LOST = "rows_abstained", "rows_cut", "tokens_lost"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,13 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
-    facts = None if plan.abstention is None else {ABSTAINED: abstained}
+    facts = {} if plan.abstention is None else {ABSTAINED: abstained}
+    lost_tokens = scored.predicted.get(LOST_TOKENS)
+    if lost_tokens is not None:
+        facts |= {
+            ROWS_CUT: int(np.count_nonzero(lost_tokens)),
+            TOKENS_LOST: int(lost_tokens.sum()),
+        }
     finish_part(block.reference, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 

@@ -153,7 +153,7 @@ def encode_long_texts(
         lost_tokens.append(
             np.zeros(len(row_lengths), np.int64)
             if method == WINDOWS
-            else tokens.row_lengths().numpy() + 2 - row_lengths
+            else rows.lost_tokens.numpy().astype(np.int64)
         )
     offsets = offsets_of(np.concatenate(lengths))
     return EncodedRows(

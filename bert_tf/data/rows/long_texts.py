@@ -23,11 +23,13 @@ class Sequences(NamedTuple):
     Attributes:
         word_ids, type_ids: ragged int32 [sequences, (at most max_seq_length)].
         owners: int32 [sequences], the text of each, ascending; every text has a sequence.
+        lost_tokens: int32 [texts], tokens of each that no sequence has.
     """
 
     word_ids: tf.RaggedTensor
     type_ids: tf.RaggedTensor
     owners: tf.Tensor
+    lost_tokens: tf.Tensor
 
 
 def pack_texts(
@@ -48,6 +50,7 @@ def pack_texts(
         tokenizer: knows the ids of [CLS] and [SEP].
     """
     owners = tf.range(tokens.nrows(out_type=tf.int32))
+    lengths = tf.cast(tokens.row_lengths(), tf.int32)
     capacity = max_seq_length - _SPECIALS
     if method == HEAD_TAIL:
         tokens = _heads_and_tails(tokens, capacity)
@@ -56,7 +59,11 @@ def pack_texts(
     word_ids, type_ids = pack_pairs(
         tokens, None, max_seq_length=max_seq_length, tokenizer=tokenizer
     )
-    return Sequences(word_ids, type_ids, owners)
+    if method == WINDOWS:
+        lost_tokens = tf.zeros_like(lengths)
+    else:
+        lost_tokens = lengths + _SPECIALS - tf.cast(word_ids.row_lengths(), tf.int32)
+    return Sequences(word_ids, type_ids, owners, lost_tokens)
 
 
 def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:

@@ -133,7 +133,8 @@ def test_export_finds_a_graph_that_predicts_otherwise(
     write_model_directory(path, model, vocab=tokenizer.vocab, lowercase=True, task=task.settings())
     exported = write_saved_model(load_trained_model(read_model_directory(path)), path)
     got = exported.predict({"body": ["a film", "blue"], "reply": ["red", "the city"]})
-    assert got.keys() == {"predicted_value"}
+    assert got.keys() == {"predicted_value", "lost_tokens"}
+    assert got["lost_tokens"].tolist() == [0, 0]
     assert got["predicted_value"].dtype == np.float32
 
     scaled = RegressionTask.served_predictions

@@ -165,7 +165,14 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     assert [row["predicted_label"] for row in rows] == wanted["predicted_label"].tolist()
     scores = [float(row["predicted_score"]) for row in rows]
     assert scores == pytest.approx(wanted["predicted_score"].tolist(), abs=1e-5)
-    assert manifest["counts"] == {"rows_in": 5, "rows_out": 5, "rows_rejected": 0, "rejected": {}}
+    assert manifest["counts"] == {
+        "rows_in": 5,
+        "rows_out": 5,
+        "rows_rejected": 0,
+        "rejected": {},
+        "rows_cut": 0,
+        "tokens_lost": 0,
+    }
     assert manifest["metrics"]["rows_per_second"] > 0
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {
@@ -176,6 +183,21 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     assert again["already_done"]
     with pytest.raises(UsageError, match="made with another config"):
         scoring.run(dataclasses.replace(config, limit=3), RUNNER, log.options())
+
+
+def test_rows_that_are_cut_are_counted(model, tmp_path):
+    rows = ["red film", "good " * 20, "bad " * 14, "blue " * 15]
+    (tmp_path / "new.csv").write_text("\n".join(["body", *rows, ""]))
+    log = Log()
+    config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv", block_rows=2)
+    counts = scoring.run(config, RUNNER, log.options())["counts"]
+    room = TASK["max_seq_length"] - 2
+    lost = [max(0, len(row.split()) - room) for row in rows]
+    assert counts["tokens_lost"] == sum(lost)
+    assert counts["rows_cut"] == np.count_nonzero(lost)
+    assert "warning: 2 of 4 rows (50.0%) are too long for the model and lose 7 tokens" in (
+        log.stream.getvalue()
+    )
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

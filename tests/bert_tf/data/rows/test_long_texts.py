@@ -61,6 +61,17 @@ def test_head_and_tail_of_512_tokens_are_those_of_the_paper(tokenizer):
     assert row == text[:128] + text[-382:]
 
 
+@given(lengths=LENGTHS, most=MOST, method=st.sampled_from(LONG_TEXTS))
+def test_tokens_that_no_sequence_has_are_lost(tokenizer, lengths, most, method):
+    tokens = tf.RaggedTensor.from_row_lengths(
+        100 + np.arange(sum(lengths), dtype=np.int32), lengths
+    )
+    found = pack_texts(tokens, method=method, max_seq_length=most, tokenizer=tokenizer)
+    kept = set(found.word_ids.flat_values.numpy().tolist())
+    lost = [len(set(text) - kept) for text in tokens.to_list()]
+    assert found.lost_tokens.numpy().tolist() == lost
+
+
 @pytest.mark.parametrize("method", LONG_TEXTS)
 def test_rows_know_their_texts_and_what_they_lack(tokenizer, method):
     texts = ["a b c d " * 3, "", "a b", "d c b a " * 2]
