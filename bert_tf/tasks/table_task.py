@@ -52,6 +52,7 @@ class TableTask(abc.ABC):
     Attributes:
         declaration: the task's entry in the registry.
         title: heading of model cards.
+        google_script: see `TaskCard`.
         has_label_lists: whether the label column may hold a list, or nothing, in a row.
         text_column, text_pair_column, label_column: the columns of a table; without pairs
             `text_pair_column` is None.
@@ -62,6 +63,7 @@ class TableTask(abc.ABC):
 
     declaration: ClassVar[TaskDeclaration]
     title: ClassVar[str]
+    google_script: ClassVar[str | None] = None
     has_label_lists: ClassVar[bool] = False
 
     text_column: str
@@ -397,7 +399,7 @@ class TableTask(abc.ABC):
             signature_output=self.declaration.predictions[0].name,
             transformers_class="AutoModelForSequenceClassification",
             keras_hub_class="BertTextClassifier",
-            google_script="run_classifier.py",
+            google_script=self.google_script,
         )
 
     def _text_columns(self) -> tuple[str, str | None]:

@@ -18,7 +18,8 @@ class TaskCard:
         signature_output: name of the output to look at first.
         transformers_class: the class of HuggingFace's library that loads the model.
         keras_hub_class: that of KerasHub.
-        google_script: the script of google-research/bert that loads the model.
+        google_script: the script of google-research/bert that loads the model; None where none has
+            its head.
         script_reads_text: whether that script needs the vocabulary.
         limits: what to do before relying on the model.
     """
@@ -29,7 +30,7 @@ class TaskCard:
     signature_output: str
     transformers_class: str
     keras_hub_class: str = _KERAS_HUB_ENCODER
-    google_script: str
+    google_script: str | None = None
     script_reads_text: bool = True
     limits: str = (
         "The model is as good as its data: measure it on rows of your own with "

@@ -21,6 +21,11 @@ class GoogleFormat:
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         """See `ModelFormat.loading`."""
+        if card.google_script is None:
+            return [
+                "With google-research/bert (TensorFlow 1): none of its scripts has this head;",
+                "its `modeling.BertModel` loads the encoder from `bert_model.ckpt`.",
+            ]
         text_flags = f"--vocab_file=THIS_FOLDER/vocab.txt --do_lower_case={lowercase} "
         flags = text_flags if card.script_reads_text else ""
         return [

@@ -66,6 +66,7 @@ class ClassificationTask(TableTask):
 
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
     title: ClassVar[str] = "Text classifier"
+    google_script: ClassVar[str | None] = "run_classifier.py"
 
     labels: tuple[str, ...] = learned(())
     class_weights: str = NONE

@@ -262,7 +262,6 @@ class MultipleChoiceTask:
             signature_output="predicted_text",
             transformers_class="AutoModelForMultipleChoice",
             keras_hub_class="BertTextClassifier",  # with one class, the score of a pair
-            google_script="run_classifier.py",
         )
 
     def _rows(self, tokenizer: WordPieceTokenizer, texts: dict[str, list[Any]]) -> GroupedRows:

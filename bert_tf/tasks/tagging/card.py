@@ -30,5 +30,4 @@ def tagging_card(task: TaggingTask) -> TaskCard:
         signature_call='text=tf.constant(["Ada Lovelace was born in London."])',
         signature_output="predicted_entities",
         transformers_class="AutoModelForTokenClassification",
-        google_script="run_classifier.py",
     )

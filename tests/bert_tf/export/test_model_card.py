@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -124,6 +125,9 @@ def test_cards_for_other_libraries_say_how_those_load_it(encoder_card):
     assert "run_pretraining.py --bert_config_file=THIS_FOLDER/bert_config.json" in card
     assert "do_lower_case" not in card, "that script takes records, not text"
     assert "transformers" not in card
+    headless = dataclasses.replace(encoder, google_script=None)
+    card = model_card(CONFIG, headless, **{**PLAIN, "written": FORMATS["google-tf1"].load()})
+    assert "`modeling.BertModel` loads the encoder" in card and "run_" not in card
     card = model_card(CONFIG, encoder, **{**PLAIN, "written": FORMATS["google-tf2"].load()})
     assert "    num_layers=1,\n    num_attention_heads=2,\n" in card
     assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
