@@ -12,7 +12,7 @@ from object_checkpoints import object_tree
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
-from bert_tf.weights.import_weights import import_weights, read_source
+from bert_tf.weights.import_weights import read_source, write_imported
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.model_garden_checkpoint import write_model_garden_checkpoint
 
@@ -119,7 +119,7 @@ def test_keys_are_those_that_converters_of_published_checkpoints_read(pretrainin
 def test_a_pretraining_model_is_read_back(pretraining, tmp_path):
     notes = write(pretraining, tmp_path / "garden")
     assert [note.split(",")[0] for note in notes] == ["the model has the exact GELU"]
-    import_weights(tmp_path / "garden", tmp_path / "model")
+    write_imported(read_source(tmp_path / "garden"), tmp_path / "model")
     again = read_model_directory(tmp_path / "model")
     assert again.config == pretraining.config.replace(hidden_act="gelu_new")
     assert (again.vocab, again.lowercase) == (pretraining.vocab, pretraining.lowercase)
