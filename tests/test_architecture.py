@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.tasks.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import TASKS, declared_task
 
 ROOT = Path(__file__).parent.parent
 
-# A room may import those to its left, never those to its right.
+# A package may import those to its left, never those to its right.
 BERT_TF_ORDER = [
     "base", "config", "data", "vocabulary", "layers", "models", "weights", "training",
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
@@ -293,3 +293,12 @@ def test_tests_carry_the_name_of_what_they_hold(package):
         if not any(file.is_dir() or file.with_suffix(".py").is_file() for file in files):
             wrong.append(str(path.relative_to(ROOT)))
     assert not wrong
+
+
+def test_folders_have_few_enough_files_to_find_one_at_the_first_guess():
+    sizes = {
+        folder.relative_to(ROOT): len([path for path in folder.glob("*.py") if path.stem[0] != "_"])
+        for package in ("bert_tf", "pipeline")
+        for folder in (ROOT / package).rglob("*/")
+    }
+    assert {folder: size for folder, size in sizes.items() if size > 16} == {}

@@ -10,8 +10,8 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.tasks.base.task import ServedTask
 from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings
-from bert_tf.tasks.task import ServedTask
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights
 
 _PRETRAINING_TENSOR = "cls.predictions.bias"

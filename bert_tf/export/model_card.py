@@ -13,7 +13,7 @@ from bert_tf.embeddings.recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.tasks.task_card import TaskCard
+from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.training.run.best_model import BestModel
 
 _ENCODER = TaskCard(

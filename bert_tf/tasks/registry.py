@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
-from bert_tf.tasks.classification.options import CLASSIFICATION
-from bert_tf.tasks.declaration import (
+from bert_tf.tasks.base.declaration import (
     LabelErrorsDeclaration,
     ServedTaskDeclaration,
     TaskDeclaration,
 )
+from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.multilabel.options import MULTILABEL
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
@@ -27,8 +27,8 @@ from bert_tf.tasks.regression.options import REGRESSION
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
-    from bert_tf.tasks.label_errors import LabelErrors
-    from bert_tf.tasks.task import PretrainedTask, ServedTask, Task
+    from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
+    from bert_tf.tasks.running.label_errors import LabelErrors
     from bert_tf.weights.model_directory import ModelDirectory
 
 # The first is the one that hints for the next command name.

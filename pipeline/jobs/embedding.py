@@ -13,7 +13,7 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import TABLE_FORMATS
 from bert_tf.embeddings.recipe import RAW_CLS
-from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options

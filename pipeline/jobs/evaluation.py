@@ -14,11 +14,11 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, is_exported, resolve_engine
-from bert_tf.tasks.abstention import Abstention
-from bert_tf.tasks.evaluation import evaluate
-from bert_tf.tasks.prediction import evaluation_progress
+from bert_tf.tasks.base.abstention import Abstention
+from bert_tf.tasks.base.task import LabeledRows, RowsCheck, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.task import LabeledRows, RowsCheck, TaskResults
+from bert_tf.tasks.running.evaluation import evaluate
+from bert_tf.tasks.running.prediction import evaluation_progress
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,

@@ -10,10 +10,10 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
-from bert_tf.tasks.finetuning import FinetuningResult, finetune
-from bert_tf.tasks.learning_doubts import learning_doubts
-from bert_tf.tasks.task import TaskData
-from bert_tf.tasks.truncation import Truncation
+from bert_tf.tasks.base.task import TaskData
+from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
+from bert_tf.tasks.running.learning_doubts import learning_doubts
+from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.finetuning_series import run_series

@@ -8,8 +8,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import ImportWeightsConfig
+from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.registry import TASKS, task_of_weights
-from bert_tf.tasks.task import Task
 from bert_tf.weights.import_weights import (
     architecture,
     read_source,

@@ -8,8 +8,8 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
-from bert_tf.tasks.label_errors import LabelErrors, write_doubted_rows
 from bert_tf.tasks.registry import label_errors_function
+from bert_tf.tasks.running.label_errors import LabelErrors, write_doubted_rows
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,

@@ -17,7 +17,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
-from bert_tf.tasks.declaration import Fault
+from bert_tf.tasks.base.declaration import Fault
 from pipeline.beam.files import check_shared
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan

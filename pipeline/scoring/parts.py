@@ -13,7 +13,7 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_TOKENS
-from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import prediction_rows
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan

@@ -19,8 +19,8 @@ from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import resolve_engine
-from bert_tf.tasks.abstention import Abstention
-from bert_tf.tasks.declaration import Fault, PredictionField
+from bert_tf.tasks.base.abstention import Abstention
+from bert_tf.tasks.base.declaration import Fault, PredictionField
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored

@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
+from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.regression.task import RegressionTask
-from bert_tf.tasks.task import ROW_WEIGHTS
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,

@@ -8,7 +8,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.export.formats.contents import model_contents
 from bert_tf.export.loading import TrainedModel
-from bert_tf.tasks.task_card import TaskCard
+from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.weights.google_checkpoint import write_google_checkpoint
 
 

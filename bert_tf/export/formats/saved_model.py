@@ -17,8 +17,8 @@ from bert_tf.export.formats.huggingface import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.text_embedder import TextEmbedder, reference_pooled
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.declaration import same_text
-from bert_tf.tasks.task_card import TaskCard
+from bert_tf.tasks.base.declaration import same_text
+from bert_tf.tasks.base.task_card import TaskCard
 
 TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.tasks.labels import shown_labels
+from bert_tf.tasks.tables.labels import shown_labels
 
 NONE, BALANCED = "none", "balanced"
 

@@ -16,17 +16,17 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.folds import stratified_folds
 from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.task import RowsCheck, TaskReport, TaskResults
 from bert_tf.tasks.classification.confident_learning import doubtful_rows, self_confidence
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
 from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.evaluation import predict_rows
-from bert_tf.tasks.finetuning import finetune
-from bert_tf.tasks.label_errors import DoubtedRow, LabelErrors
-from bert_tf.tasks.prediction_rows import prediction_rows
 from bert_tf.tasks.registry import TASKS, finetune_config
-from bert_tf.tasks.task import RowsCheck, TaskReport, TaskResults
+from bert_tf.tasks.running.evaluation import predict_rows
+from bert_tf.tasks.running.finetuning import finetune
+from bert_tf.tasks.running.label_errors import DoubtedRow, LabelErrors
 
 
 def find_label_errors(
@@ -41,7 +41,7 @@ def find_label_errors(
         folder: keeps what is done meanwhile; an interrupted job resumes from it.
 
     Raises:
-        InputError, UsageError, StoppedEarly: as `bert_tf.tasks.finetuning.finetune`.
+        InputError, UsageError, StoppedEarly: as `bert_tf.tasks.running.finetuning.finetune`.
     """
     task, table = ClassificationTask.from_training(config, console)
     check([table])

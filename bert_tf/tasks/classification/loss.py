@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.tasks.losses import cross_entropy
+from bert_tf.tasks.base.losses import cross_entropy
 
 
 def smoothed_cross_entropy(

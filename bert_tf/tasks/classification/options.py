@@ -8,9 +8,9 @@ from typing import ClassVar
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.tasks.base.declaration import LabelErrorsDeclaration, PredictionField, TaskDeclaration
 from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
-from bert_tf.tasks.declaration import LabelErrorsDeclaration, PredictionField, TaskDeclaration
-from bert_tf.tasks.table_options import TableTaskConfig
+from bert_tf.tasks.tables.table_options import TableTaskConfig
 
 SEQUENCE_LENGTH = 128
 UNCALIBRATED, TEMPERATURE = "none", "temperature"

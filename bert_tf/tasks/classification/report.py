@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.tasks.label_measures import LabelMeasures
+from bert_tf.tasks.tables.label_measures import LabelMeasures
 
 
 class LabelReport:

@@ -15,6 +15,10 @@ from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import summarize_rejects
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.losses import weighted_hits
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.classification.calibration import (
     CalibrationReport,
     fit_temperature,
@@ -30,19 +34,15 @@ from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, UNCALIBRATED
 from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
-from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.known_labels import reject_unknown_labels
-from bert_tf.tasks.labels import (
+from bert_tf.tasks.tables.known_labels import reject_unknown_labels
+from bert_tf.tasks.tables.labels import (
     LabelRows,
     label_table,
     labels_on_card,
     sorted_labels,
     suspicious_labels,
 )
-from bert_tf.tasks.losses import weighted_hits
-from bert_tf.tasks.table_task import TableTask
-from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport
-from bert_tf.tasks.task_fields import learned
+from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.tasks.declaration import Fault, PredictionField, ServedTaskDeclaration
+from bert_tf.tasks.base.declaration import Fault, PredictionField, ServedTaskDeclaration
 
 MASK = "[MASK]"
 

@@ -13,11 +13,11 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.config.sections.models import DEFAULT_TOP_K
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.tasks.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.tasks.fill_mask.serving import MaskFiller
-from bert_tf.tasks.task_card import TaskCard
 from bert_tf.weights.model_directory import ModelDirectory
 
 _HEAD = "cls.predictions.transform.dense.weight"
@@ -25,7 +25,7 @@ _HEAD = "cls.predictions.transform.dense.weight"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FillMaskTask:
-    """A `bert_tf.tasks.task.PretrainedTask` (Devlin et al. 2019, section 3.1, task 1).
+    """A `bert_tf.tasks.base.task.PretrainedTask` (Devlin et al. 2019, section 3.1, task 1).
 
     Attributes:
         text_column: column of the texts.

@@ -10,7 +10,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from bert_tf.tasks.label_measures import LabelMeasures, quotient
+from bert_tf.tasks.tables.label_measures import LabelMeasures, quotient
 
 
 def label_set_metrics(

@@ -17,16 +17,10 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.problem_type import ProblemType
-from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.known_labels import reject_unknown_labels
-from bert_tf.tasks.label_measures import LabelMeasures
-from bert_tf.tasks.labels import (
-    LabelRows,
-    label_table,
-    labels_on_card,
-    sorted_labels,
-    suspicious_labels,
-)
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.prediction_rows import json_values
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.multilabel.label_cells import labels_of_cells, reject_other_cells
 from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
 from bert_tf.tasks.multilabel.options import FIXED, GLOBAL, MULTILABEL, SEPARATOR
@@ -35,10 +29,16 @@ from bert_tf.tasks.multilabel.thresholds import (
     global_threshold,
     thresholds_by_label,
 )
-from bert_tf.tasks.prediction_rows import json_values
-from bert_tf.tasks.table_task import TableTask
-from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskReport
-from bert_tf.tasks.task_fields import learned
+from bert_tf.tasks.tables.known_labels import reject_unknown_labels
+from bert_tf.tasks.tables.label_measures import LabelMeasures
+from bert_tf.tasks.tables.labels import (
+    LabelRows,
+    label_table,
+    labels_on_card,
+    sorted_labels,
+    suspicious_labels,
+)
+from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory

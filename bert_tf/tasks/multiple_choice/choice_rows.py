@@ -15,7 +15,7 @@ from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
-from bert_tf.tasks.declaration import Fault
+from bert_tf.tasks.base.declaration import Fault
 from bert_tf.tasks.multiple_choice.options import choices_fault
 
 _USUAL_QUESTION = "question"

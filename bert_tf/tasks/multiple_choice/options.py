@@ -12,7 +12,7 @@ from bert_tf.config.sections.finetuning import (
     best_metric_option,
     sequence_length_option,
 )
-from bert_tf.tasks.declaration import Fault, PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import Fault, PredictionField, TaskDeclaration
 
 SEQUENCE_LENGTH = 128
 METRICS = ("accuracy", "mean_reciprocal_rank")

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.tasks.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.task import ROW_WEIGHTS
+from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.training.plan.protocols import Batch, LossParts
 
 _FAR_BELOW = -1e9

@@ -9,9 +9,9 @@ import numpy as np
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.serving.single_batch import single_batch
+from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers
 from bert_tf.tasks.question_answering.rows.question_rows import encode_questions
-from bert_tf.tasks.task import TaskData
 
 if TYPE_CHECKING:
     from bert_tf.tasks.question_answering.task import QuestionAnsweringTask

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.question_answering.answers.metrics import answer_metrics
 from bert_tf.tasks.question_answering.answers.null_threshold import (
     SpanScores,
@@ -14,7 +15,6 @@ from bert_tf.tasks.question_answering.answers.null_threshold import (
 )
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.question_answering.rows.questions import Questions
-from bert_tf.tasks.task import TaskResults
 
 
 def question_results(

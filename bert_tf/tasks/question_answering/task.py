@@ -17,7 +17,9 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
-from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import (
@@ -50,8 +52,6 @@ from bert_tf.tasks.question_answering.rows.question_targets import (
 )
 from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
-from bert_tf.tasks.task import ROW_WEIGHTS, TaskData, TaskResults
-from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
-from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.table_options import TableTaskConfig
+from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.tables.table_options import TableTaskConfig
 
 SEQUENCE_LENGTH = 128
 METRICS = ("pearson", "spearman", "r2")

@@ -14,7 +14,9 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.models.regression import BertRegressor
-from bert_tf.tasks.declaration import TaskDeclaration
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
 from bert_tf.tasks.regression.targets import (
@@ -22,9 +24,7 @@ from bert_tf.tasks.regression.targets import (
     reject_other_labels,
     warn_of_one_number,
 )
-from bert_tf.tasks.table_task import TableTask
-from bert_tf.tasks.task import ROW_WEIGHTS
-from bert_tf.tasks.task_fields import learned
+from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory

@@ -11,7 +11,7 @@ from bert_tf.config.sections.finetuning import (
     best_metric_option,
     sequence_length_option,
 )
-from bert_tf.tasks.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 
 SEQUENCE_LENGTH = 128
 METRICS = ("f1", "macro_f1", "accuracy")

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.tasks.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.tagging.metrics import TaggingScores
 from bert_tf.tasks.tagging.options import TAGGING
 from bert_tf.tasks.tagging.predictions import span_rows
@@ -17,7 +18,6 @@ from bert_tf.tasks.tagging.rows.gold_tags import gold_tags
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import OUTSIDE, code_tags, entity_spans
-from bert_tf.tasks.task import TaskResults
 
 
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:

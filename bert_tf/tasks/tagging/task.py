@@ -20,9 +20,11 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.serving.single_batch import single_batch
-from bert_tf.tasks.declaration import TaskDeclaration
-from bert_tf.tasks.labels import label_table
-from bert_tf.tasks.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import TaskData, TaskResults
+from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.tables.labels import label_table
 from bert_tf.tasks.tagging.card import tagging_card
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.predictions import prediction_columns
@@ -39,8 +41,6 @@ from bert_tf.tasks.tagging.training_labels import (
     label_rows,
     learned_labels,
 )
-from bert_tf.tasks.task import TaskData, TaskResults
-from bert_tf.tasks.task_card import TaskCard
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.join import join_parts

@@ -8,7 +8,7 @@ from toy_regression import REGRESSION
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
-from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.plan import scoring_columns
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from bert_tf.config.section import build_section
+from bert_tf.tasks.base.task import accept_any_rows
 from bert_tf.tasks.classification import label_errors
 from bert_tf.tasks.classification.label_errors import find_label_errors
 from bert_tf.tasks.classification.options import ClassificationLabelErrorsConfig
-from bert_tf.tasks.task import accept_any_rows
 
 pytestmark = pytest.mark.slow  # trains a model per fold
 

@@ -17,10 +17,10 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.classification.task import ClassificationTask
-from bert_tf.tasks.evaluation import evaluate
-from bert_tf.tasks.finetuning import finetune
-from bert_tf.tasks.task import TaskData
+from bert_tf.tasks.running.evaluation import evaluate
+from bert_tf.tasks.running.finetuning import finetune
 
 ROWS = [
     ("the film was good", "good"),

@@ -9,7 +9,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.export.loading import directory_for_task
-from bert_tf.tasks.declaration import PredictionField
+from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.fill_mask.declaration import mask_fault
 from bert_tf.tasks.registry import TASKS, served_task_from_settings, task_from_settings
 from bert_tf.weights.model_directory import read_model_directory

@@ -16,10 +16,10 @@ from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.tasks.finetuning import finetune
+from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.registry import task_from_settings
-from bert_tf.tasks.task import TaskData
+from bert_tf.tasks.running.finetuning import finetune
 from bert_tf.weights.model_directory import read_model_directory
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "models"

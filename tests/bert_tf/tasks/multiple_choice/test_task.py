@@ -13,10 +13,10 @@ from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
+from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.multiple_choice.options import trial_choices
 from bert_tf.tasks.multiple_choice.task import MultipleChoiceTask
 from bert_tf.tasks.registry import task_of_weights
-from bert_tf.tasks.task import ROW_WEIGHTS
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 from pipeline.cli.main import main
 

@@ -14,10 +14,10 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.tasks.evaluation import evaluate
-from bert_tf.tasks.finetuning import finetune
 from bert_tf.tasks.question_answering.task import QuestionAnsweringTask
 from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.running.evaluation import evaluate
+from bert_tf.tasks.running.finetuning import finetune
 
 FILLER = "it was a very , very fine film . " * 3
 CONTEXTS = {

@@ -14,10 +14,10 @@ from behavior.tasks import check_task
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
-from bert_tf.tasks.evaluation import evaluate
-from bert_tf.tasks.finetuning import finetune
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.regression.task import RegressionTask
+from bert_tf.tasks.running.evaluation import evaluate
+from bert_tf.tasks.running.finetuning import finetune
 from bert_tf.weights.model_directory import (
     load_all_weights,
     read_model_directory,

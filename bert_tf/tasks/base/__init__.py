@@ -1,0 +1,1 @@
+"""What a task is: its declaration, protocols, predictions and card."""

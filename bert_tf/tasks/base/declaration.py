@@ -1,0 +1,98 @@
+"""What the command line and scoring know of a task without importing TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.config.sections.label_errors import LabelErrorsConfig
+
+FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictionField:
+    """A column that predictions add to rows.
+
+    Attributes:
+        name: of the column, and of the exported model's output.
+        kind: what it holds: a `label`; a `probability`; a `text`; a `place`, counted in characters,
+            -1 for none; any other number, a `value`; or lists and objects, as `json`: JSON text in
+            the outputs of an exported model, Python lists and dicts in a task's own predictions.
+        decided_by: the probability that has to reach `--abstain-below`, if it is given, for the
+            column to be filled in; None where there is no such probability.
+        is_extra: whether `score` adds it only on request; `evaluate` always does.
+    """
+
+    name: str
+    kind: FieldKind
+    decided_by: str | None = None
+    is_extra: bool = False
+
+
+Fault = tuple[str, str]
+"""Why a row cannot be used: a reason as of `Reject`, and what was found there or nothing."""
+
+
+def same_text(name: str, text: str) -> Any:
+    """A plain text is a value of any input as it is."""
+    return text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServedTaskDeclaration:
+    """What exported models of a task take and give.
+
+    Attributes:
+        name: as on the command line and in `task.json`.
+        summary: what a model of it gives, for the help.
+        inputs: names of what an exported model may take of each row; those whose column is null in
+            the model's `task.json` it does not.
+        predictions: the columns that it adds, in order.
+        implementation: `module:class`, see `bert_tf.tasks.base.task`.
+        row_fault: why `score` rejects a row whose texts are there, from its values by input name;
+            None where it rejects none.
+        trial_value: the value of an input, by its name, that holds a given text; with such values
+            an exported model is compared with the one it was made of.
+    """
+
+    name: str
+    summary: str
+    inputs: tuple[str, ...]
+    predictions: tuple[PredictionField, ...]
+    implementation: str
+    row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
+    trial_value: Callable[[str, str], Any] = same_text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelErrorsDeclaration:
+    """How a task finds rows whose label is likely wrong.
+
+    Attributes:
+        options: the section of `label-errors`.
+        example: a command line to copy.
+        implementation: `module:function`, from (config, console, check, folder) to
+            `bert_tf.tasks.running.label_errors.LabelErrors`.
+    """
+
+    options: type[LabelErrorsConfig]
+    example: str
+    implementation: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskDeclaration(ServedTaskDeclaration):
+    """A task to fine-tune for, as `bert_tf.tasks.registry` lists it.
+
+    Attributes:
+        options: the section of `finetune`.
+        example: a command line to copy.
+        label_errors: None where the task does not look for wrong labels.
+    """
+
+    options: type[FinetuneConfig]
+    example: str
+    label_errors: LabelErrorsDeclaration | None = None

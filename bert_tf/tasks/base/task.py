@@ -1,0 +1,371 @@
+"""What a task is: rows in, a head, a loss, metrics and predictions out.
+
+A new task is one folder with a `TaskDeclaration` and a class that has the members of `Task`, and a
+line in `registry.py`. `table_task.TableTask` has most of them for rows of a text, or a pair, and a
+label. Exported models need the members of `ServedTask`; tasks of pretrained models have no others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.arrays import flat_ranges
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig, ExportConfig
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory
+
+ROW_WEIGHTS = "row_weights"
+
+
+class LabeledRows(Protocol):
+    """The usable rows of a file as a task read them; their number is `len`.
+
+    Attributes:
+        source: the file.
+        rejects: rows of the file that cannot be used.
+    """
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def rejects(self) -> list[Reject]: ...
+
+    def __len__(self) -> int: ...
+
+
+class TrainingRows(LabeledRows, Protocol):
+    """Those of a training file."""
+
+    def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
+        """The other rows with all rejects, and those that are held out, bool [rows]."""
+        ...
+
+
+RowsCheck = Callable[[Sequence[LabeledRows]], None]
+"""Looks at the rows of all files before the work with them begins; raises to refuse them."""
+
+
+def accept_any_rows(sources: Sequence[LabeledRows]) -> None:
+    """Refuses nothing."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskData:
+    """Labeled rows of a file, ready for a model.
+
+    Attributes:
+        source: what the task read.
+        rows: model input; a long context has several rows here, a row with choices is one of
+            several sequences (`GroupedRows`).
+        targets: by name in a batch, an array whose first axis is that of `rows`.
+        weights: float32 [rows]; 0 leaves a row out of the loss.
+        token_targets: by name in a batch, an array with a value for each of the tokens of `rows`;
+            in a batch [rows, length], with 0 where there is padding.
+        owners: int64 [rows], the row of the file that each is a part of; None where each is one.
+        averages_outputs: whether the reduced outputs of the rows of an owner are averaged, so that
+            `Task.fitted` and `Task.predict` see a row per row of the file.
+        details: what the task needs to turn outputs into predictions.
+        chance_loss: the loss of the best prediction that ignores the texts; None if that is not
+            known. A model that ends there has learned nothing.
+    """
+
+    source: Any
+    rows: EncodedRows
+    targets: dict[str, np.ndarray]
+    weights: np.ndarray
+    token_targets: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    owners: np.ndarray | None = None
+    averages_outputs: bool = False
+    details: Any = None
+    chance_loss: float | None = None
+
+    def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """The same rows with other ids of tokens: int32 [tokens] to int32 [tokens]."""
+        return dataclasses.replace(
+            self, rows=dataclasses.replace(self.rows, ids=numbers(self.rows.ids))
+        )
+
+    def averaged(self, reduced: dict[str, np.ndarray]) -> tuple[TaskData, dict[str, np.ndarray]]:
+        """What `Task.fitted` and `Task.predict` are called with.
+
+        Args:
+            reduced: arrays [rows, …].
+
+        Returns:
+            These data and arrays, or with a target, weight and value for each row of the file where
+            outputs are averaged; its `rows` then are the first of each.
+        """
+        if self.owners is None or not self.averages_outputs:
+            return self, reduced
+        _, firsts, counts = np.unique(self.owners, return_index=True, return_counts=True)
+        data = dataclasses.replace(
+            self,
+            rows=self.rows.selected(firsts),
+            targets={name: values[firsts] for name, values in self.targets.items()},
+            weights=np.add.reduceat(self.weights, firsts),
+            owners=None,
+            averages_outputs=False,
+        )
+        return data, {
+            name: np.add.reduceat(values, firsts, axis=0)
+            / counts.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+            for name, values in reduced.items()
+        }
+
+    def batch(
+        self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None
+    ) -> dict[str, np.ndarray]:
+        """Cuts out model input, all targets and `row_weights`; see `EncodedRows.padded`.
+
+        Rows of padding alone have a weight and targets of 0.
+        """
+        batch = self.rows.padded(chosen, length=length, pad_id=pad_id, batch_size=batch_size)
+        size = len(batch["input_mask"])
+        for name, values in {**self.targets, ROW_WEIGHTS: self.weights}.items():
+            column = np.zeros((size, *values.shape[1:]), values.dtype)
+            column[: len(chosen)] = values[chosen]
+            batch[name] = column
+        if not self.token_targets:
+            return batch
+        tokens = flat_ranges(self.rows.offsets[chosen], self.rows.lengths[chosen])
+        is_token = batch["input_mask"] == 1
+        for name, values in self.token_targets.items():
+            batch[name] = np.zeros((size, length), values.dtype)
+            batch[name][is_token] = values[tokens]
+        return batch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskReport:
+    """What there is to report of a measured model besides its metrics.
+
+    Attributes:
+        details: JSON values that metrics.json has next to the metrics, by name: tables by label, ….
+        lines: a summary for the user.
+        warnings: what looks wrong.
+    """
+
+    details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The report whose fields went through JSON; what is missing is empty."""
+        texts = {name: tuple(values.get(name, ())) for name in ("lines", "warnings")}
+        return cls(details=values.get("details", {}), **texts)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskResults:
+    """What a model made of labeled rows.
+
+    Attributes:
+        metrics: by name in metrics.json.
+        predictions: one mapping a usable row of the file, in file order.
+        report: what else there is to report.
+    """
+
+    metrics: dict[str, float]
+    predictions: list[dict[str, Any]]
+    report: TaskReport = dataclasses.field(default_factory=TaskReport)
+
+
+class ServedTask(Protocol):
+    """What exported models are made of: a head, texts in, predictions out.
+
+    Attributes:
+        declaration: its entry in the registry; `task.json` keeps the name.
+        max_seq_length: tokens of the longest row.
+    """
+
+    declaration: ClassVar[ServedTaskDeclaration]
+
+    @property
+    def max_seq_length(self) -> int: ...
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory, from its `task.json`."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        ...
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
+        """What is exported: from texts, by the declared inputs, to the declared predictions.
+
+        Args:
+            model: of `build_model`, built, with its weights, float32.
+            tokenizer: the model's.
+        """
+        ...
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """What an exported model is compared with right after it was written.
+
+        Args:
+            model, tokenizer: as of `serving_module`.
+            texts: of each row, by the names of the module's inputs.
+
+        Returns:
+            At least one of the module's outputs, made without its graph.
+        """
+        ...
+
+    def card(self) -> TaskCard:
+        """The task's part of a model card."""
+        ...
+
+    def build_model(self, config: BertConfig, *, policy: str) -> Any:
+        """A Keras model with this task's head; variables are made by its `build_weights`.
+
+        Args:
+            config: shape and regularization of the encoder.
+            policy: Keras dtype policy (`mixed_bfloat16`, …).
+        """
+        ...
+
+
+class PretrainedTask(ServedTask, Protocol):
+    """A task whose head comes with pretrained weights."""
+
+    @classmethod
+    def of_pretrained(cls, directory: ModelDirectory, config: ExportConfig) -> Self:
+        """The task of a pretrained model.
+
+        Args:
+            directory: the model.
+            config: what to export.
+
+        Raises:
+            UsageError: the model lacks the head.
+        """
+        ...
+
+
+class Task(ServedTask, Protocol):
+    """A task with everything that was learned from its training data (label names, …)."""
+
+    declaration: ClassVar[TaskDeclaration]
+
+    @classmethod
+    def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
+        """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
+
+        Args:
+            config: the task's own section of `finetune`.
+            console: where lines for the user go.
+
+        Raises:
+            InputError, UsageError: the file or its labels cannot be used.
+        """
+        ...
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """The task of weights that another library fine-tuned, with default columns.
+
+        None if they are another task's, or do not hold what this one needs to know.
+        """
+        ...
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them.
+
+        Raises:
+            UsageError: a column is named that the model has no use for.
+        """
+        ...
+
+    def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
+        """Reads labeled rows to measure a model on."""
+        ...
+
+    def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
+        """Lines for the user on what the rows ask for: labels and how often they occur, …."""
+        ...
+
+    def texts(self, source: Any) -> dict[str, list[str]]:
+        """The texts of each row by the input names of an exported model (`text`, …)."""
+        ...
+
+    def groups(self, source: Any) -> RowGroups:
+        """Which training rows stay together when some are held out, and their classes."""
+        ...
+
+    def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Turns what was read into model input and targets."""
+        ...
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """Runs the model; traced into a graph. The first axis of every output is the row."""
+        ...
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The weight of each loss term, see `bert_tf.training.plan.protocols.TaskLoss.weights`."""
+        ...
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """Sums of losses and metrics over a batch, from the outputs; traced into a graph."""
+        ...
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Keeps of a batch's outputs what `measure` needs.
+
+        Args:
+            data: the rows.
+            chosen: int [n], which of them are in the batch.
+            outputs: of `outputs`, each [n, …].
+
+        Returns:
+            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
+        """
+        ...
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The task with what is fitted on evaluation rows after every epoch: thresholds, ….
+
+        The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
+        `outputs`, `loss_parts` and `reduce` must not depend on what is fitted.
+
+        Args:
+            data: the evaluation rows.
+            reduced: as of `predict`.
+        """
+        ...
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Predictions for the rows of the file, from the reduced outputs of all rows in row order.
+
+        Returns:
+            Columns as an exported model has them (`predicted_label`, `predicted_score`, …).
+        """
+        ...
+
+    def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
+        """Compares predictions, from `predict` or an exported model, with the labels."""
+        ...

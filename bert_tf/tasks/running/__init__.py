@@ -1,0 +1,1 @@
+"""Fine-tuning and measuring the model of any task."""

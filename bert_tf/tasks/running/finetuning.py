@@ -1,0 +1,234 @@
+"""Fine-tuning of any task: data, model, loop, evaluation after every epoch, the best model kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.seeds import unsigned_seed
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.model_flops import ModelFlops
+from bert_tf.tasks.base.losses import FinetuningLoss
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TaskReport, accept_any_rows
+from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
+from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
+from bert_tf.tasks.running.prediction import Evaluator
+from bert_tf.tasks.running.training_inputs import FinetuningInputs
+from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
+from bert_tf.training.devices.strategy import is_chief, make_strategy
+from bert_tf.training.devices.throughput import measure_matmul_peak
+from bert_tf.training.loop import TrainingLoop, TrainingResult
+from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
+from bert_tf.training.run.best_model import BestModel
+from bert_tf.weights.model_directory import (
+    ModelDirectory,
+    load_weights,
+    read_model_directory,
+)
+from bert_tf.weights.vocabulary_subset import VocabularySubset
+
+EVALUATION_TOKENS = 4096
+_LENGTHS_UNDER_XLA = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningResult:
+    """What a fine-tuning made.
+
+    Attributes:
+        task: the task with its labels.
+        train, evaluation: the rows; there may be none for evaluation.
+        held_out: whether those for evaluation are from the training file.
+        training: how the loop ended.
+        best: step and metrics of the model in `best/`; without evaluation the last step alone.
+        best_model: which model that is.
+        report: of its evaluation; empty without one.
+    """
+
+    task: Task
+    train: TaskData
+    evaluation: TaskData | None
+    held_out: bool
+    training: TrainingResult
+    best: dict[str, Any]
+    best_model: BestModel
+    report: TaskReport
+
+
+def finetune(
+    config: FinetuneConfig, console: Console, check: RowsCheck = accept_any_rows
+) -> FinetuningResult:
+    """Fine-tunes a model and writes the run directory `config.output`, `best/` included.
+
+    An interrupted run resumes from its newest checkpoint.
+
+    Args:
+        config: model, rows and how to train.
+        console: shows what is read and how training progresses.
+        check: may refuse the rows that were read.
+
+    Raises:
+        InputError: the rows cannot be used, or training diverged.
+        UsageError: a file or column is missing; the rows are longer than the model allows.
+        StoppedEarly: a stop was asked for; a checkpoint has been saved.
+    """
+    strategy = make_strategy(config.strategy, config.tpu_address, console)
+    init = read_model_directory(config.init)
+    for note in init.notes:
+        console.info(note)
+    tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
+    task, rows = read_rows(config, init, tokenizer, console, check)
+    subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
+    rows = rows.renumbered(subset)
+    pad_id = int(subset.numbers(tokenizer.pad_id))
+    precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
+    model = _build_model(
+        config, task, subset.directory, policy=precision.policy, strategy=strategy, console=console
+    )
+    inputs = FinetuningInputs(
+        rows.train,
+        batch_size=config.batch_size,
+        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
+        length_multiple=_length_multiple(precision, task.max_seq_length),
+        max_seq_length=task.max_seq_length,
+        pad_id=pad_id,
+        seed=config.seed,
+    )
+    evaluator = None
+    if rows.evaluation is not None:
+        evaluator = Evaluator(
+            task,
+            model,
+            rows.evaluation,
+            pad_id=pad_id,
+            batch_tokens=EVALUATION_TOKENS,
+            max_rows=config.eval_batch_size,
+            console=console,
+        )
+    training = _training_loop(
+        config,
+        model=model,
+        task=task,
+        inputs=inputs,
+        strategy=strategy,
+        precision=precision,
+        evaluate=EpochEvaluation(
+            config,
+            model,
+            task,
+            init=init,
+            evaluator=evaluator,
+            writes=is_chief(strategy),
+            restore=subset.whole,
+        ),
+        console=console,
+    ).run()
+    return _result(config, task, rows, training, steps_per_epoch=inputs.steps_per_epoch)
+
+
+def _layers(number: int) -> str:
+    return "the first layer" if number == 1 else f"the first {number} layers"
+
+
+def _build_model(
+    config: FinetuneConfig,
+    task: Task,
+    init: ModelDirectory,
+    *,
+    policy: str,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> Any:
+    """The task's model with the weights of `init`; what that lacks is drawn from the seed."""
+    keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
+    with strategy.scope():
+        model = task.build_model(config.with_dropout(init.config), policy=policy)
+        model.build_weights()
+        fresh = load_weights(model, init)
+    if config.freeze_layers:
+        model.encoder.freeze(config.freeze_layers)
+        console.info(f"not trained: the embeddings and {_layers(config.freeze_layers)}")
+    if fresh:
+        console.info(f"new weights: {', '.join(fresh)}")
+    return model
+
+
+def _result(
+    config: FinetuneConfig,
+    task: Task,
+    rows: FinetuningRows,
+    training: TrainingResult,
+    *,
+    steps_per_epoch: int,
+) -> FinetuningResult:
+    best = training.notes["best"]
+    settings = training.notes.get("task")  # which checkpoints of earlier releases lack, as reports
+    return FinetuningResult(
+        task=task if settings is None else task.from_settings(settings),
+        train=rows.train,
+        evaluation=rows.evaluation,
+        held_out=rows.held_out,
+        training=training,
+        best=best,
+        best_model=BestModel.of_notes(
+            best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
+        ),
+        report=TaskReport.from_json(training.notes.get("report", {})),
+    )
+
+
+def _training_loop(
+    config: FinetuneConfig,
+    *,
+    model: Any,
+    task: Task,
+    inputs: FinetuningInputs,
+    strategy: tf.distribute.Strategy,
+    precision: PrecisionPolicy,
+    evaluate: EpochEvaluation,
+    console: Console,
+) -> TrainingLoop:
+    total_steps = max(1, round(config.epochs * inputs.steps_per_epoch))
+    with strategy.scope():
+        optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
+    return TrainingLoop(
+        model=model,
+        loss=FinetuningLoss(task),
+        optimizer=optimizer,
+        inputs=inputs,
+        strategy=strategy,
+        settings=LoopSettings.from_config(
+            config,
+            phases=(
+                PhaseSettings(
+                    steps=total_steps,
+                    accumulation_steps=config.gradient_accumulation_steps,
+                    peak_learning_rate=config.learning_rate,
+                    warmup_steps=round(config.warmup_proportion * total_steps),
+                    work=ModelFlops.of_encoder(model.config),
+                ),
+            ),
+            peak_flops=measure_matmul_peak(precision.policy, strategy),
+            eval_every=inputs.steps_per_epoch,
+        ),
+        run_directory=Path(config.output),
+        console=console,
+        evaluate=evaluate,
+        use_xla=precision.use_xla,
+        scale_loss=precision.scale_loss,
+    )
+
+
+def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
+    """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
+    if not precision.use_xla:
+        return LENGTH_MULTIPLE
+    return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8

@@ -1,0 +1,168 @@
+"""The rows of a fine-tuning: read, checked, and some held out where no file is for evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.rows.holdout import held_out_rows
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows
+from bert_tf.tasks.registry import task_class
+from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.vocabulary_subset import VocabularySubset
+
+_LEAST_HELD_OUT = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningRows:
+    """What a model is trained and evaluated on.
+
+    Attributes:
+        train, evaluation: the rows; there may be none for evaluation.
+        held_out: whether those for evaluation are from the training file.
+    """
+
+    train: TaskData
+    evaluation: TaskData | None
+    held_out: bool
+
+    @property
+    def all(self) -> list[TaskData]:
+        """Those for training, and those for evaluation if there are any."""
+        return [data for data in (self.train, self.evaluation) if data is not None]
+
+    def renumbered(self, subset: VocabularySubset) -> Self:
+        """The same rows with the ids of a subset of the vocabulary."""
+        return dataclasses.replace(
+            self,
+            train=self.train.renumbered(subset.numbers),
+            evaluation=self.evaluation and self.evaluation.renumbered(subset.numbers),
+        )
+
+
+def read_rows(
+    config: FinetuneConfig,
+    init: ModelDirectory,
+    tokenizer: WordPieceTokenizer,
+    console: Console,
+    check: RowsCheck,
+) -> tuple[Task, FinetuningRows]:
+    """Reads the rows of all files, learns the task from those of training, and checks both.
+
+    Raises:
+        InputError: a file's rows cannot be used, or are too few to hold some out.
+        UsageError: a file or column is missing, or the options ask for what the rows lack.
+    """
+    task, source = task_class(config.task).from_training(config, console)
+    _check_length(task, init)
+    _check_layers(config, init)
+    held_out = None
+    if config.eval is None and config.eval_fraction:
+        source, held_out = _hold_out(config, task, source, check)
+    train = task.encode(source, tokenizer, training=True)
+    evaluation = None
+    if config.eval is not None:
+        rows = task.read(config.eval, console, dialect=TableDialect.of(config))
+        evaluation = task.encode(rows, tokenizer, training=False)
+    elif held_out is not None:
+        evaluation = task.encode(held_out, tokenizer, training=False)
+    read = FinetuningRows(train=train, evaluation=evaluation, held_out=held_out is not None)
+    _log_rows(console, read, config.remedy_for_long_texts)
+    for line in task.describe(train.source, evaluation and evaluation.source):
+        console.info(line)
+    check(_files(read))
+    _check_selection(config, evaluation)
+    return task, read
+
+
+def _hold_out(
+    config: FinetuneConfig, task: Task, source: TrainingRows, check: RowsCheck
+) -> tuple[TrainingRows, TrainingRows]:
+    chosen = held_out_rows(task.groups(source), config.eval_fraction)
+    if np.count_nonzero(chosen) < _LEAST_HELD_OUT:
+        check([source])  # the reason may be that most rows are rejected
+        raise InputError(
+            f"{config.train}: {quantity(len(source), 'usable row')}, too few to hold out "
+            f"{config.eval_fraction:g} of them for evaluation, at least {_LEAST_HELD_OUT}; give "
+            "--eval FILE, a larger --eval-fraction, or --eval-fraction 0 to train on all of them "
+            "without evaluation"
+        )
+    return source.split(chosen)
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """The usable rows of a file, by number alone."""
+
+    source: str
+    rows: int
+    rejects: list[Reject]
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def _files(read: FinetuningRows) -> list[_File]:
+    sources: list[Any] = [data.source for data in read.all]
+    if read.held_out:
+        first = sources[0]
+        return [_File(first.source, sum(map(len, sources)), first.rejects)]
+    return [_File(source.source, len(source), source.rejects) for source in sources]
+
+
+def _check_length(task: Task, init: ModelDirectory) -> None:
+    longest = init.config.max_position_embeddings
+    if task.max_seq_length > longest:
+        raise UsageError(
+            f"--max-seq-length {task.max_seq_length}: {init.path} has positions for {longest} "
+            f"tokens only; use at most {longest}"
+        )
+
+
+def _check_layers(config: FinetuneConfig, init: ModelDirectory) -> None:
+    if config.freeze_layers > init.config.num_hidden_layers:
+        raise UsageError(
+            f"--freeze-layers {config.freeze_layers}: {init.path} has only "
+            f"{quantity(init.config.num_hidden_layers, 'layer')}"
+        )
+
+
+def _check_selection(config: FinetuneConfig, evaluation: TaskData | None) -> None:
+    if evaluation is None or config.selection_metric != "loss" or evaluation.weights.any():
+        return
+    raise UsageError(
+        f"--best-metric loss: {evaluation.source.source} does not give the positions of its "
+        f"answers, so there is no loss; choose one of {', '.join(config.metrics)}"
+    )
+
+
+def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
+    for name, data in (("training", read.train), ("evaluation", read.evaluation)):
+        if data is not None:
+            rejects = data.source.rejects
+            rejected = f", {len(rejects):,} rejected" if rejects else ""
+            console.info(
+                f"{name}: {quantity(len(data.source), 'row')}{rejected}, "
+                f"{quantity(data.rows.num_sequences, 'sequence')}, "
+                f"{quantity(len(data.rows.ids), 'token')}"
+            )
+    for data in read.all:
+        Truncation.of(data).log(console, data.source.source, remedy)
+    if read.held_out and read.evaluation is not None:
+        held_out, rows = len(read.evaluation.source), len(read.train.source)
+        console.info(
+            f"no --eval: {held_out:,} of {quantity(held_out + rows, 'row')} "
+            f"({held_out / (held_out + rows):.1%}) are held out for evaluation, chosen by a hash "
+            "of their texts (--eval-fraction 0 trains on all of them)"
+        )

@@ -1,0 +1,79 @@
+"""Rows whose label is likely wrong, as tasks that find them return them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.tasks.base.task import LabeledRows, TaskResults
+
+_PROBABILITY_DIGITS = 6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DoubtedRow:
+    """A row whose label is likely wrong.
+
+    Attributes:
+        line: where it starts in the file, counted from 1.
+        label: as the file has it.
+        label_probability: what models that have not seen the row give it.
+        suggested_label: the label that they give most.
+        suggested_probability: and how much.
+        texts: of the row, by input name.
+    """
+
+    line: int
+    label: str
+    label_probability: float
+    suggested_label: str
+    suggested_probability: float
+    texts: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelErrors:
+    """What a search for wrong labels found.
+
+    Attributes:
+        source: the rows that were read.
+        inputs: names of their texts.
+        doubted: the most doubtful row first.
+        unchecked: usable rows whose label no model could learn, since no other row has it.
+        results: metrics and predictions of the rows that were checked, each by a model that has
+            not seen it.
+    """
+
+    source: LabeledRows
+    inputs: tuple[str, ...]
+    doubted: list[DoubtedRow]
+    unchecked: int
+    results: TaskResults
+
+
+def write_doubted_rows(path: Path, rows: Sequence[DoubtedRow], inputs: Sequence[str]) -> None:
+    """Writes a CSV with a line per row: `line`, the labels with their probabilities, and the texts.
+
+    Args:
+        path: the file.
+        rows: in the order of the file.
+        inputs: names of the texts.
+    """
+    names = [field.name for field in dataclasses.fields(DoubtedRow) if field.name != "texts"]
+    with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([*names, *inputs])
+        for row in rows:
+            cells = [getattr(row, name) for name in names]
+            writer.writerow(
+                [
+                    *(
+                        round(cell, _PROBABILITY_DIGITS) if isinstance(cell, float) else cell
+                        for cell in cells
+                    ),
+                    *(row.texts[name] for name in inputs),
+                ]
+            )

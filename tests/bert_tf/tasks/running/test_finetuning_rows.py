@@ -1,0 +1,131 @@
+"""The rows of a fine-tuning: from two files, or some of one held out."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.tasks.base.task import accept_any_rows
+from bert_tf.tasks.running.finetuning_rows import read_rows
+from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.weights.model_directory import read_model_directory
+
+ROWS = [
+    (f"{adverb} {word} {thing}", "good" if word in ("good", "fine") else "bad")
+    for adverb in ("very", "not", "the", "a", "is")
+    for word in ("good", "bad", "fine", "red")
+    for thing in ("film", "city", "capital", "paris", "lima")
+]
+
+
+@pytest.fixture
+def read(small_config, small_model, tokenizer, tmp_path):
+    """Reads rows of (text, label) as those of training; returns them by side, and the log."""
+
+    def read(rows, check=accept_any_rows, **values):
+        path = tmp_path / "train.csv"
+        path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+        config = small_config(task="classification", train=str(path), **values)
+        log = io.StringIO()
+        init = read_model_directory(small_model)
+        _, found = read_rows(config, init, tokenizer, Console(log), check)
+        return found, log.getvalue()
+
+    return read
+
+
+def lines(data):
+    columns = data.source.columns
+    return set(zip(columns["text"], columns["label"], strict=True))
+
+
+def test_the_same_rows_are_held_out_in_any_order_with_any_seed(read):
+    found, log = read(ROWS, eval_fraction=0.2)
+    assert found.held_out
+    assert lines(found.train) | lines(found.evaluation) == set(ROWS)
+    assert not lines(found.train) & lines(found.evaluation)
+    rows = len(found.evaluation.source)
+    assert f"no --eval: {rows} of 100 rows ({rows}.0%) are held out for evaluation" in log
+    again, _ = read(ROWS[::-1], eval_fraction=0.2, seed=7)
+    assert lines(again.evaluation) == lines(found.evaluation)
+    assert {label for _, label in lines(again.evaluation)} == {"good", "bad"}
+
+
+def test_none_are_held_out_if_there_is_a_file_or_nobody_wants_it(read, tmp_path):
+    found, log = read(ROWS, eval_fraction=0)
+    assert (len(found.train.source), found.evaluation, found.held_out) == (100, None, False)
+    path = tmp_path / "eval.csv"
+    path.write_text("text,label\ngood film,good\n")
+    found, again = read(ROWS, eval=str(path))
+    assert [len(data.source) for data in (found.train, found.evaluation)] == [100, 1]
+    assert not found.held_out
+    assert "held out" not in log + again
+
+
+def test_too_few_rows_are_refused(read):
+    with pytest.raises(InputError, match=r"train.csv: 20 usable rows, too few to hold out 0.1 of"):
+        read(ROWS[:20])
+
+
+def test_a_file_is_checked_as_a_whole(read):
+    """So that holding rows out does not change the fraction of rejected ones."""
+    seen = []
+    read([*ROWS, ("", "good")], seen.extend)
+    assert [(len(file), len(file.rejects)) for file in seen] == [(100, 1)]
+
+
+def test_questions_on_a_context_stay_together(small_config, small_model, tokenizer, tmp_path):
+    path = tmp_path / "train.jsonl"
+    rows = [
+        {"question": question, "context": f"the city {color} {word}", "answer": "city"}
+        for color in ("red", "blue", "green", "fine", "bad", "good")
+        for word in ("film", "paris", "lima", "china", "peru")
+        for question in ("what ?", "where ?")
+    ]
+    path.write_text("".join(json.dumps({**row, "answer_start": 4}) + "\n" for row in rows))
+    values = {"max_query_length": 12, "eval_fraction": 0.3}
+    config = small_config(task="qa", train=str(path), **values)
+    init, console = read_model_directory(small_model), Console(io.StringIO())
+    _, found = read_rows(config, init, tokenizer, console, accept_any_rows)
+    train, held_out = found.train.source, found.evaluation.source
+    assert len(train) + len(held_out) == 60
+    assert set(train.contexts) | set(held_out.contexts) == {row["context"] for row in rows}
+    assert not set(train.contexts) & set(held_out.contexts)
+    for source in (train, held_out):
+        assert np.bincount(source.context_index).tolist() == [2] * len(source.contexts)
+        for line, index in zip(source.lines, source.context_index, strict=True):
+            assert rows[line - 1]["context"] == source.contexts[index]
+
+
+def test_tokens_of_questions_that_are_cut_are_counted_once(
+    small_config, small_model, tokenizer, tmp_path
+):
+    path = tmp_path / "train.jsonl"
+    words = "where is the capital of france in the good film it is in not very very city ?"
+    rows = [
+        {"question": question, "context": "the city is red " * 30, "answer": "city"}
+        for question in ("where ?", words)
+    ]
+    path.write_text("".join(json.dumps({**row, "answer_start": 4}) + "\n" for row in rows))
+    values = {"max_query_length": 12, "max_seq_length": 32, "eval": str(path)}
+    config = small_config(task="qa", train=str(path), **values)
+    init, log = read_model_directory(small_model), io.StringIO()
+    _, found = read_rows(config, init, tokenizer, Console(log), accept_any_rows)
+    lost = len(words.split()) - 12
+    assert Truncation.of(found.train).rows_cut == 1
+    assert Truncation.of(found.train).tokens_lost == lost
+    assert f"1 of 2 rows (50.0%) are too long and lose {lost} of" in log.getvalue()
+
+
+@pytest.mark.parametrize(("long", "warned"), [(0, None), (4, False), (8, True)])
+def test_rows_that_are_cut_are_counted_and_many_warned_about(read, long, warned):
+    rows = [*ROWS, *((f"{text} {'film ' * 9}", label) for text, label in ROWS[:long])]
+    found, log = read(rows, eval_fraction=0, max_seq_length=10)
+    truncation = Truncation.of(found.train)
+    assert (truncation.rows_cut, truncation.tokens_lost) == (long, long * 4)
+    assert truncation.tokens == sum(len(text.split()) + 2 for text, _ in rows)
+    assert ("too long" in log) == bool(long)
+    assert ("warning" in log) == bool(warned)
