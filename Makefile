@@ -1,6 +1,6 @@
 # make demo    the whole path on this machine, from raw text to scored files
 # make test    the tests
-# make test-fast  the tests without the slow ones, in about a minute
+# make test-fast  the tests without the slow ones, in a minute and a half
 # make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, spelling, types
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an

@@ -74,7 +74,7 @@ def _log_growth(before: BertConfig, after: BertConfig, console: Console) -> None
             f"{after.max_position_embeddings}; train on long sequences before relying on them"
         )
     if after.vocab_size > before.vocab_size:
-        console.info(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new piece')}")
+        console.info(f"vocabulary: {quantity(after.vocab_size - before.vocab_size, 'new entry')}")
 
 
 def _settings(task: Task | None) -> dict[str, Any] | None:

@@ -261,7 +261,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     ]
     record.made.append((str(output / "vocab.txt"), "the vocabulary the records were made with"))
     if (output / TOKEN_COUNTS_FILE).exists():
-        record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each piece"))
+        record.made.append((str(output / TOKEN_COUNTS_FILE), "how often the corpus has each token"))
     if duplicates_path(output).exists():
         record.made.append((str(duplicates_path(output)), "what was dropped as a duplicate"))
     if counts["rejected"]:

@@ -148,7 +148,7 @@ def _count_and_learn(
         else:
             target.unlink(missing_ok=True)  # of an older vocabulary
     write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
-    meaning = f"{quantity(len(learned.pieces), 'piece')}, one per line"
+    meaning = f"{quantity(len(learned.pieces), 'entry')}, one per line"
     record.made.insert(0, (output, meaning))
     record.counts["entries"] = len(learned.pieces)
     if config.extend is not None:
@@ -240,7 +240,7 @@ def _measure(learned: LearnedVocabulary, counted: WordCounts, record: JobRecord)
         if name == "held_out":
             record.console.info(
                 f"on {quantity(fit.words, 'word')} of held-out documents: "
-                f"{fit.pieces_per_word:.3f} pieces per word, "
+                f"{fit.pieces_per_word:.3f} tokens per word, "
                 f"{fit.unknown_fraction:.2%} [UNK], {fit.whole_word_fraction:.1%} whole words"
             )
 

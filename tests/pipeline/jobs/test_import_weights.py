@@ -48,7 +48,7 @@ def test_a_model_may_grow_on_import(tmp_path):
     assert manifest["model"]["max_position_embeddings"] == 600
     assert manifest["model"]["vocab_size"] == manifest["counts"]["vocab_entries"] == 41
     assert "interpolated to 600" in said
-    assert "1 new piece" in said
+    assert "1 new entry" in said
     assert read_model_directory(tmp_path / "model").vocab[-1] == "newpiece"
 
 
