@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +12,25 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import TABLE_FORMATS
 from bert_tf.embeddings.recipe import RAW_CLS
+from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
-from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.embedding.outputs import output_format, write_output
 from pipeline.embedding.parts import finished_parts, read_parts, write_vectors
 from pipeline.embedding.row_values import column_types
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
-from pipeline.jobs.scoring import model_sha256
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.join import join_rejects
 from pipeline.scoring.plan import ScoringColumns, ScoringPlan
-from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.running import open_parts, record_rows, run_blocks
 from pipeline.scoring.tables import ScoredTable, row_format
-from pipeline.scoring.threads import threads_per_worker
-from pipeline.scoring.transforms import ScoreTables
 
 _SPEED = ("batch_tokens", "block_rows")
 _TOKEN_BLOCKS = 16  # times fewer rows per block, whose every token has a vector
-_LARGE_TRUNCATED_FRACTION = 0.05
 
 
 def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -62,7 +57,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         },
         checked_inputs={"model": source.settings.reads},
         body=lambda record: _embed(
-            plan.of_model(model_sha256(record)), source, config, runner, options, record
+            plan.of_model(record.input_sha256("model")), source, config, runner, options, record
         ),
         ignored_keys=_SPEED,
         can_resume=True,
@@ -79,30 +74,13 @@ def _embed(
     record: JobRecord,
 ) -> None:
     settings = source.settings
-    if options.overwrite:
-        shutil.rmtree(plan.parts, ignore_errors=True)
-    resumed = plan.parts.is_dir()
-    if resumed:
-        record.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
-    plan.parts.mkdir(parents=True, exist_ok=True)
+    is_resumed = open_parts(plan, options)
     notes = [RAW_CLS] if source.recipe.is_raw_cls and not config.tokens else []
     for note in notes:
         record.console.warn(note)
     record.console.info(f"vectors: {describe_settings(settings)}")
-    with (
-        record.stage("embed"),
-        showing_progress(plan, record.console, label="embedding"),
-    ):
-        run_pipeline(
-            runner,
-            lambda pipeline: (
-                pipeline
-                | "EmbedTables"
-                >> ScoreTables(plan, threads=threads_per_worker(runner), write=write_vectors)
-            ),
-            console=record.console,
-            input_bytes=0,  # TensorFlow uses all cores of one process
-        )
+    with record.stage("embed"):
+        run_blocks(plan, runner, record.console, label="embedding", write=write_vectors)
     with record.stage("join"):
         counts = join_rejects(plan, rejects_path(config.output))
         parts = finished_parts(plan)
@@ -124,16 +102,8 @@ def _embed(
     }
     _report_truncated(record.console, counts.rows_out, sums, settings.max_seq_length)
     dimensions = settings.dimensions(source.directory.config.hidden_size)
-    record.counts = {
-        "rows_in": counts.rows_in,
-        "rows_out": counts.rows_out,
-        "rows_rejected": counts.rows_in - counts.rows_out,
-        "rejected": counts.rejected,
-        **sums,
-    }
-    if not resumed:
-        speed = counts.rows_out / record.timings["embed"]
-        record.metrics = {"rows_per_second": round(speed, 1)}
+    record_rows(record, counts, stage="embed", is_resumed=is_resumed)
+    record.counts.update(sums)
     record.extra = {
         "columns": {**plan.columns.sources, "added": plan.columns.predictions},
         "embedding": {**dataclasses.asdict(settings), "dimensions": dimensions},
@@ -151,9 +121,7 @@ def _embed(
             *("bert-pipeline", "search", "--queries", "queries.csv", "--corpus", config.output),
             *("--model", config.model, "--output", "results.jsonl"),
         ]
-    if counts.rejected:
-        meaning = quantity(sum(counts.rejected.values()), "rejected row")
-        record.made.append((str(rejects_path(config.output)), meaning))
+    record.list_rejects(rejects_path(config.output), sum(counts.rejected.values()))
 
 
 def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
@@ -196,5 +164,5 @@ def _report_truncated(console: Console, rows: int, sums: dict[str, int], most: i
         f"{sums['rows_truncated']:,} of {quantity(rows, 'text')} longer than {most} tokens: "
         f"{sums['tokens_truncated']:,} of {quantity(sums['tokens'], 'token')} left out"
     )
-    is_large = sums["rows_truncated"] > _LARGE_TRUNCATED_FRACTION * rows
+    is_large = sums["rows_truncated"] > MANY_CUT * rows
     console.warn(line) if is_large else console.info(line)

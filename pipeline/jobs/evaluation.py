@@ -8,7 +8,6 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
@@ -76,9 +75,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
             (str(output / "metrics.json"), "the metrics"),
             (str(output / "predictions.jsonl"), "label and prediction of every row"),
         ]
-        if source.rejects:
-            meaning = quantity(len(source.rejects), "rejected row")
-            record.made.append((str(rejects_path(output)), meaning))
+        record.list_rejects(rejects_path(output), len(source.rejects))
 
     return run_job(
         "evaluate",

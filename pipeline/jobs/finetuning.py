@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData
@@ -117,8 +116,7 @@ def _record(
         metrics = {name: value for name, value in result.best.items() if name != "step"}
         write_metrics(run / "metrics.json", metrics, result.report)
         record.made.append((str(run / "metrics.json"), "metrics of the model in best/"))
-    if rejects:
-        record.made.append((str(rejects_file), quantity(len(rejects), "rejected row")))
+    record.list_rejects(rejects_file, len(rejects))
     record.next_command = [
         *("bert-pipeline", "export", "--run", config.output),
         *("--output", f"{run}-model"),

@@ -95,6 +95,4 @@ def _write(record: JobRecord, config: LabelErrorsConfig, found: LabelErrors) -> 
         (str(output / "metrics.json"), "metrics of the models on rows they have not seen"),
         (str(output / "predictions.jsonl"), "label and such a prediction of every row"),
     ]
-    if found.source.rejects:
-        meaning = quantity(len(found.source.rejects), "rejected row")
-        record.made.append((str(rejects_path(output)), meaning))
+    record.list_rejects(rejects_path(output), len(found.source.rejects))

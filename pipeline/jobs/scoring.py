@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.serving.signatures import MANY_CUT
-from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
@@ -20,9 +18,7 @@ from pipeline.scoring.blocks import check_table
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import ScoringPlan, make_plan
-from pipeline.scoring.progress import showing_progress
-from pipeline.scoring.threads import threads_per_worker
-from pipeline.scoring.transforms import ScoreTables
+from pipeline.scoring.running import open_parts, record_rows, run_blocks
 
 _SPEED = ("batch_tokens", "block_rows")
 
@@ -54,7 +50,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         },
         checked_inputs={"model": plan.engine.reads},
         body=lambda record: _score(
-            plan.of_model(model_sha256(record)), config, runner, options, record
+            plan.of_model(record.input_sha256("model")), config, runner, options, record
         ),
         ignored_keys=_SPEED,
         can_resume=True,
@@ -69,32 +65,15 @@ def _score(
     options: RunOptions,
     record: JobRecord,
 ) -> None:
-    if options.overwrite:
-        shutil.rmtree(plan.parts, ignore_errors=True)
-    resumed = plan.parts.is_dir()
-    if resumed:
-        options.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
-    plan.parts.mkdir(parents=True, exist_ok=True)
-    options.console.info(f"engine: {plan.engine.name}")
-    with record.stage("score"), showing_progress(plan, options.console):
-        run_pipeline(
-            runner,
-            lambda pipeline: (
-                pipeline | "ScoreTables" >> ScoreTables(plan, threads=threads_per_worker(runner))
-            ),
-            console=options.console,
-            input_bytes=0,  # TensorFlow uses all cores of one process
-        )
+    is_resumed = open_parts(plan, options)
+    record.console.info(f"engine: {plan.engine.name}")
+    with record.stage("score"):
+        run_blocks(plan, runner, record.console)
     rejects = rejects_path(config.output)
     with record.stage("join"):
         counts = join_parts(plan, rejects)
     report_rejects(record.console, rejects, counts.rows_in, config.input)
-    record.counts = {
-        "rows_in": counts.rows_in,
-        "rows_out": counts.rows_out,
-        "rows_rejected": counts.rows_in - counts.rows_out,
-        "rejected": counts.rejected,
-    }
+    record_rows(record, counts, stage="score", is_resumed=is_resumed)
     if counts.cut:
         record.counts.update(counts.cut)
         _log_cut_rows(record.console, counts)
@@ -106,17 +85,12 @@ def _score(
             f"{decided / max(counts.rows_out, 1):.4f}); the others have a probability below "
             f"{plan.abstention.below:g} and no label"
         )
-    if not resumed:
-        speed = counts.rows_out / record.timings["score"]
-        record.metrics = {"rows_per_second": round(speed, 1)}
     record.extra = {
         "engine": plan.engine.name,
         "columns": {**plan.columns.sources, "added": plan.columns.predictions},
     }
     record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
-    if counts.rejected:
-        meaning = quantity(sum(counts.rejected.values()), "rejected row")
-        record.made.append((str(rejects), meaning))
+    record.list_rejects(rejects, sum(counts.rejected.values()))
 
 
 def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
@@ -128,9 +102,3 @@ def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
             f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
             f"model and lose {quantity(lost, 'token')}"
         )
-
-
-def model_sha256(record: JobRecord) -> str:
-    """The fingerprint that the job's frame has taken of the model."""
-    (model,) = (item for item in record.identity["inputs"] if item["key"] == "model")
-    return str(model["sha256"])

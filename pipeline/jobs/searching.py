@@ -124,9 +124,7 @@ def _search(
             f"{quantity(len(queries.vectors), 'query', 'queries')}",
         )
     ]
-    if rejected:
-        meaning = quantity(sum(rejected.values()), "rejected row")
-        record.made.append((str(rejects_path(config.output)), meaning))
+    record.list_rejects(rejects_path(config.output), sum(rejected.values()))
 
 
 def _chosen_index(config: SearchConfig, queries: np.ndarray, corpus: np.ndarray) -> str:

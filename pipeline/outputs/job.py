@@ -14,6 +14,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
 from bert_tf.config.section import Section
 from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.identity import (
@@ -86,6 +87,16 @@ class JobRecord:
         self.made: list[tuple[str, str]] = []
         self.next_command: list[str] | None = None
         self.timings: dict[str, float] = {}
+
+    def input_sha256(self, key: str) -> str:
+        """The fingerprint of the one input that a config key names."""
+        (found,) = (item for item in self.identity["inputs"] if item["key"] == key)
+        return str(found["sha256"])
+
+    def list_rejects(self, path: Path, number: int) -> None:
+        """Adds the file of rejected rows to what was made, if there are any."""
+        if number:
+            self.made.append((str(path), quantity(number, "rejected row")))
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

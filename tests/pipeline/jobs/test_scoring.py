@@ -33,7 +33,7 @@ from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.outputs.job import RunOptions
-from pipeline.scoring import transforms
+from pipeline.scoring import running, transforms
 from pipeline.scoring.parts import write_part
 
 pytestmark = pytest.mark.slow  # exports a model, and scores with worker processes
@@ -310,13 +310,13 @@ def test_tables_on_other_storage_are_reached_with_its_options(model, tmp_path, f
 def test_workers_may_have_another_working_folder(model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     (tmp_path / "elsewhere").mkdir()
-    run_pipeline = scoring.run_pipeline
+    run_pipeline = running.run_pipeline
 
     def run_elsewhere(*arguments, **options):
         with contextlib.chdir(tmp_path / "elsewhere"):
             run_pipeline(*arguments, **options)
 
-    monkeypatch.setattr(scoring, "run_pipeline", run_elsewhere)
+    monkeypatch.setattr(running, "run_pipeline", run_elsewhere)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").symlink_to(model)
     config = config_of(Path("model"), Path("new.csv"), output=Path("scored.csv"))
@@ -330,7 +330,7 @@ def test_a_worker_that_does_not_see_the_output_reports_it(model, tmp_path, monke
     write_rows(tmp_path / "new.csv")
     config = config_of(model, tmp_path / "new.csv", output=tmp_path / "scored.csv")
     parts = tmp_path / ".scored.csv.parts"
-    run_pipeline = scoring.run_pipeline
+    run_pipeline = running.run_pipeline
 
     def run_without_the_folder(*arguments, **options):
         parts.rmdir()
@@ -339,7 +339,7 @@ def test_a_worker_that_does_not_see_the_output_reports_it(model, tmp_path, monke
         finally:
             parts.mkdir()
 
-    monkeypatch.setattr(scoring, "run_pipeline", run_without_the_folder)
+    monkeypatch.setattr(running, "run_pipeline", run_without_the_folder)
     with pytest.raises(UsageError, match=r"\.scored\.csv\.parts: worker \S+ does not see"):
         scoring.run(config, RUNNER, Log().options())
 

@@ -1,0 +1,77 @@
+"""What the jobs that run a model over tables share: parts, pipeline and counts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+from bert_tf.base.console import Console
+from bert_tf.config.sections import RunnerConfig
+from pipeline.beam.runner import run_pipeline
+from pipeline.outputs.job import JobRecord, RunOptions
+from pipeline.scoring.join import ScoringCounts
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.threads import threads_per_worker
+from pipeline.scoring.transforms import ScoredBlock, ScoreTables
+
+
+def open_parts(plan: ScoringPlan, options: RunOptions) -> bool:
+    """Makes the folder of parts; returns whether an earlier run has left finished blocks in it."""
+    if options.overwrite:
+        shutil.rmtree(plan.parts, ignore_errors=True)
+    resumed = plan.parts.is_dir()
+    if resumed:
+        options.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")
+    plan.parts.mkdir(parents=True, exist_ok=True)
+    return resumed
+
+
+def run_blocks(
+    plan: ScoringPlan,
+    runner: RunnerConfig,
+    console: Console,
+    *,
+    label: str = "scoring",
+    write: Callable[[ScoredBlock, ScoringPlan], None] | None = None,
+) -> None:
+    """Makes the parts of all blocks that have none, and shows the progress.
+
+    Args:
+        plan: the job.
+        runner: where the pipeline runs.
+        console: where the progress goes.
+        label: what is done to the rows.
+        write: see `ScoreTables`.
+    """
+    with showing_progress(plan, console, label=label):
+        run_pipeline(
+            runner,
+            lambda pipeline: (
+                pipeline
+                | "ScoreTables"
+                >> ScoreTables(plan, threads=threads_per_worker(runner), write=write)
+            ),
+            console=console,
+            input_bytes=0,  # TensorFlow uses all cores of one process
+        )
+
+
+def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
+    """Puts the counts of rows into the manifest, and the speed of a run that made all parts.
+
+    Args:
+        record: of the job.
+        counts: of its rows.
+        stage: that made the parts.
+        is_resumed: whether an earlier run has made some of them.
+    """
+    record.counts = {
+        "rows_in": counts.rows_in,
+        "rows_out": counts.rows_out,
+        "rows_rejected": counts.rows_in - counts.rows_out,
+        "rejected": counts.rejected,
+    }
+    if not is_resumed:
+        speed = counts.rows_out / record.timings[stage]
+        record.metrics = {"rows_per_second": round(speed, 1)}
