@@ -8,42 +8,24 @@ import keras
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.dropout import StatelessDropout
-from bert_tf.layers.projection import Projection
-from bert_tf.models.bert_model import BertModel, head_dropout_stream
-from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.linear_head import LinearHeadModel
 
 _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids", "position_ids")
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
-class BertMultipleChoice(BertModel):
+class BertMultipleChoice(LinearHeadModel):
     """One score for each sequence of a context and a choice (Devlin et al. 2019, section 4.4).
 
     A linear layer of one output on the pooled output, as HuggingFace's `BertForMultipleChoice`.
     `hidden_dropout_prob` also precedes it.
     """
 
+    has_pooler = True
     huggingface_class = "BertForMultipleChoice"
 
     def __init__(self, config: BertConfig, **kwargs: Any):
-        super().__init__(config, **kwargs)
-        policy = self.dtype_policy
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
-        self.dropout = StatelessDropout(
-            config.hidden_dropout_prob,
-            stream=head_dropout_stream(config),
-            dtype=policy,
-            name="dropout",
-        )
-        self.classifier = Projection(
-            1, initializer_range=config.initializer_range, dtype=policy, name="classifier"
-        )
-
-    def build(self, input_shape: Any = None) -> None:
-        self.encoder.build_weights()
-        self.classifier.build((None, self.config.hidden_size))
-        self.built = True
+        super().__init__(config, outputs=1, **kwargs)
 
     def call(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.models.label_scorer import LabelScorer
+from bert_tf.models.linear_head import LabelScorer
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")

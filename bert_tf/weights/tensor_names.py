@@ -13,14 +13,12 @@ import numpy as np
 
 from bert_tf.layers.masked_lm_head import MaskedLMHead
 from bert_tf.layers.projection import Projection
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.linear_head import LinearHeadModel
 from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.models.multiple_choice import BertMultipleChoice
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.regression import BertRegressor
-from bert_tf.models.token_classification import BertTokenClassifier
 
 ENCODER_PREFIX = "bert."
 _UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")
@@ -148,7 +146,7 @@ def _(model: BertMaskedLM) -> Iterator[TensorBinding]:
 
 
 @head_bindings.register
-def _(model: BertClassifier | BertTokenClassifier | BertMultipleChoice) -> Iterator[TensorBinding]:
+def _(model: LinearHeadModel) -> Iterator[TensorBinding]:
     yield from _projection(model.classifier, "classifier")
 
 

@@ -1,4 +1,4 @@
-"""The base of models that score labels: an encoder, dropout and a linear layer."""
+"""The bases of models with an encoder, dropout and a linear layer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bert_tf.models.bert_model import BertModel, head_dropout_stream
 from bert_tf.models.encoder import BertEncoder
 
 
-class LabelScorer(BertModel):
-    """Base of models with a linear layer of one output per label on top of the encoder.
+class LinearHeadModel(BertModel):
+    """Base of models with a linear layer on top of the encoder.
 
     Args:
         config: shape and regularization; `hidden_dropout_prob` also precedes the linear layer.
-        num_labels: outputs of the linear layer.
+        outputs: of the linear layer.
         dtype: Keras policy or its name; None for the global one.
 
     Attributes:
@@ -24,11 +24,9 @@ class LabelScorer(BertModel):
     """
 
     has_pooler: ClassVar[bool]
-    own_arguments: ClassVar[tuple[str, ...]] = ("num_labels",)
 
-    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+    def __init__(self, config: BertConfig, outputs: int, **kwargs: Any):
         super().__init__(config, **kwargs)
-        self.num_labels = num_labels
         policy = self.dtype_policy
         self.encoder = BertEncoder(config, has_pooler=self.has_pooler, dtype=policy, name="encoder")
         self.dropout = StatelessDropout(
@@ -38,7 +36,7 @@ class LabelScorer(BertModel):
             name="dropout",
         )
         self.classifier = Projection(
-            num_labels,
+            outputs,
             initializer_range=config.initializer_range,
             dtype=policy,
             name="classifier",
@@ -48,3 +46,19 @@ class LabelScorer(BertModel):
         self.encoder.build_weights()
         self.classifier.build((None, self.config.hidden_size))
         self.built = True
+
+
+class LabelScorer(LinearHeadModel):
+    """Base of models with one output of the linear layer per label.
+
+    Args:
+        config: see `LinearHeadModel`.
+        num_labels: outputs of the linear layer.
+        dtype: Keras policy or its name; None for the global one.
+    """
+
+    own_arguments: ClassVar[tuple[str, ...]] = ("num_labels",)
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any):
+        super().__init__(config, num_labels, **kwargs)
+        self.num_labels = num_labels
