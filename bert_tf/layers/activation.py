@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -10,6 +11,8 @@ from keras import ops
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
+
+Unary = Callable[[Any], Any]
 
 
 def activation(name: str | None, inputs: Any) -> Any:
@@ -28,9 +31,9 @@ def activation(name: str | None, inputs: Any) -> Any:
         case None:
             return inputs
         case "gelu":
-            return _exact_gelu(inputs)
+            return _EXACT_GELU(inputs)
         case "gelu_new" | "gelu_pytorch_tanh":
-            return _tanh_gelu(inputs)
+            return _TANH_GELU(inputs)
         case "relu":
             return ops.relu(inputs)
         case "tanh":
@@ -38,39 +41,22 @@ def activation(name: str | None, inputs: Any) -> Any:
     raise ValueError(f"activation {name!r} is not known")
 
 
-# Both GELUs are computed in float32 at least and keep nothing for the gradient but their input.
-# Outside XLA every elementary operation passes through memory once, and those on bfloat16 convert
-# each number twice; TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
+def _with_slope(function: Unary, slope: Unary) -> Unary:
+    """An activation computed in float32 at least, whose gradient keeps nothing but the input.
 
+    Outside XLA every elementary operation passes through memory once, and those on bfloat16 convert
+    each number twice; TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
+    """
 
-@ops.custom_gradient
-def _exact_gelu(inputs: Any) -> Any:
-    values = _in_float32(inputs)
-    outputs = ops.cast(values * _normal_cdf(values), inputs.dtype)
+    @ops.custom_gradient
+    def activate(inputs: Any) -> Any:
+        def gradient(*args: Any, upstream: Any = None) -> Any:
+            (upstream,) = args if upstream is None else (upstream,)
+            return upstream * ops.cast(slope(_in_float32(inputs)), inputs.dtype)
 
-    def gradient(*args: Any, upstream: Any = None) -> Any:
-        (upstream,) = args if upstream is None else (upstream,)
-        values = _in_float32(inputs)
-        density = ops.exp(-0.5 * ops.square(values)) / math.sqrt(2.0 * math.pi)
-        return upstream * ops.cast(_normal_cdf(values) + values * density, inputs.dtype)
+        return ops.cast(function(_in_float32(inputs)), inputs.dtype), gradient
 
-    return outputs, gradient
-
-
-@ops.custom_gradient
-def _tanh_gelu(inputs: Any) -> Any:
-    values = _in_float32(inputs)
-    outputs = ops.cast(0.5 * values * (1.0 + _tanh_term(values)), inputs.dtype)
-
-    def gradient(*args: Any, upstream: Any = None) -> Any:
-        (upstream,) = args if upstream is None else (upstream,)
-        values = _in_float32(inputs)
-        term = _tanh_term(values)
-        inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * ops.square(values))
-        slope = 0.5 * (1.0 + term + values * (1.0 - ops.square(term)) * inner)
-        return upstream * ops.cast(slope, inputs.dtype)
-
-    return outputs, gradient
+    return activate
 
 
 def _in_float32(inputs: Any) -> Any:
@@ -81,5 +67,28 @@ def _normal_cdf(values: Any) -> Any:
     return 0.5 + 0.5 * ops.erf(values * math.sqrt(0.5))
 
 
+def _gelu(values: Any) -> Any:
+    return values * _normal_cdf(values)
+
+
+def _gelu_slope(values: Any) -> Any:
+    density = ops.exp(-0.5 * ops.square(values)) / math.sqrt(2.0 * math.pi)
+    return _normal_cdf(values) + values * density
+
+
 def _tanh_term(values: Any) -> Any:
     return ops.tanh(_TANH_SCALE * (values + _TANH_CUBE * ops.square(values) * values))
+
+
+def _tanh_gelu(values: Any) -> Any:
+    return 0.5 * values * (1.0 + _tanh_term(values))
+
+
+def _tanh_gelu_slope(values: Any) -> Any:
+    term = _tanh_term(values)
+    inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * ops.square(values))
+    return 0.5 * (1.0 + term + values * (1.0 - ops.square(term)) * inner)
+
+
+_EXACT_GELU = _with_slope(_gelu, _gelu_slope)
+_TANH_GELU = _with_slope(_tanh_gelu, _tanh_gelu_slope)

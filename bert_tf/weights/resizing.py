@@ -11,8 +11,8 @@ import numpy as np
 from bert_tf.base.errors import UsageError
 from bert_tf.data.text.vocab_file import CONTINUATION, read_vocab
 from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
-_WORDS = "bert.embeddings.word_embeddings.weight"
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 _MASKED_LM_BIAS = "cls.predictions.bias"
 
@@ -73,12 +73,12 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
                 f"vocabulary must begin with the model's {len(old)} pieces and add new ones after"
             )
     ids = {piece: number for number, piece in enumerate(old)}
-    table = directory.tensors[_WORDS]
+    table = directory.tensors[WORD_EMBEDDINGS]
     rows = [
         _new_row(piece, ids, table, directory.config.initializer_range)
         for piece in vocab[len(old) :]
     ]
-    changed = {_WORDS: np.concatenate([table, np.reshape(rows, (-1, table.shape[1]))])}
+    changed = {WORD_EMBEDDINGS: np.concatenate([table, np.reshape(rows, (-1, table.shape[1]))])}
     if _MASKED_LM_BIAS in directory.tensors:
         bias = directory.tensors[_MASKED_LM_BIAS]
         changed[_MASKED_LM_BIAS] = np.pad(bias, (0, len(rows)))

@@ -21,7 +21,7 @@ from bert_tf.weights.tensor_names import canonical_name
 SAFETENSORS = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
 PYTORCH = "pytorch_model.bin"
-_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
 
@@ -99,9 +99,9 @@ def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ..
     Returns:
         That it is left out, as a sentence, if it is.
     """
-    if _DECODER not in tensors or _EMBEDDINGS not in tensors:
+    if _DECODER not in tensors or WORD_EMBEDDINGS not in tensors:
         return ()
-    if np.array_equal(tensors[_DECODER], tensors[_EMBEDDINGS]):
+    if np.array_equal(tensors[_DECODER], tensors[WORD_EMBEDDINGS]):
         return ()
     tensors.leave_out(_MASKED_LM_HEAD)
     return (

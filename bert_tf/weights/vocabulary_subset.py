@@ -17,8 +17,7 @@ import numpy.typing as npt
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.weights.model_directory import ModelDirectory
-
-_WORDS = "bert.embeddings.word_embeddings.weight"
+from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
 
 class VocabularySubset:
@@ -34,26 +33,26 @@ class VocabularySubset:
     """
 
     def __init__(self, directory: ModelDirectory, ids: Iterable[np.ndarray]):
-        words = directory.tensors.get(_WORDS)
+        words = directory.tensors.get(WORD_EMBEDDINGS)
         is_kept = np.zeros(len(directory.vocab), np.bool_)
         is_kept[[directory.vocab.index(token) for token in SPECIAL_TOKENS]] = True
         for used in ids:
             is_kept[used] = True
-        # Weights of another shape are left as they are, for whoever loads them to refuse.
         if words is None or len(words) != len(is_kept):
+            # Left as they are, for whoever loads them to refuse.
             is_kept[:] = True
-            words = np.zeros((0, 0), np.float32)
+            tensors = directory.tensors
+        else:
+            self._others = words[~is_kept]
+            tensors = _WithWords(directory.tensors, words[is_kept])
         self._is_kept = is_kept
         self._numbers = np.cumsum(is_kept, dtype=np.int32) - 1
-        self._others = words[~is_kept] if len(words) else words
         kept = np.flatnonzero(is_kept)
         self.directory = dataclasses.replace(
             directory,
             config=dataclasses.replace(directory.config, vocab_size=len(kept)),
             vocab=[directory.vocab[index] for index in kept],
-            tensors=directory.tensors
-            if is_kept.all()
-            else _WithWords(directory.tensors, words[is_kept]),
+            tensors=tensors,
         )
 
     def numbers(self, ids: npt.ArrayLike) -> np.ndarray:
@@ -69,13 +68,14 @@ class VocabularySubset:
             config: with the `vocab_size` of the subset.
             tensors: float32 by HuggingFace's names.
         """
-        if self._is_kept.all():
-            return config, dict(tensors)
-        trained = tensors[_WORDS]
+        trained = tensors[WORD_EMBEDDINGS]
         words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
         words[self._is_kept] = trained
         words[~self._is_kept] = self._others
-        return dataclasses.replace(config, vocab_size=len(words)), {**tensors, _WORDS: words}
+        return dataclasses.replace(config, vocab_size=len(words)), {
+            **tensors,
+            WORD_EMBEDDINGS: words,
+        }
 
 
 class _WithWords(Mapping[str, np.ndarray]):
@@ -85,7 +85,7 @@ class _WithWords(Mapping[str, np.ndarray]):
         self._tensors, self._words = tensors, words
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._words if name == _WORDS else self._tensors[name]
+        return self._words if name == WORD_EMBEDDINGS else self._tensors[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)

@@ -32,7 +32,7 @@ class EntityWriter:
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
         self._is_outside = prefixes == OUT
         self._opens = np.isin(prefixes, (BEGIN, SINGLE))
-        self._closes = np.isin(prefixes, (OUT, END, SINGLE))  # nothing goes on after it
+        self._closes = np.isin(prefixes, (OUT, END, SINGLE))  # nothing continues it
         self._kinds = np.array([numbers[kind] for kind in kinds], np.int32)
         self._kind_texts = [json.dumps(kind, ensure_ascii=False) for kind in numbers]
         self._tag_texts = [json.dumps(label, ensure_ascii=False) for label in labels]
