@@ -30,6 +30,12 @@ def shown_size(number: int) -> str:
     return f"{number / 1e3:,.1f} kB" if number < 1e6 else f"{number / 1e6:,.1f} MB"
 
 
+def shown_duration(seconds: float) -> str:
+    """Hours, minutes and seconds: `0:01:40`; `0:00:00` for what is over."""
+    hours, rest = divmod(max(0, round(seconds)), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+
+
 def shown_setting(value: Any) -> str:
     """A value of a config as it is written in YAML and after `--set key=`: `5e-05`, `10000`."""
     if isinstance(value, bool):

@@ -56,6 +56,7 @@ class Embedder:
         *,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         on_rows: Callable[[int], None] | None = None,
+        on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
         """Vectors of texts; see `Engine.predict`.
 
@@ -82,6 +83,9 @@ class Embedder:
                 vectors[row] = vector
             if on_rows is not None:
                 on_rows(int(repeats[chosen].sum()))
+            if on_tokens is not None:
+                lengths = tokens.rows.lengths[chosen]
+                on_tokens(int(lengths.sum()), len(chosen) * self._padded_length(lengths))
         hidden = self._encoder.config.hidden_size
         outputs = (
             self._token_outputs(tokens, vectors)
@@ -96,8 +100,9 @@ class Embedder:
     def _batch_vectors(self, tokens: TokenRows, chosen: np.ndarray) -> list[np.ndarray]:
         """Of each row the vector, or the vectors [tokens, dimensions] without the specials."""
         lengths = tokens.rows.lengths[chosen]
-        length = padded_length(lengths, LENGTH_MULTIPLE, most=self.settings.max_seq_length)
-        batch = tokens.rows.padded(chosen, length=length, pad_id=self.tokenizer.pad_id)
+        batch = tokens.rows.padded(
+            chosen, length=self._padded_length(lengths), pad_id=self.tokenizer.pad_id
+        )
         values = self._forward(*(tf.constant(batch[name]) for name in _INPUTS)).numpy()
         if not np.isfinite(values).all():
             raise InputError(
@@ -107,6 +112,9 @@ class Embedder:
         if not self.settings.tokens:
             return list(values)
         return [row[1 : count - 1] for row, count in zip(values, lengths, strict=True)]
+
+    def _padded_length(self, lengths: np.ndarray) -> int:
+        return padded_length(lengths, LENGTH_MULTIPLE, most=self.settings.max_seq_length)
 
     def _vectors(self, word_ids: tf.Tensor, mask: tf.Tensor, type_ids: tf.Tensor) -> tf.Tensor:
         encoded = self._encoder(

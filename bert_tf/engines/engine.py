@@ -58,6 +58,7 @@ class Engine(Protocol):
         *,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         on_rows: Callable[[int], None] | None = None,
+        on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
         """Predicts rows; `bert_tf.engines.row_calls` has the part that no engine does alone.
 
@@ -66,6 +67,8 @@ class Engine(Protocol):
                 length.
             batch_tokens: tokens per batch, padding included.
             on_rows: called with the number of rows after each part of them.
+            on_tokens: called with the tokens of batches, without padding and with it, by an engine
+                that knows them.
 
         Returns:
             The model's outputs by name, [rows, …] in the order of the rows: float32 scores, integer

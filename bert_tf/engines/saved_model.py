@@ -65,6 +65,7 @@ class SavedModelEngine:
         *,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         on_rows: Callable[[int], None] | None = None,
+        on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
         """See `Engine.predict`."""
         budget = tf.constant(batch_tokens, tf.int32)

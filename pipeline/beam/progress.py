@@ -28,15 +28,27 @@ _SECONDS = 0.5
 
 
 class Progress(enum.IntEnum):
-    """What workers report: bytes of text read, bytes of intermediate data, finished shards."""
+    """What workers report.
+
+    Bytes of text read, bytes of intermediate data, finished shards; tables whose rows are counted,
+    those rows, rows that an earlier run had finished, rows done, and the tokens of batches without
+    padding and with it.
+    """
 
     TEXT_BYTES = 0
     SPILLED_BYTES = 1
     SHARDS = 2
+    TABLES = 3
+    TABLE_ROWS = 4
+    EARLIER_ROWS = 5
+    ROWS = 6
+    TOKENS = 7
+    PADDED_TOKENS = 8
 
 
-# What to show beside the text that was read, from how much has been done by its kind.
-Describe = Callable[[Counter[int]], str]
+ProgressLine = Callable[[Counter[int], float], str | None]
+"""The line to show, None for none yet, from how much has been done by its kind and the seconds
+since the pipeline began; called by one thread at a time."""
 
 
 def report_progress(kind: Progress, amount: int) -> None:
@@ -48,7 +60,9 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 
 @contextmanager
-def watching(console: Console, line: Callable[[], str | None], *, seconds: float) -> Iterator[None]:
+def _watching(
+    console: Console, line: Callable[[], str | None], *, seconds: float
+) -> Iterator[None]:
     """Shows a line again and again while the block runs, and at its end unless it fails.
 
     Args:
@@ -76,17 +90,24 @@ def watching(console: Console, line: Callable[[], str | None], *, seconds: float
         console.end_progress(last)
 
 
+def text_line(done: Counter[int], seconds: float) -> str | None:
+    """How much text was read; a `ProgressLine`."""
+    if not done:
+        return None
+    return f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s"
+
+
 class ProgressWatch:
     """Shows, while it is open, what local workers report.
 
     Args:
         console: where to.
-        describe: words on anything but text; None for none.
+        line: what of it.
     """
 
-    def __init__(self, console: Console, describe: Describe | None = None):
+    def __init__(self, console: Console, line: ProgressLine = text_line):
         self._console = console
-        self._describe = describe
+        self._line_of = line
         self._done: Counter[int] = Counter()
         self._cut = b""
 
@@ -98,7 +119,7 @@ class ProgressWatch:
             os.environ[_VARIABLE] = path
             stack.callback(os.environ.pop, _VARIABLE, None)
             self._start = time.monotonic()
-            stack.enter_context(watching(self._console, self._line, seconds=_SECONDS))
+            stack.enter_context(_watching(self._console, self._line, seconds=_SECONDS))
             self._open = stack.pop_all()
         return self
 
@@ -117,8 +138,4 @@ class ProgressWatch:
         self._cut = data[whole:]
         for kind, amount in _RECORD.iter_unpack(data[:whole]):
             self._done[kind] += amount
-        if not self._done:
-            return None
-        seconds = time.monotonic() - self._start
-        line = f"read {shown_size(self._done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s"
-        return f"{line}; {self._describe(self._done)}" if self._describe else line
+        return self._line_of(self._done, time.monotonic() - self._start)

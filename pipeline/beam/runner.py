@@ -19,7 +19,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.run import RunnerConfig
-from pipeline.beam.progress import Describe, ProgressWatch
+from pipeline.beam.progress import ProgressLine, ProgressWatch, text_line
 from pipeline.beam.verbosity import is_verbose
 from pipeline.beam.worker_errors import user_error
 
@@ -62,7 +62,7 @@ def run_pipeline(
     *,
     console: Console,
     input_bytes: int,
-    describe: Describe | None = None,
+    progress: ProgressLine = text_line,
 ) -> None:
     """Builds a pipeline and runs it to its end.
 
@@ -72,7 +72,7 @@ def run_pipeline(
         console: where the pipeline runs if not in this process, and the progress of local
             workers.
         input_bytes: size of the input; decides whether worker processes pay off locally.
-        describe: what to show of local workers beside the text that they have read.
+        progress: what to show of what local workers report.
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
@@ -89,7 +89,7 @@ def run_pipeline(
     pipeline = beam.Pipeline(runner=runner, options=beam_options)
     build(pipeline)
     try:
-        with ProgressWatch(console, describe):
+        with ProgressWatch(console, progress):
             result = pipeline.run()
             state = result.wait_until_finish()
     except Exception as error:  # runners wrap what a worker raised in types of their own

@@ -46,7 +46,7 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         "rows_truncated": int((tokens > most).sum()),
         "tokens_truncated": int(np.maximum(tokens - most, 0).sum()),
     }
-    finish_part(block.reference, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
+    finish_part(scored, plan, rows_out=len(rows), rejects=block.rejects, facts=facts)
 
 
 def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
-from pipeline.examples.progress import describe_examples
+from pipeline.examples.progress import examples_line
 from pipeline.examples.transforms import (
     POOL,
     ExamplesJob,
@@ -149,7 +149,7 @@ def _make_shards(
         build,
         console=console,
         input_bytes=sum(file.bytes for file in files),
-        describe=describe_examples(
+        progress=examples_line(
             found=found_shards, shards=job.plan.train_shards + job.plan.eval_shards
         ),
     )

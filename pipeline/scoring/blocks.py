@@ -19,6 +19,7 @@ from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
 from bert_tf.tasks.base.declaration import Fault
 from pipeline.beam.files import check_shared
+from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -128,6 +129,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     write_text_atomically(
         plan.summary_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
     )
+    report_progress(Progress.TABLE_ROWS, rows_in)
+    report_progress(Progress.TABLES, 1)
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:

@@ -16,7 +16,7 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
-from pipeline.scoring.parts import ABSTAINED, ROWS_CUT, TOKENS_LOST
+from pipeline.scoring.parts import ABSTAINED, BATCH_TOKENS, PADDED_TOKENS, ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
 
@@ -31,6 +31,7 @@ class ScoringCounts:
         cut: `rows_cut` and `tokens_lost`, of rows that are too long; empty if the model does not
             count them.
         rejected: rows by reason.
+        tokens: of the model's batches, without padding and with it; 0 where that is not known.
     """
 
     rows_in: int
@@ -38,6 +39,7 @@ class ScoringCounts:
     rows_abstained: int
     cut: dict[str, int]
     rejected: dict[str, int]
+    tokens: tuple[int, int]
 
 
 def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
@@ -52,7 +54,7 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
 
 def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     """Writes the file of all rejects, and counts the rows of all parts."""
-    rows_in = rows_out = rows_abstained = 0
+    rows_in = rows_out = rows_abstained = batch_tokens = padded_tokens = 0
     cut: dict[str, int] = {}
     rejected: collections.Counter[str] = collections.Counter()
     with replacing_file(rejects_file) as aside, aside.open("wb") as all_rejects:
@@ -63,6 +65,8 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
                 done = read_sealed(files.done)
                 rows_out += done["rows_out"]
                 rows_abstained += done.get(ABSTAINED, 0)
+                batch_tokens += done.get(BATCH_TOKENS, 0)
+                padded_tokens += done.get(PADDED_TOKENS, 0)
                 for name in (ROWS_CUT, TOKENS_LOST):
                     if name in done:
                         cut[name] = cut.get(name, 0) + done[name]
@@ -74,6 +78,7 @@ def join_rejects(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
         rows_abstained=rows_abstained,
         cut=cut,
         rejected=dict(rejected.most_common()),
+        tokens=(batch_tokens, padded_tokens),
     )
 
 

@@ -14,30 +14,44 @@ from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.prediction_rows import prediction_rows
+from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 
 ABSTAINED, ROWS_CUT, TOKENS_LOST = "rows_abstained", "rows_cut", "tokens_lost"
+BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 
 
 @dataclasses.dataclass(frozen=True)
 class ScoredBlock:
-    """A block and the model's outputs, [rows] by name."""
+    """A block and what the model made of it.
+
+    Attributes:
+        block: the rows.
+        predicted: the model's outputs, [rows] by name.
+        tokens: of the model's batches, without padding and with it; both 0 where the engine does
+            not know them.
+    """
 
     block: RowBlock
     predicted: dict[str, np.ndarray]
+    tokens: tuple[int, int] = (0, 0)
 
 
-def is_scored(reference: BlockReference, plan: ScoringPlan) -> bool:
-    """Whether the part of this very block, by this very model, is finished and whole."""
+def finished_rows(reference: BlockReference, plan: ScoringPlan) -> int | None:
+    """Rows, rejected ones included, whose part is finished, of this very block by this very model.
+
+    None if the part is not there or not whole.
+    """
     done = read_if_sound(reference.files.done)
     if done is None or (done["identity"], done["block"]) != (plan.identity, reference.sha256):
-        return False
+        return None
     try:
-        return done["sha256"] == _sha256_of_part(reference.files)
+        is_whole = done["sha256"] == _sha256_of_part(reference.files)
     except FileNotFoundError:
-        return False
+        return None
+    return int(done["rows_out"] + sum(done["rejected"].values())) if is_whole else None
 
 
 def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
@@ -73,11 +87,11 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
             ROWS_CUT: int(np.count_nonzero(lost_tokens)),
             TOKENS_LOST: int(lost_tokens.sum()),
         }
-    finish_part(block.reference, plan, rows_out=len(lines), rejects=rejects, facts=facts)
+    finish_part(scored, plan, rows_out=len(lines), rejects=rejects, facts=facts)
 
 
 def finish_part(
-    reference: BlockReference,
+    scored: ScoredBlock,
     plan: ScoringPlan,
     *,
     rows_out: int,
@@ -87,13 +101,13 @@ def finish_part(
     """Writes the rejects of a part that is written, and then its counts, which finish it.
 
     Args:
-        reference: the part's block.
+        scored: the part's block.
         plan: the job.
         rows_out: rows of the part.
         rejects: rows that are not in it, in any order.
         facts: what else is noted with the counts.
     """
-    files = reference.files
+    reference, files = scored.block.reference, scored.block.reference.files
     write_rejects(files.rejects, sorted(rejects, key=lambda reject: reject.line))
     done = {
         **(facts or {}),
@@ -101,11 +115,13 @@ def finish_part(
         "block": reference.sha256,
         "rows_out": rows_out,
         "rejected": count_reasons(rejects),
+        BATCH_TOKENS: scored.tokens[0],
+        PADDED_TOKENS: scored.tokens[1],
         "sha256": _sha256_of_part(files),
     }
     write_text_atomically(files.done, sealed(done))
     files.rows.unlink(missing_ok=True)
-    files.progress.unlink(missing_ok=True)
+    report_progress(Progress.ROWS, len(scored.block.rejects))
 
 
 def _sha256_of_part(files: BlockFiles) -> list[str]:

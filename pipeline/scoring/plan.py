@@ -55,14 +55,12 @@ class BlockFiles:
 
     Attributes:
         rows: its rows, until they are scored.
-        progress: how many of them are scored, meanwhile.
         part: its scored rows as they are in the output.
         rejects: its rejected rows.
         done: counts and checksums of the finished part: written last.
     """
 
     rows: Path
-    progress: Path
     part: Path
     rejects: Path
     done: Path
@@ -137,7 +135,6 @@ class ScoringPlan:
         number = f"{table:05d}-{block:08d}"
         return BlockFiles(
             rows=self.parts / f"block-{number}.json",
-            progress=self.parts / f"block-{number}.progress",
             part=self.parts / f"part-{number}.rows",
             rejects=self.parts / f"part-{number}.rejects.jsonl",
             done=self.parts / f"part-{number}.done.json",

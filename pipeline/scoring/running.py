@@ -11,7 +11,7 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.join import ScoringCounts
 from pipeline.scoring.plan import ScoringPlan
-from pipeline.scoring.progress import showing_progress
+from pipeline.scoring.progress import RowsLine
 from pipeline.scoring.threads import threads_per_worker
 from pipeline.scoring.transforms import ScoredBlock, ScoreTables
 
@@ -44,21 +44,21 @@ def run_blocks(
         label: what is done to the rows.
         write: see `ScoreTables`.
     """
-    with showing_progress(plan, console, label=label):
-        run_pipeline(
-            runner,
-            lambda pipeline: (
-                pipeline
-                | "ScoreTables"
-                >> ScoreTables(plan, threads=threads_per_worker(runner), write=write)
-            ),
-            console=console,
-            input_bytes=0,  # TensorFlow uses all cores of one process
-        )
+    run_pipeline(
+        runner,
+        lambda pipeline: (
+            pipeline
+            | "ScoreTables" >> ScoreTables(plan, threads=threads_per_worker(runner), write=write)
+        ),
+        console=console,
+        input_bytes=0,  # TensorFlow uses all cores of one process
+        progress=RowsLine(label=label, tables=len(plan.tables)),
+    )
 
 
 def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
-    """Puts the counts of rows into the manifest, and the speed of a run that made all parts.
+    """Puts the counts of rows into the manifest, the fraction of padding in the model's batches
+    where the engine knows it, and the speed of a run that made all parts.
 
     Args:
         record: of the job.
@@ -74,4 +74,7 @@ def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resu
     }
     if not is_resumed:
         speed = counts.rows_out / record.timings[stage]
-        record.metrics = {"rows_per_second": round(speed, 1)}
+        record.metrics["rows_per_second"] = round(speed, 1)
+    tokens, padded_tokens = counts.tokens
+    if padded_tokens:
+        record.metrics["padding_fraction"] = round(1 - tokens / padded_tokens, 4)

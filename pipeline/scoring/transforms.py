@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.engines.engine import Engine
-from pipeline.scoring.blocks import RowBlock, cut_table, read_block
-from pipeline.scoring.parts import ScoredBlock, is_scored, write_part
+from pipeline.beam.progress import Progress, report_progress
+from pipeline.scoring.blocks import BlockReference, RowBlock, cut_table, read_block
+from pipeline.scoring.parts import ScoredBlock, finished_rows, write_part
 from pipeline.scoring.plan import ScoringPlan
-
-_PROGRESS_SECONDS = 1.0
 
 
 class ScoreTables(beam.PTransform):
@@ -50,7 +46,7 @@ class ScoreTables(beam.PTransform):
             | "ListTables" >> beam.Create(plan.tables)
             | "CutIntoBlocks" >> beam.FlatMap(cut_table, plan)
             | "SpreadBlocks" >> beam.Reshuffle()
-            | "SkipScoredBlocks" >> beam.Filter(lambda reference: not is_scored(reference, plan))
+            | "SkipScoredBlocks" >> beam.Filter(_is_left, plan)
             | "ReadBlock" >> beam.Map(read_block, plan)
             | "Predict" >> RunInference(EngineHandler(plan, threads=self._threads))
             | "WritePart" >> beam.Map(self._write, plan)
@@ -87,12 +83,14 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
     ) -> Iterable[ScoredBlock]:
         """Predicts every block of a batch, which has one."""
         for block in batch:
+            count = _TokenCount()
             predicted = model.predict(
                 block.texts,
                 batch_tokens=self._plan.batch_tokens,
-                on_rows=_ProgressFile(block.reference.files.progress).add,
+                on_rows=lambda rows: report_progress(Progress.ROWS, rows),
+                on_tokens=count.add,
             )
-            yield ScoredBlock(block, predicted)
+            yield ScoredBlock(block, predicted, (count.tokens, count.padded))
 
     def batch_elements_kwargs(self) -> Mapping[str, Any]:
         """A block is a batch already."""
@@ -107,21 +105,25 @@ class EngineHandler(ModelHandler[RowBlock, ScoredBlock, Engine]):
         return "bert_pipeline_scoring"
 
 
-class _ProgressFile:
-    """Writes every second how many rows of a block are scored; `pipeline.scoring.progress` reads
-    it."""
+class _TokenCount:
+    """Adds up the tokens of an engine's batches, and reports them as progress."""
 
-    def __init__(self, path: Path):
-        self._path = path
-        self._rows = 0
-        self._written = -float("inf")
+    def __init__(self) -> None:
+        self.tokens = self.padded = 0
 
-    def add(self, rows: int) -> None:
-        self._rows += rows
-        now = time.monotonic()
-        if now - self._written >= _PROGRESS_SECONDS:
-            write_text_atomically(self._path, str(self._rows), lasting=False)
-            self._written = now
+    def add(self, tokens: int, padded: int) -> None:
+        self.tokens += tokens
+        self.padded += padded
+        report_progress(Progress.TOKENS, tokens)
+        report_progress(Progress.PADDED_TOKENS, padded)
+
+
+def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
+    """Whether a block is still to be scored; what an earlier run has finished is reported."""
+    rows = finished_rows(reference, plan)
+    if rows is not None:
+        report_progress(Progress.EARLIER_ROWS, rows)
+    return rows is None
 
 
 def _drop_memory_warning() -> None:

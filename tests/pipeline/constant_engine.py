@@ -21,7 +21,7 @@ class ConstantEngine:
         self._score = float(score)
         self._folder = folder
 
-    def predict(self, columns, *, batch_tokens=0, on_rows=None):
+    def predict(self, columns, *, batch_tokens=0, on_rows=None, on_tokens=None):
         """See `Engine.predict`."""
 
         def call(texts):

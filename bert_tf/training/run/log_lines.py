@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.base.wording import shown_duration
+
 Line = dict[str, Any]
 
 
@@ -70,13 +72,12 @@ class LineBuilder:
 
 def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
     """One train line for the console: how far, how good, how fast, how long."""
-    hours, rest = divmod(max(0, round(seconds_left)), 3600)
     mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
     return (
         f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
         f"{line['examples_per_second']:,.1f} examples/s  "
         f"{line['tokens_per_second']:,.0f} tokens/s  {mfu}"
-        f"{hours}:{rest // 60:02d}:{rest % 60:02d} left"
+        f"{shown_duration(seconds_left)} left"
     )
 
 

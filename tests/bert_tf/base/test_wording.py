@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.wording import quantity, shown_number, shown_setting, shown_size
+from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting, shown_size
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,8 @@ def test_settings_can_be_typed_again(value, text):
 )
 def test_sizes(number, text):
     assert shown_size(number) == text
+
+
+def test_durations_have_hours_minutes_and_seconds():
+    times = {-3.0: "0:00:00", 0.4: "0:00:00", 59.6: "0:01:00", 3725.0: "1:02:05", 9e5: "250:00:00"}
+    assert {seconds: shown_duration(seconds) for seconds in times} == times

@@ -11,7 +11,7 @@ import pytest
 from bert_tf.base.console import Console
 from pipeline.beam import progress
 from pipeline.beam.progress import Progress, ProgressWatch, report_progress
-from pipeline.examples.progress import describe_examples
+from pipeline.examples.progress import examples_line
 
 
 def test_the_sum_is_shown_while_it_runs(monkeypatch):
@@ -34,7 +34,7 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
     monkeypatch.setattr(progress, "_SECONDS", 0.01)
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
-    with ProgressWatch(console, describe_examples(found=1, shards=3)):
+    with ProgressWatch(console, examples_line(found=1, shards=3)):
         report_progress(Progress.TEXT_BYTES, 1_500)
         limit = time.monotonic() + 10
         while not log.getvalue() and time.monotonic() < limit:

@@ -12,7 +12,7 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import cut_table, read_block
 from pipeline.scoring.join import ScoringCounts, join_parts
-from pipeline.scoring.parts import ScoredBlock, is_scored, write_part
+from pipeline.scoring.parts import ScoredBlock, finished_rows, write_part
 from pipeline.scoring.plan import ScoringColumns, ScoringPlan
 from pipeline.scoring.tables import list_tables
 
@@ -60,7 +60,7 @@ def score(tmp_path) -> Callable[[ScoringPlan], ScoringCounts]:
     def run(plan: ScoringPlan) -> ScoringCounts:
         for table in plan.tables:
             for reference in cut_table(table, plan):
-                if is_scored(reference, plan):
+                if finished_rows(reference, plan) is not None:
                     continue
                 block = read_block(reference, plan)
                 texts = block.texts["text"]

@@ -1,75 +1,64 @@
-"""The progress line counts finished and running blocks by their files."""
+"""The line on rows: what earlier runs have done counts as done, and not for the speed."""
 
-import io
-import json
-import time
-from pathlib import Path
+from collections import Counter
+
+import numpy as np
 
 from bert_tf.base.console import Console
-from pipeline.scoring import progress
-from pipeline.scoring.progress import ProgressWatcher, showing_progress
+from pipeline.beam.progress import Progress, ProgressWatch
+from pipeline.scoring.blocks import cut_table, read_block
+from pipeline.scoring.parts import write_part
+from pipeline.scoring.progress import RowsLine
+from pipeline.scoring.transforms import EngineHandler, _is_left
 
 
-def test_rows_done_total_and_speed(tmp_path, make_plan):
-    (tmp_path / "in.csv").write_text("text\nx\n")
+def test_rows_done_speed_padding_and_time_left():
+    line = RowsLine(label="scoring", tables=2)
+    done: Counter[int] = Counter()
+    assert line(done, 1.0) is None
+    done += {Progress.TABLES: 1, Progress.TABLE_ROWS: 3000, Progress.EARLIER_ROWS: 1000}
+    assert line(done, 2.0) == "scoring: 1,000 rows"
+    done += {Progress.ROWS: 256}
+    assert line(done, 10.0) == "scoring: 1,256 rows"
+    done += {Progress.ROWS: 144, Progress.TABLES: 1, Progress.TABLE_ROWS: 2000}
+    assert line(done, 12.0) == "scoring: 1,400 of 5,000 rows, 72.0 rows/s, 0:00:50 left"
+    done += {Progress.TOKENS: 90, Progress.PADDED_TOKENS: 100, Progress.ROWS: 3600}
+    assert line(done, 14.0) == "scoring: 5,000 of 5,000 rows, 936.0 rows/s, 10% padding"
+
+
+def test_a_worker_may_do_a_bundle_twice():
+    line = RowsLine(label="scoring", tables=1)
+    done = Counter({Progress.TABLES: 1, Progress.TABLE_ROWS: 2, Progress.ROWS: 3})
+    assert line(done, 1.0) == "scoring: 3 of 3 rows"
+
+
+class FakeEngine:
+    """Does two rows at a time, of two tokens each in a batch of three."""
+
+    def predict(self, columns, *, batch_tokens, on_rows, on_tokens):
+        rows = len(columns["text"])
+        for _ in range(0, rows, 2):
+            on_rows(min(2, rows))
+            on_tokens(4, 6)
+        return {
+            "predicted_label": np.full(rows, "x", object),
+            "predicted_score": np.full(rows, 0.5, np.float32),
+        }
+
+
+def test_workers_report_every_row_once(tmp_path, make_plan):
+    """Also within a block, of rejected rows, and of blocks that are finished already."""
+    (tmp_path / "in.csv").write_text("text\na\nb\nc,d\ne\nf\n")
     plan = make_plan("in.csv", output="out.csv")
-    watcher = ProgressWatcher(plan)
-    assert watcher.line(0.0) is None
-    plan.files(0, 1).progress.write_text("256")
-    assert watcher.line(10.0) == "scoring: 256 rows"
-    plan.files(0, 0).done.write_text(json.dumps({"rows_out": 1000, "rejected": {"empty": 24}}))
-    plan.summary_file(0).write_text(json.dumps({"rows_in": 5000}))
-    assert watcher.line(12.0) == "scoring: 1,280 of 5,000 rows, 512.0 rows/s"
-
-
-def test_the_last_line_has_all_rows(tmp_path, make_plan, monkeypatch):
-    monkeypatch.setattr(progress, "_SECONDS", 0.01)
-    (tmp_path / "in.csv").write_text("text\nx\n")
-    plan = make_plan("in.csv", output="out.csv")
-    log = io.StringIO()
-    with showing_progress(plan, Console(log, log_seconds=1e9)):
-        plan.files(0, 0).progress.write_text("1")
-        limit = time.monotonic() + 10
-        while not log.getvalue() and time.monotonic() < limit:
-            time.sleep(0.01)
-        plan.files(0, 0).progress.unlink()
-        plan.files(0, 0).done.write_text(json.dumps({"rows_out": 1, "rejected": {"empty": 1}}))
-        plan.summary_file(0).write_text(json.dumps({"rows_in": 2}))
-    first, last = log.getvalue().splitlines()
-    assert first == "scoring: 1 row"
-    assert last.startswith("scoring: 2 of 2 rows, ")
-
-
-def test_a_file_is_read_once(tmp_path, make_plan, monkeypatch):
-    (tmp_path / "in.csv").write_text("text\nx\n")
-    plan = make_plan("in.csv", output="out.csv")
-    watcher = ProgressWatcher(plan)
-    for block in range(50):
-        plan.files(0, block).part.write_text("")
-        plan.files(0, block).done.write_text(json.dumps({"rows_out": 10, "rejected": {}}))
-    assert watcher.line(0.0) == "scoring: 500 rows"
-    plan.files(0, 50).done.write_text(json.dumps({"rows_out": 10, "rejected": {}}))
-    plan.files(0, 51).progress.write_text("3")
-    read = []
-    real = Path.read_text
-    monkeypatch.setattr(
-        Path,
-        "read_text",
-        lambda path, *rest, **keys: read.append(path) or real(path, *rest, **keys),
-    )
-    assert watcher.line(0.5).startswith("scoring: 513 rows")
-    assert sorted(read) == sorted([plan.files(0, 50).done, plan.files(0, 51).progress])
-
-
-def test_a_folder_that_is_gone_is_left_to_the_workers_to_report(make_plan):
-    plan = make_plan(output="out.csv")
-    plan.parts.rmdir()
-    assert ProgressWatcher(plan).line(0.0) is None
-
-
-def test_a_block_that_is_finished_and_still_has_its_progress_counts_once(make_plan, tmp_path):
-    (tmp_path / "a.csv").write_text("text\none\ntwo\n")
-    plan = make_plan("a.csv", output="out.csv")
-    plan.files(0, 0).done.write_text(json.dumps({"rows_out": 2, "rejected": {}}))
-    plan.files(0, 0).progress.write_text("2")
-    assert ProgressWatcher(plan).line(0.0) == "scoring: 2 rows"
+    handler = EngineHandler(plan, threads=None)
+    for expected in ({"ROWS": 5, "TOKENS": 8, "PADDED_TOKENS": 12}, {"EARLIER_ROWS": 5}):
+        with ProgressWatch(Console(), lambda *_: None) as watch:
+            for reference in cut_table(plan.tables[0], plan):
+                if _is_left(reference, plan):
+                    for scored in handler.run_inference(
+                        [read_block(reference, plan)], FakeEngine()
+                    ):
+                        write_part(scored, plan)
+            watch._line()
+            found = {Progress(kind).name: amount for kind, amount in watch._done.items()}
+        assert found == {"TABLES": 1, "TABLE_ROWS": 5, **expected}
