@@ -19,18 +19,25 @@ class ModelFlops:
         example_parameters: weights that one token of every sequence is multiplied with.
         prediction_parameters: weights that every masked token is multiplied with.
         attention_width: layers x hidden size.
+        frozen_fraction: of the layers, that of the first ones that are not trained: they have no
+            backward pass.
     """
 
     token_parameters: int
     example_parameters: int
     prediction_parameters: int
     attention_width: int
+    frozen_fraction: float = 0.0
 
     @classmethod
-    def of_encoder(cls, config: BertConfig) -> ModelFlops:
+    def of_encoder(cls, config: BertConfig, *, frozen_layers: int = 0) -> ModelFlops:
         """The encoder with its pooler, and the masked-LM head.
 
         Other heads, which are a thousandth of it, are left out.
+
+        Args:
+            config: shape of the encoder.
+            frozen_layers: how many of its first layers are not trained.
         """
         hidden = config.hidden_size
         layer = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
@@ -39,6 +46,7 @@ class ModelFlops:
             example_parameters=hidden * hidden,
             prediction_parameters=hidden * (hidden + config.vocab_size),
             attention_width=config.num_hidden_layers * hidden,
+            frozen_fraction=frozen_layers / config.num_hidden_layers,
         )
 
     def flops(
@@ -48,7 +56,8 @@ class ModelFlops:
 
         6 operations a weight and token (a multiplication and an addition, forward once, backward
         twice; Kaplan et al. 2020, section 2.1), and 12 x layers x hidden for each two tokens that
-        see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B).
+        see each other, for attention's scores and sums (PaLM, Chowdhery et al. 2022, appendix B). A
+        layer that is not trained has the forward third of both alone.
 
         Args:
             tokens: tokens without padding, one number per step.
@@ -58,9 +67,6 @@ class ModelFlops:
         """
         counts = (tokens, examples, squared_lengths, predictions)
         tokens, examples, squares, targets = (np.asarray(count, np.float64) for count in counts)
-        weighted = (
-            self.token_parameters * tokens
-            + self.example_parameters * examples
-            + self.prediction_parameters * targets
-        )
-        return 6.0 * weighted + 12.0 * self.attention_width * squares
+        heads = self.example_parameters * examples + self.prediction_parameters * targets
+        layers = 6.0 * self.token_parameters * tokens + 12.0 * self.attention_width * squares
+        return 6.0 * heads + (1.0 - 2.0 / 3.0 * self.frozen_fraction) * layers

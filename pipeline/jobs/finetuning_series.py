@@ -110,7 +110,7 @@ def run_series(
             with record.stage(path.relative_to(config.output).as_posix()):
                 manifest = run(
                     dataclasses.replace(single, output=str(path)),
-                    dataclasses.replace(options, overwrite=False),
+                    dataclasses.replace(options, overwrite=False, is_part=True),
                 )
             remove(path / "checkpoints")  # a finished run of a series is not extended
             found.append(

@@ -71,7 +71,9 @@ def check_task(task: Task, source: Any, tokenizer: WordPieceTokenizer) -> TaskRe
     names = {field.name for field in declared.predictions}
     for row, other in zip(one.predictions, many.predictions, strict=True):
         assert names <= row.keys() == other.keys()
-    assert {"loss", *declared.options.metrics} <= one.metrics.keys() == many.metrics.keys()
+    chosen_by = {"loss", *declared.options.metrics}
+    assert chosen_by <= one.metrics.keys() == many.metrics.keys()
+    assert set(declared.options.headline_metrics) <= one.metrics.keys()
     for name, value in one.metrics.items():
         assert np.isfinite(value), name
         np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)

@@ -46,12 +46,14 @@ def best_metric_option(*metrics: str) -> Any:
 class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labeled rows.
 
-    A task's own section says which metrics it has, the one that chooses the best epoch first, and
-    how long its sequences are if nobody sets that.
+    A task's own section says which metrics it has, the one that chooses the best epoch first, which
+    of them tell most (the first three if it does not say), and how long its sequences are if nobody
+    sets that.
     """
 
     section_name: ClassVar[str] = "finetune"
     metrics: ClassVar[tuple[str, ...]] = ()
+    headline_metrics: ClassVar[tuple[str, ...]] = ()
     default_sequence_length: ClassVar[int]
 
     task: str = option("task to fine-tune for", positional=True)
@@ -186,6 +188,12 @@ class FinetuneConfig(TableSection, LoopSection):
     def sequence_length(self) -> int:
         """Tokens in a sequence, with the task's default filled in."""
         return self.max_seq_length or self.default_sequence_length
+
+    @property
+    def shown_metrics(self) -> tuple[str, ...]:
+        """What the console shows after an epoch: the loss, what chooses the best, the headlines."""
+        headlines = self.headline_metrics or self.metrics[:3]
+        return tuple(dict.fromkeys(("loss", self.selection_metric, *headlines)))
 
     @property
     def selection_metric(self) -> str:

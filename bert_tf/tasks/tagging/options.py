@@ -25,6 +25,7 @@ class TaggingConfig(FinetuneConfig):
     """Fine-tunes a model that tags words: named entities, parts of speech, …."""
 
     metrics: ClassVar[tuple[str, ...]] = METRICS
+    headline_metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall")
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
     train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV")

@@ -55,6 +55,7 @@ class LoopSettings:
         peak_flops: operations per second of the machine at its peak; None leaves MFU out.
         steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
             number that takes about a second.
+        shown_metrics: names of what the console shows of an evaluation; () for everything.
     """
 
     phases: tuple[PhaseSettings, ...]
@@ -72,6 +73,7 @@ class LoopSettings:
     max_minutes: float = 0.0
     peak_flops: float | None = None
     steps_per_call: int = 0
+    shown_metrics: tuple[str, ...] = ()
 
     @property
     def total_steps(self) -> int:
@@ -88,6 +90,7 @@ class LoopSettings:
         max_minutes: float = 0.0,
         peak_flops: float | None = None,
         steps_per_call: int = 0,
+        shown_metrics: tuple[str, ...] = (),
     ) -> LoopSettings:
         """Takes what every training section has from `config`, the rest from the task."""
         return cls(
@@ -106,4 +109,5 @@ class LoopSettings:
             max_minutes=max_minutes,
             peak_flops=peak_flops,
             steps_per_call=steps_per_call,
+            shown_metrics=shown_metrics,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,13 @@ def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
     )
 
 
-def evaluation_text(line: Line) -> str:
-    """One eval line for the console."""
-    numbers = [
-        f"{name} {value:.4f}"
-        for name, value in line.items()
-        if name not in ("step", "split", "time")
-    ]
+def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
+    """One eval line for the console.
+
+    Args:
+        line: as in metrics.jsonl.
+        shown: the metrics to name, in this order, those that the line lacks left out; () for all.
+    """
+    names = shown or [name for name in line if name not in ("step", "split", "time")]
+    numbers = [f"{name} {line[name]:.4f}" for name in names if name in line]
     return f"step {line['step']}, eval: " + "  ".join(numbers)

@@ -84,7 +84,7 @@ class ProgressLog:
         """Logs the metrics of an evaluation."""
         line = {"step": step, "split": "eval", "time": round(timer.elapsed(), 3), **metrics}
         self._write(line)
-        self._console.info(evaluation_text(line))
+        self._console.info(evaluation_text(line, self._settings.shown_metrics))
 
     def _write(self, line: Line) -> None:
         self.lines[line["split"]] = line

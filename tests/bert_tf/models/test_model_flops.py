@@ -28,6 +28,18 @@ def test_operations_are_those_of_the_models_matrix_products():
     assert work.flops(**counts, predictions=0) == pytest.approx(expected - 6 * head * masked)
 
 
+def test_layers_that_are_not_trained_have_no_backward_pass():
+    """Of 2 layers, one has the forward third of its operations; heads are trained."""
+    config = sized_config("tiny", 1000)
+    counts = {"tokens": 512, "examples": 8, "squared_lengths": 8 * 64**2, "predictions": 80}
+    no_heads = {**counts, "examples": 0, "predictions": 0}
+    whole, half = (
+        ModelFlops.of_encoder(config, frozen_layers=layers).flops(**counts) for layers in (0, 1)
+    )
+    layers = ModelFlops.of_encoder(config).flops(**no_heads)
+    assert half == pytest.approx(whole - layers / 2 * 2 / 3)
+
+
 def test_operations_by_hand():
     """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and a step without tokens."""
     work = ModelFlops(
