@@ -9,7 +9,7 @@ from typing import Any, Generic
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.resolve import read_yaml_sections, resolve
-from bert_tf.config.section import Section, SectionType
+from bert_tf.config.section import Section, SectionType, flag_text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,9 @@ class Variants(Generic[SectionType]):
 
     Attributes:
         common: holds the keys that all have in common.
-        key: the one of them that chooses; given by its place on the command line.
-        sections: a subclass of `common` for each value of the key.
+        key: the one of them that chooses.
+        sections: a subclass of `common` for each value of the key; without a value `common` itself
+            is meant, unless the key is given by its place on the command line.
     """
 
     common: type[SectionType]
@@ -41,30 +42,37 @@ class Variants(Generic[SectionType]):
         """Builds the section that the key's value chooses; see `bert_tf.config.resolve.resolve`.
 
         Raises:
-            ConfigError: no section is chosen, or with every fault of the one that is, keys of the
-                others among them.
+            ConfigError: no section is chosen where one has to be, or with every fault of the one
+                that is, keys of the others among them.
             UsageError: if the file cannot be read.
         """
         chosen = self._chosen(config_file, assignments, flags)
-        section = self.sections[chosen]
+        section = self.common if chosen is None else self.sections[chosen]
         known = _keys(section)
         others: dict[str, list[str]] = {}
         for value, other in self.sections.items():
             for name in _keys(other) - known:
                 others.setdefault(name, []).append(value)
+        flag = "" if self._key_field.metadata["positional"] else f"{flag_text(self._key_field)} "
         return resolve(
             section,
             config_file=config_file,
             assignments=assignments,
             flags=dict(flags),
-            others={name: " and ".join(values) for name, values in others.items()},
+            others={name: flag + " and ".join(values) for name, values in others.items()},
         )
+
+    @property
+    def _key_field(self) -> dataclasses.Field:
+        fields = dataclasses.fields(self.common)
+        return next(field for field in fields if field.name == self.key)
 
     def _chosen(
         self, config_file: str | None, assignments: tuple[str, ...], flags: Mapping[str, Any]
-    ) -> str:
+    ) -> str | None:
         """The key's value; later sources win."""
         name = self.common.section_name
+        is_positional = self._key_field.metadata["positional"]
         command = f"bert-pipeline {name.replace('_', '-')}"
         found: list[tuple[Any, str]] = []
         if config_file is not None:
@@ -76,10 +84,13 @@ class Variants(Generic[SectionType]):
             if assigned == f"{name}.{self.key}":
                 found.append((text, f"--set {assigned}"))
         if (value := flags.get(self.key)) is not None:
-            found.append((value, f"{command} {self.key.upper()}"))
+            flag = f"{command} {self.key.upper()}" if is_positional else flag_text(self._key_field)
+            found.append((value, flag))
+        value, source = found[-1] if found else (None, "")
+        if not is_positional and value in (None, "null", "~"):
+            return None
         if not found:
             raise ConfigError([f"name a {self.key}: {command} {'|'.join(self.sections)}"])
-        value, source = found[-1]
         if not isinstance(value, str) or value not in self.sections:
             near = difflib.get_close_matches(str(value), self.sections, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

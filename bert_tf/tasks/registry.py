@@ -15,6 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.tasks.base.declaration import (
     LabelErrorsDeclaration,
+    PretrainedTaskDeclaration,
     ServedTaskDeclaration,
     TaskDeclaration,
 )
@@ -51,14 +52,19 @@ def task_class(name: str) -> type[Task]:
     return task
 
 
+def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
+    """What is declared of every task of pretrained models, by name."""
+    return {name: _pretrained_declaration(name) for name in PRETRAINED_TASKS}
+
+
 def pretrained_task_class(name: str) -> type[PretrainedTask]:
     """The class of a task of pretrained models."""
     task: type[PretrainedTask] = _imported(_pretrained_declaration(name).implementation)
     return task
 
 
-def _pretrained_declaration(name: str) -> ServedTaskDeclaration:
-    declaration: ServedTaskDeclaration = _imported(PRETRAINED_TASKS[name])
+def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
+    declaration: PretrainedTaskDeclaration = _imported(PRETRAINED_TASKS[name])
     return declaration
 
 

@@ -11,7 +11,6 @@ from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
-DEFAULT_TOP_K = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,13 +32,6 @@ class ExportConfig(Section):
         default=None,
         choices=PRETRAINED_TASKS.keys(),
     )
-    top_k: int | None = option(
-        "with --task: candidates for each masked token, out of the whole vocabulary (default: "
-        f"{DEFAULT_TOP_K})",
-        default=None,
-        minimum=1,
-        maximum=1000,
-    )
     pooling: str | None = option(
         "tokens to the vector of a text, for formats that state it (default: the model's, "
         "otherwise mean)",
@@ -53,12 +45,8 @@ class ExportConfig(Section):
     )
 
     def faults(self) -> list[str]:
-        """Refuses a pooling for a format without one, and candidates without a task."""
+        """Refuses a pooling for a format without one."""
         faults = super().faults()
-        if self.top_k is not None and self.task is None:
-            faults.append(
-                f"top_k: is for --task {' or '.join(PRETRAINED_TASKS)}; give that as well"
-            )
         for key in ("pooling", "normalize"):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.config.sections.models import ExportConfig
 
 FieldKind = Literal["label", "probability", "text", "place", "value", "json"]
 
@@ -65,6 +66,19 @@ class ServedTaskDeclaration:
     implementation: str
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainedTaskDeclaration(ServedTaskDeclaration):
+    """A task that pretrained models do, as `bert_tf.tasks.pretrained` lists it.
+
+    Attributes:
+        options: the section of `export`.
+        example: a command line to copy.
+    """
+
+    options: type[ExportConfig]
+    example: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ import tensorflow as tf
 from bert_tf.base.arrays import flat_ranges
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import EvaluateConfig, ExportConfig
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -250,12 +250,12 @@ class PretrainedTask(ServedTask, Protocol):
     """A task whose head comes with pretrained weights."""
 
     @classmethod
-    def of_pretrained(cls, directory: ModelDirectory, config: ExportConfig) -> Self:
+    def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
         """The task of a pretrained model.
 
         Args:
             directory: the model.
-            config: what to export.
+            config: the task's own section of `export`.
 
         Raises:
             UsageError: the model lacks the head.

@@ -1,13 +1,28 @@
-"""What can be known of filling masks without TensorFlow: its inputs and outputs."""
+"""What can be known of filling masks without TensorFlow: its options, inputs and outputs."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.tasks.base.declaration import Fault, PredictionField, ServedTaskDeclaration
+from bert_tf.config.section import option
+from bert_tf.config.sections.models import ExportConfig
+from bert_tf.tasks.base.declaration import Fault, PredictionField, PretrainedTaskDeclaration
 
 MASK = "[MASK]"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FillMaskConfig(ExportConfig):
+    """Exports a pretrained model that fills masks."""
+
+    top_k: int = option(
+        "candidates for each masked token, out of the whole vocabulary",
+        default=5,
+        minimum=1,
+        maximum=1000,
+    )
 
 
 def mask_fault(values: Mapping[str, Any]) -> Fault | None:
@@ -21,9 +36,11 @@ def masked(name: str, text: str) -> str:
     return f"{text[:half]}{MASK}{text[half:]} {MASK}"
 
 
-FILL_MASK = ServedTaskDeclaration(
+FILL_MASK = PretrainedTaskDeclaration(
     name="fill-mask",
     summary=f"the likeliest tokens for every {MASK} of a text",
+    options=FillMaskConfig,
+    example="bert-pipeline export --run bert --task fill-mask --output filler",
     inputs=("text",),
     predictions=(
         PredictionField("predicted_text", "text"),

@@ -9,13 +9,11 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.sections import ExportConfig
-from bert_tf.config.sections.models import DEFAULT_TOP_K
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.masked_lm import BertMaskedLM
-from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.declaration import PretrainedTaskDeclaration
 from bert_tf.tasks.base.task_card import TaskCard
-from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
+from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
 from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.tasks.fill_mask.serving import MaskFiller
 from bert_tf.weights.model_directory import ModelDirectory
@@ -33,14 +31,14 @@ class FillMaskTask:
         top_k: candidates for each mask.
     """
 
-    declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
+    declaration: ClassVar[PretrainedTaskDeclaration] = FILL_MASK
 
     text_column: str
     max_seq_length: int
     top_k: int
 
     @classmethod
-    def of_pretrained(cls, directory: ModelDirectory, config: ExportConfig) -> Self:
+    def of_pretrained(cls, directory: ModelDirectory, config: FillMaskConfig) -> Self:
         """The task with all positions that the model has.
 
         Raises:
@@ -52,16 +50,15 @@ class FillMaskTask:
                 f"masked tokens; take a run of bert-pipeline train, or a HuggingFace folder of "
                 "BertForMaskedLM or BertForPreTraining"
             )
-        top_k = config.top_k or DEFAULT_TOP_K
-        if top_k > directory.config.vocab_size:
+        if config.top_k > directory.config.vocab_size:
             raise UsageError(
-                f"--top-k {top_k}: the vocabulary of {directory.path} has "
+                f"--top-k {config.top_k}: the vocabulary of {directory.path} has "
                 f"{directory.config.vocab_size} entries; use at most that"
             )
         return cls(
             text_column="text",
             max_seq_length=directory.config.max_position_embeddings,
-            top_k=top_k,
+            top_k=config.top_k,
         )
 
     @classmethod

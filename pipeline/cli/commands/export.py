@@ -1,19 +1,49 @@
-"""`bert-pipeline export`."""
+"""`bert-pipeline export`: one command whose options are also those of the task it is given."""
 
+from __future__ import annotations
+
+from bert_tf.config.section import Section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
+from bert_tf.config.variants import Variants
+from bert_tf.tasks.registry import pretrained_tasks
 from pipeline.cli.command import job_command
+from pipeline.cli.job_help import JobCommand
 
-command = job_command(
-    "export",
-    ExportConfig,
-    job="pipeline.jobs.exporting",
-    summary=(
-        "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
-        "sentence-transformers, KerasHub, google-research/bert or TF Model Garden."
-    ),
-    example=(
-        "bert-pipeline export --run complaints --output complaints-model\n"
-        f"bert-pipeline export --run bert --task {next(iter(PRETRAINED_TASKS))} --output filler"
-    ),
+_TASKS = pretrained_tasks()
+_SUMMARY = (
+    "Exports a run as a SavedModel that takes raw text, or in the format of HuggingFace, "
+    "sentence-transformers, KerasHub, google-research/bert or TF Model Garden. With --task, "
+    "--help also shows the options of that task."
 )
+_EXAMPLES = "\n".join(
+    (
+        "bert-pipeline export --run complaints --output complaints-model",
+        *(task.example for task in _TASKS.values()),
+    )
+)
+
+
+def _command(
+    section: type[Section] | Variants, summary: str = _SUMMARY, example: str = _EXAMPLES
+) -> JobCommand:
+    return job_command(
+        "export", section, job="pipeline.jobs.exporting", summary=summary, example=example
+    )
+
+
+command = _command(
+    Variants(
+        common=ExportConfig,
+        key="task",
+        sections={name: task.options for name, task in _TASKS.items()},
+    )
+)
+command.helps = {
+    "": _command(ExportConfig),
+    **{
+        name: _command(
+            task.options, f"Exports a pretrained model that predicts {task.summary}.", task.example
+        )
+        for name, task in _TASKS.items()
+    },
+}

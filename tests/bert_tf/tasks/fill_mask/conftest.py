@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import ExportConfig
 from bert_tf.export.loading import TrainedModel, directory_for_task, load_trained_model
+from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.model_directory import read_model_directory
 
 FOLDER = Path(__file__).parents[3] / "golden" / "fill_mask"
@@ -24,5 +24,5 @@ def folder() -> Path:
 def trained() -> TrainedModel:
     """The model with the task, four candidates for each mask."""
     values = {"run": str(FOLDER), "output": "exported", "task": "fill-mask", "top_k": 4}
-    config = build_section(ExportConfig, values)
+    config = build_section(FillMaskConfig, values)
     return load_trained_model(directory_for_task(read_model_directory(FOLDER), config))

@@ -8,16 +8,22 @@ import pytest
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
+from bert_tf.config.variants import Variants
 from bert_tf.export.loading import directory_for_task
 from bert_tf.tasks.base.declaration import PredictionField
-from bert_tf.tasks.fill_mask.declaration import mask_fault
-from bert_tf.tasks.registry import TASKS, served_task_from_settings, task_from_settings
+from bert_tf.tasks.fill_mask.declaration import FillMaskConfig, mask_fault
+from bert_tf.tasks.registry import (
+    TASKS,
+    pretrained_tasks,
+    served_task_from_settings,
+    task_from_settings,
+)
 from bert_tf.weights.model_directory import read_model_directory
 
 
 def config(**values):
     return build_section(
-        ExportConfig, {"run": "model", "output": "out", "task": "fill-mask", **values}
+        FillMaskConfig, {"run": "model", "output": "out", "task": "fill-mask", **values}
     )
 
 
@@ -59,8 +65,14 @@ def test_more_candidates_than_entries_are_refused(folder):
 
 
 def test_candidates_are_for_a_task_alone():
-    with pytest.raises(UsageError, match="top_k: is for --task fill-mask"):
-        build_section(ExportConfig, {"run": "m", "output": "o", "top_k": 3})
+    tasks = {name: task.options for name, task in pretrained_tasks().items()}
+    sections = Variants(common=ExportConfig, key="task", sections=tasks)
+    given = {"run": "m", "output": "o", "top_k": "3"}
+    with pytest.raises(UsageError, match="^--top-k: is for --task fill-mask alone; leave it out$"):
+        sections.resolve(flags=given)
+    assert sections.resolve(flags={**given, "task": "fill-mask"}) == config(
+        run="m", output="o", top_k=3
+    )
 
 
 def test_a_row_needs_a_mask():
