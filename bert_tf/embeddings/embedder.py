@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.embeddings.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.embeddings.settings import (
     EMBEDDING,
     TEXT_TOKENS,
@@ -20,6 +19,7 @@ from bert_tf.embeddings.settings import (
     EmbedderSettings,
 )
 from bert_tf.embeddings.token_rows import TokenRows, tokenize_rows
+from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory

@@ -42,6 +42,11 @@ class TrainedModel:
         """The Keras encoder."""
         return getattr(self.model, "encoder", self.model)
 
+    @property
+    def has_head(self) -> bool:
+        """Whether the model has weights beside its encoder's."""
+        return len(self.model.weights) > len(self.encoder.weights)
+
 
 def directory_for_task(directory: ModelDirectory, config: ExportConfig) -> ModelDirectory:
     """A pretrained model as one that does `config.task`.

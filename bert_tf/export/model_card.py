@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.embeddings.recipe import RAW_CLS
+from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel

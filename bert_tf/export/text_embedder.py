@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from bert_tf.data.rows.encoded_rows import encode_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
-from bert_tf.embeddings.pooling import pool_tokens
 from bert_tf.export.loading import TrainedModel
+from bert_tf.layers.pooling import pool_tokens
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import TextModule

@@ -17,6 +17,7 @@ from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
@@ -24,6 +25,7 @@ from bert_tf.vocabulary.files import (
     read_lowercase,
     write_vocabulary_files,
 )
+from bert_tf.weights.sentence_transformers import RECIPE_FILES, write_recipe
 from bert_tf.weights.tensor_files import (
     SAFETENSORS,
     FolderTensors,
@@ -207,6 +209,7 @@ def write_model_directory(
     vocab: list[str],
     lowercase: bool,
     task: dict[str, Any] | None,
+    recipe: EmbeddingRecipe | None = None,
     restore: Restore | None = None,
 ) -> None:
     """Writes a model in HuggingFace's format.
@@ -221,6 +224,8 @@ def write_model_directory(
         vocab: entries by id.
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`; its `labels`, if any, also go to `config.json`.
+        recipe: how vectors of texts are made, which makes the folder one of sentence-transformers;
+            None for that of a model that has one.
         restore: puts back what the model was built without.
 
     Raises:
@@ -239,6 +244,7 @@ def write_model_directory(
         vocab=vocab,
         lowercase=lowercase,
         task=task,
+        recipe=recipe or getattr(model, "recipe", None),
         tensors=tensors,
     )
 
@@ -268,6 +274,7 @@ def write_directory(
     lowercase: bool,
     task: dict[str, Any] | None,
     tensors: Mapping[str, np.ndarray],
+    recipe: EmbeddingRecipe | None = None,
 ) -> None:
     """Writes the files of a model directory; see `write_model_directory`.
 
@@ -276,6 +283,7 @@ def write_directory(
         problem_type: HuggingFace's name of what a classifier is for; None for its default.
         labels: names of the classifier's logits; empty if there is none.
         tensors: float32 by HuggingFace name.
+        recipe: how vectors of texts are made; None where the folder does not say.
     """
     path = Path(path)
     if len(vocab) != config.vocab_size:
@@ -304,10 +312,14 @@ def write_directory(
             (folder / TASK).unlink(missing_ok=True)
         else:
             write_text_atomically(folder / TASK, _as_json(task))
+        written = set(_FILES)
+        if recipe is not None:
+            write_recipe(folder, recipe, hidden_size=config.hidden_size)
+            written |= RECIPE_FILES
         write_tensors(folder / SAFETENSORS, tensors)
-        write_sums(folder, [name for name in sorted(_FILES) if (folder / name).is_file()])
+        write_sums(folder, [name for name in sorted(written) if (folder / name).is_file()])
 
-    own = {*_FILES, SUMS}
+    own = {*_FILES, *(Path(name).parts[0] for name in RECIPE_FILES), SUMS}
     if path.is_dir() and any(child.name not in own for child in path.iterdir()):
         fill(path)
     else:

@@ -19,6 +19,7 @@ from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.models.regression import BertRegressor
+from bert_tf.models.sentence_encoder import BertSentenceEncoder
 
 ENCODER_PREFIX = "bert."
 _UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")
@@ -162,6 +163,11 @@ def _(model: BertRegressor) -> Iterator[TensorBinding]:
             scale=model.target_scale,
             offset=offset,
         )
+
+
+@head_bindings.register
+def _(model: BertSentenceEncoder) -> Iterator[TensorBinding]:
+    return iter(())
 
 
 @head_bindings.register

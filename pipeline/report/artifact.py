@@ -9,9 +9,9 @@ from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
+from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
-from bert_tf.embeddings.recipe import RAW_CLS
 from bert_tf.export.formats.registry import recognize_format
 from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path

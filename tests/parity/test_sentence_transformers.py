@@ -14,8 +14,8 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.config.sections import ExportConfig
 from bert_tf.embeddings.embedder import Embedder
-from bert_tf.embeddings.sentence_transformers import read_recipe
 from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.demo.files import find_weights
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.embeddings.recipe import RAW_CLS, EmbeddingRecipe
-from bert_tf.embeddings.sentence_transformers import read_recipe, write_recipe
+from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.export.loading import TrainedModel
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.sentence_transformers import read_recipe
 
 
 class SentenceTransformersFormat:
@@ -30,10 +30,10 @@ class SentenceTransformersFormat:
             vocab=directory.vocab,
             lowercase=directory.lowercase,
             task=None,
+            recipe=recipe,
         )
-        write_recipe(output, recipe, hidden_size=directory.config.hidden_size)
         notes = []
-        if trained.model is not trained.encoder:
+        if trained.has_head:
             notes.append("The model's head is left out; vectors are made of the encoder's states.")
         if recipe.is_raw_cls:
             notes.append(RAW_CLS)

@@ -14,12 +14,12 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.embeddings.embedder import Embedder
-from bert_tf.embeddings.recipe import RAW_CLS, EmbeddingRecipe
-from bert_tf.embeddings.sentence_transformers import write_recipe
 from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.weights.sentence_transformers import write_recipe
 from pipeline.jobs import embedding
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact

@@ -10,11 +10,11 @@ from safetensors.numpy import load_file
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
+from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.embeddings.recipe import RAW_CLS
-from bert_tf.embeddings.sentence_transformers import read_recipe
 from bert_tf.export.formats.registry import recognize_format
+from bert_tf.weights.sentence_transformers import read_recipe
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 

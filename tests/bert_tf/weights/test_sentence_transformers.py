@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.embeddings.recipe import EmbeddingRecipe
-from bert_tf.embeddings.sentence_transformers import (
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.weights.sentence_transformers import (
     read_recipe,
     transformer_folder,
     write_recipe,

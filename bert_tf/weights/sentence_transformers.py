@@ -15,7 +15,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json, read_json_object
-from bert_tf.embeddings.recipe import EmbeddingRecipe
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.vocabulary.files import TOKENIZER_CONFIG
 
 MODULES = "modules.json"
@@ -27,6 +27,7 @@ _POOLING = f"{_POOLING_FOLDER}/config.json"
 _PREFIX = "pooling_mode_"
 _MODES = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
 _TYPES = "sentence_transformers.models"
+RECIPE_FILES = frozenset((MODULES, _LENGTH, _SETTINGS, _POOLING))
 _STEPS = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
 
 
@@ -49,7 +50,7 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
     """
     if not (folder / MODULES).is_file():
         return None
-    check_sums(folder, lambda name: name in (MODULES, _LENGTH, _SETTINGS, _POOLING))
+    check_sums(folder, RECIPE_FILES.__contains__)
     modules = _read_modules(folder)
     kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     if kinds not in _STEPS:

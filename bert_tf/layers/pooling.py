@@ -1,0 +1,52 @@
+"""Token vectors to the vector of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+_SMALLEST_NORM = 1e-12
+_FEWEST_TOKENS = 1e-9  # of a row of padding alone, whose mean is 0
+
+
+def combine_layers(hidden_states: Sequence[Any], combination: str) -> Any:
+    """Layers side by side, as in the feature-based BERT (Devlin et al. 2019, section 5.3), or their
+    mean.
+
+    Args:
+        hidden_states: float32 [batch, length, hidden] of each chosen layer.
+        combination: `concat` or `mean`.
+    """
+    if combination == "concat":
+        return ops.concatenate(list(hidden_states), axis=-1)
+    return sum(hidden_states) / len(hidden_states)
+
+
+def pool_tokens(states: Any, mask: Any, pooling: str) -> Any:
+    """The vector of each text, [batch, hidden]; finite for a row of padding alone.
+
+    Args:
+        states: float32 [batch, length, hidden].
+        mask: int32 [batch, length], 1 for tokens, 0 for padding.
+        pooling: `mean`, `cls` or `max`; see `EmbeddingRecipe`.
+    """
+    if pooling == "cls":
+        return states[:, 0]
+    weights = ops.cast(mask, states.dtype)[:, :, None]
+    if pooling == "max":
+        lowest = float(np.finfo(np.float32).min)
+        greatest = ops.max(ops.where(weights > 0, states, lowest), axis=1)
+        return ops.where(ops.any(weights > 0, axis=1), greatest, 0.0)
+    return ops.sum(states * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), _FEWEST_TOKENS)
+
+
+def unit_vectors(vectors: Any) -> Any:
+    """Vectors divided by their Euclidean norm, which is at least 1e-12 as in PyTorch.
+
+    Their gradients are finite for vectors of zeros too.
+    """
+    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, _SMALLEST_NORM**2))
