@@ -15,6 +15,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
 
 SUMS = "SHA256SUMS"
+CARD = "README.md"  # of a model; not vouched for, since people add to it before they publish it
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 

@@ -1,4 +1,4 @@
-"""MODEL_CARD.md: what a model is, what it was made from, how good it is, how to load it."""
+"""The text of a model card: what a model is, from what, how good it is, how to load it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.training.run.best_model import BestModel
 
 _ENCODER = TaskCard(
@@ -21,6 +21,7 @@ _ENCODER = TaskCard(
     signature_call='text=tf.constant(["some text"])',
     signature_output="mean_embedding",
     transformers_class="AutoModel",
+    pipeline_tag="feature-extraction",
     google_script="run_pretraining.py",
     script_reads_text=False,
     limits=(
@@ -29,7 +30,10 @@ _ENCODER = TaskCard(
     ),
 )
 _PRETRAINED = dataclasses.replace(
-    _ENCODER, title="Pretrained BERT encoder", transformers_class="AutoModelForPreTraining"
+    _ENCODER,
+    title="Pretrained BERT encoder",
+    transformers_class="AutoModelForPreTraining",
+    metric_types=PRETRAINING_METRIC_TYPES,
 )
 
 

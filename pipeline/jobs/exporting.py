@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import sync_tree, write_text_atomically
-from bert_tf.base.checksums import SUMS, read_sums, write_sums
+from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import is_exported
 from bert_tf.export.formats.registry import FORMATS
+from bert_tf.export.hub_metadata import front_matter, hub_metadata
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import read_model_directory
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
-
-_CARD = "MODEL_CARD.md"
 
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
@@ -39,20 +38,34 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 pooling=config.pooling,
                 normalize=config.normalize,
             )
-        written = FORMATS[config.format].load()
+        entry = FORMATS[config.format]
+        written = entry.load()
         with record.stage("write"):
             with naming_file(output):
                 notes = written.write(trained, output, options.console)
+            of_task = card_of(trained)
+            metadata = hub_metadata(
+                of_task,
+                entry,
+                name=output.resolve().name,
+                manifest=run_manifest or {},
+                source=directory.path,
+                given={
+                    "license": config.license,
+                    "language": config.languages,
+                    "base_model": config.base_model,
+                },
+            )
             card = model_card(
                 directory.config,
-                card_of(trained),
+                of_task,
                 lowercase=directory.lowercase,
                 manifest=run_manifest or {},
                 written=written,
                 notes=notes,
             )
             write_sums(output, _new_files_of_model(output))
-            write_text_atomically(output / _CARD, card)
+            write_text_atomically(output / CARD, front_matter(metadata) + card)
             sync_tree(output)  # TensorFlow and Keras do not
         for note in notes:
             options.console.warn(note)
@@ -62,9 +75,9 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
             record.extra["best_model"] = dataclasses.asdict(best)
         record.made = [
             (str(output), "the model"),
-            (str(output / _CARD), "its data and metrics, and how to load it"),
+            (str(output / CARD), "its data and metrics, and how to load it"),
         ]
-        if FORMATS[config.format].has_pooling:
+        if entry.has_pooling:
             record.next_command = [
                 *("bert-pipeline", "embed", "--model", config.output),
                 *("--input", "texts.csv", "--output", "vectors.parquet"),
@@ -92,4 +105,4 @@ def _new_files_of_model(output: Path) -> list[str]:
     Not the card, which people add to before they publish it.
     """
     names = (str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
-    return sorted(set(names) - {*JOB_FILES, SUMS, _CARD} - read_sums(output).keys())
+    return sorted(set(names) - {*JOB_FILES, SUMS, CARD} - read_sums(output).keys())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.checksums import SUMS, check_sums, file_sha256, read_sums
+from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.sealed_json import read_sealed, sealed
 
@@ -160,10 +160,10 @@ def fingerprint(
 ) -> dict[str, Any]:
     """Name, size in bytes and SHA-256 of a file; a folder's is that of its files' names and hashes.
 
-    Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths, and
-    `SHA256SUMS`, which repeats what is there. Pretraining records, which may be terabytes, are
-    known by their manifest alone. A file on other storage (`gs://…`) is read from there, so that
-    its fingerprint is that of a local copy.
+    Left out are the `JOB_FILES` of the job that made a folder, which hold times and paths,
+    `SHA256SUMS`, which repeats what is there, and the card beside it, which people edit.
+    Pretraining records, which may be terabytes, are known by their manifest alone. A file on other
+    storage (`gs://…`) is read from there, so that its fingerprint is that of a local copy.
 
     Args:
         path: the file or folder.
@@ -181,7 +181,8 @@ def fingerprint(
     if not path.is_dir():
         return {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in files if file.parent != path or file.name not in (*JOB_FILES, SUMS)]
+    others = {*JOB_FILES, SUMS, *((CARD,) if (path / SUMS).is_file() else ())}
+    files = [file for file in files if file.parent != path or file.name not in others]
     size = sum(file.stat().st_size for file in files)
     if holds_records(path):
         return {"path": str(path), "bytes": size, "sha256": file_sha256(path / "manifest.json")}

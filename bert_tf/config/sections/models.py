@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import ClassVar
 
 from bert_tf.config.section import Section, option
@@ -11,6 +12,9 @@ from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47
+_LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,10 +47,46 @@ class ExportConfig(Section):
         "otherwise no)",
         default=None,
     )
+    license: str | None = option(
+        "license of the model for its card, as the Hugging Face Hub names it: apache-2.0, mit, … "
+        "(default: what the card of an exported folder says)",
+        default=None,
+    )
+    language: str | None = option(
+        "languages of the texts for its card, codes separated by commas: en or en,de (default: "
+        "what the card of an exported folder says)",
+        default=None,
+    )
+    base_model: str | None = option(
+        "Hub id of the weights that the model was trained from, for its card (default: known "
+        "where these are in the cache of the Hub's client)",
+        default=None,
+    )
+
+    @property
+    def languages(self) -> list[str] | None:
+        """The codes of `language`."""
+        return None if self.language is None else self.language.replace(" ", "").split(",")
 
     def faults(self) -> list[str]:
-        """Refuses a pooling for a format without one."""
+        """Refuses a pooling for a format without one, and what the Hub would refuse."""
         faults = super().faults()
+        faults += [
+            f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
+            "multilingual, …, separated by commas"
+            for code in self.languages or []
+            if not _LANGUAGE.fullmatch(code)
+        ]
+        if self.license is not None and not _LICENSE.fullmatch(self.license):
+            faults.append(
+                f"license: {self.license!r} is not an id of a license; expected one of "
+                "https://hf.co/docs/hub/repositories-licenses: apache-2.0, mit, cc-by-4.0, other, …"
+            )
+        if self.base_model is not None and not _HUB_ID.fullmatch(self.base_model):
+            faults.append(
+                f"base_model: {self.base_model!r} is not an id of the Hub; expected a name such "
+                "as google-bert/bert-base-uncased"
+            )
         for key in ("pooling", "normalize"):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]

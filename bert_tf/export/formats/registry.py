@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bert_tf.export.formats.model_format import ModelFormat
+    from bert_tf.tasks.base.task_card import TaskCard
+
+
+def _keeps_any_head(card: TaskCard) -> bool:
+    return True
+
+
+def _keeps_no_head(card: TaskCard) -> bool:
+    return False
+
+
+def _keeps_keras_hub_head(card: TaskCard) -> bool:
+    return card.is_keras_hub_task
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,6 +36,10 @@ class FormatEntry:
         config_file: name of the file with the model's shape.
         model_file: name of the file that, with `config_file`, makes a folder one of this format.
         has_pooling: whether it states how the vector of a text is made.
+        library_name: the library that the Hub shows such a model under, None where it knows none.
+        tags: by which the Hub finds such models.
+        keeps_head: whether the head of a task is written, from the part of the model card about it.
+        encoder_pipeline_tag: what the Hub is told that a model without its head is for.
     """
 
     name: str
@@ -30,6 +48,10 @@ class FormatEntry:
     config_file: str
     model_file: str
     has_pooling: bool = False
+    library_name: str | None = None
+    tags: tuple[str, ...] = ()
+    keeps_head: Callable[[TaskCard], bool] = _keeps_any_head
+    encoder_pipeline_tag: str = "feature-extraction"
 
     def load(self) -> ModelFormat:
         """Imports the format."""
@@ -47,6 +69,8 @@ FORMATS: dict[str, FormatEntry] = {
             title="SavedModel in a HuggingFace folder",
             config_file="config.json",
             model_file="saved_model.pb",
+            library_name="transformers",
+            tags=("tensorflow", "saved-model"),
         ),
         FormatEntry(
             name="sentence-transformers",
@@ -55,6 +79,10 @@ FORMATS: dict[str, FormatEntry] = {
             config_file="config.json",
             model_file="modules.json",
             has_pooling=True,
+            library_name="sentence-transformers",
+            tags=("sentence-transformers", "feature-extraction", "sentence-similarity"),
+            keeps_head=_keeps_no_head,
+            encoder_pipeline_tag="sentence-similarity",
         ),
         FormatEntry(
             name="huggingface",
@@ -62,6 +90,7 @@ FORMATS: dict[str, FormatEntry] = {
             title="HuggingFace folder",
             config_file="config.json",
             model_file="model.safetensors",
+            library_name="transformers",
         ),
         FormatEntry(
             name="keras-hub",
@@ -69,6 +98,9 @@ FORMATS: dict[str, FormatEntry] = {
             title="KerasHub preset",
             config_file="config.json",
             model_file="model.weights.h5",
+            library_name="keras-hub",
+            tags=("keras",),
+            keeps_head=_keeps_keras_hub_head,
         ),
         FormatEntry(
             name="google-tf1",
@@ -76,6 +108,7 @@ FORMATS: dict[str, FormatEntry] = {
             title="checkpoint of google-research/bert (TensorFlow 1)",
             config_file="bert_config.json",
             model_file="bert_model.ckpt.index",
+            tags=("tensorflow",),
         ),
         FormatEntry(
             name="google-tf2",
@@ -83,6 +116,8 @@ FORMATS: dict[str, FormatEntry] = {
             title="checkpoint of TF Model Garden (TensorFlow 2)",
             config_file="bert_config.json",
             model_file="bert_model.ckpt-1.index",
+            tags=("tensorflow",),
+            keeps_head=_keeps_no_head,
         ),
     )
 }

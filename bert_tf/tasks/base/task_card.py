@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 _KERAS_HUB_ENCODER = "BertBackbone"
+PRETRAINING_METRIC_TYPES = dict.fromkeys(
+    ("mlm_accuracy", "nsp_accuracy", "sop_accuracy"), "accuracy"
+)
+"""`TaskCard.metric_types` of what a pretraining run measures."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,6 +22,8 @@ class TaskCard:
         signature_call: arguments of the exported model's signature, as Python source.
         signature_output: name of the output to look at first.
         transformers_class: the class of HuggingFace's library that loads the model.
+        pipeline_tag: the Hub's name of what the model is for.
+        metric_types: ids by which the Hub knows metrics that metrics.json has under other names.
         keras_hub_class: that of KerasHub.
         google_script: the script of google-research/bert that loads the model; None where none has
             its head.
@@ -29,6 +36,8 @@ class TaskCard:
     signature_call: str
     signature_output: str
     transformers_class: str
+    pipeline_tag: str
+    metric_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     keras_hub_class: str = _KERAS_HUB_ENCODER
     google_script: str | None = None
     script_reads_text: bool = True

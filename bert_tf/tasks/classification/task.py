@@ -67,6 +67,7 @@ class ClassificationTask(TableTask):
     declaration: ClassVar[TaskDeclaration] = CLASSIFICATION
     title: ClassVar[str] = "Text classifier"
     google_script: ClassVar[str | None] = "run_classifier.py"
+    metric_types: ClassVar[Mapping[str, str]] = {"macro_f1": "f1"}
 
     labels: tuple[str, ...] = learned(())
     class_weights: str = NONE

@@ -12,7 +12,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.tasks.base.declaration import PretrainedTaskDeclaration
-from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
 from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.tasks.fill_mask.serving import MaskFiller
@@ -111,6 +111,8 @@ class FillMaskTask:
             signature_call=f'text=tf.constant(["Rome is the {MASK} of Italy."])',
             signature_output="predicted_tokens",
             transformers_class="AutoModelForMaskedLM",
+            pipeline_tag="fill-mask",
+            metric_types=PRETRAINING_METRIC_TYPES,
             google_script="run_pretraining.py",
             script_reads_text=False,
             limits=(

@@ -62,6 +62,16 @@ class MultiLabelTask(TableTask):
 
     declaration: ClassVar[TaskDeclaration] = MULTILABEL
     title: ClassVar[str] = "Multi-label text classifier"
+    metric_types: ClassVar[Mapping[str, str]] = {
+        "micro_f1": "f1",
+        "macro_f1": "f1",
+        "samples_f1": "f1",
+        "micro_precision": "precision",
+        "macro_precision": "precision",
+        "micro_recall": "recall",
+        "macro_recall": "recall",
+        "subset_accuracy": "accuracy",
+    }
     has_label_lists: ClassVar[bool] = True
 
     labels: tuple[str, ...] = learned(())

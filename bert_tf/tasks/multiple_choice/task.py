@@ -261,6 +261,7 @@ class MultipleChoiceTask:
             ),
             signature_output="predicted_text",
             transformers_class="AutoModelForMultipleChoice",
+            pipeline_tag="multiple-choice",
             keras_hub_class="BertTextClassifier",  # with one class, the score of a pair
         )
 

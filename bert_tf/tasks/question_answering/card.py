@@ -38,6 +38,7 @@ def question_answering_card(task: QuestionAnsweringTask) -> TaskCard:
         signature_call=('question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])'),
         signature_output="predicted_answer",
         transformers_class="AutoModelForQuestionAnswering",
+        pipeline_tag="question-answering",
         google_script="run_squad.py",
     )
 

@@ -41,6 +41,11 @@ class RegressionTask(TableTask):
 
     declaration: ClassVar[TaskDeclaration] = REGRESSION
     title: ClassVar[str] = "Text regressor"
+    metric_types: ClassVar[Mapping[str, str]] = {
+        "pearson": "pearsonr",
+        "spearman": "spearmanr",
+        "r2": "r_squared",
+    }
 
     target_scaling: str
     target_mean: float = learned(0.0)

@@ -52,7 +52,7 @@ class TableTask(abc.ABC):
     Attributes:
         declaration: the task's entry in the registry.
         title: heading of model cards.
-        google_script: see `TaskCard`.
+        google_script, metric_types: see `TaskCard`.
         has_label_lists: whether the label column may hold a list, or nothing, in a row.
         text_column, text_pair_column, label_column: the columns of a table; without pairs
             `text_pair_column` is None.
@@ -64,6 +64,7 @@ class TableTask(abc.ABC):
     declaration: ClassVar[TaskDeclaration]
     title: ClassVar[str]
     google_script: ClassVar[str | None] = None
+    metric_types: ClassVar[Mapping[str, str]] = {}
     has_label_lists: ClassVar[bool] = False
 
     text_column: str
@@ -398,6 +399,8 @@ class TableTask(abc.ABC):
             signature_call=", ".join(f'{name}=tf.constant(["{text}"])' for name, text in calls),
             signature_output=self.declaration.predictions[0].name,
             transformers_class="AutoModelForSequenceClassification",
+            pipeline_tag="text-classification",
+            metric_types=self.metric_types,
             keras_hub_class="BertTextClassifier",
             google_script=self.google_script,
         )

@@ -30,4 +30,6 @@ def tagging_card(task: TaggingTask) -> TaskCard:
         signature_call='text=tf.constant(["Ada Lovelace was born in London."])',
         signature_output="predicted_entities",
         transformers_class="AutoModelForTokenClassification",
+        pipeline_tag="token-classification",
+        metric_types={"macro_f1": "f1", "strict_f1": "f1"},
     )

@@ -61,8 +61,8 @@ def test_a_task_needs_a_folder_and_a_line_in_the_registry(toy, run_command, tmp_
         scored = {row["review"]: float(row["predicted_value"]) for row in csv.DictReader(stream)}
     assert scored["the good city"] == pytest.approx(30, abs=5)
     assert scored["the bad film"] == pytest.approx(-20, abs=5)
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Text regressor\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\n---\n\n# Text regressor\n" in card
     assert "- trained on the columns `body` (text) and `label` (label)\n" in card
     assert "- numbers from the column `label`, divided by 10\n" in card
     assert "| r2 | " in card

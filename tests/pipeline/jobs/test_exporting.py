@@ -12,7 +12,7 @@ import pytest
 from arrays_format import ARRAYS
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
-from bert_tf.base.checksums import SUMS, read_sums
+from bert_tf.base.checksums import CARD, SUMS, read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.config.bert import BertConfig
@@ -80,7 +80,7 @@ def test_a_model_is_exported_to_the_same_bytes_twice(export, kind):
     one, two = export(kind), export(kind)
     files = {str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()}
     of_the_job = {"config.yaml", "manifest.json"}
-    assert read_sums(one).keys() == files - of_the_job - {SUMS, "MODEL_CARD.md"}
+    assert read_sums(one).keys() == files - of_the_job - {SUMS, CARD}
     different = {name for name in files if (one / name).read_bytes() != (two / name).read_bytes()}
     assert different == of_the_job
     assert recognize_format(one).name == kind
@@ -136,7 +136,7 @@ def test_a_registered_format_is_exported_described_and_recognized(export, monkey
     assert manifest["format"] == "arrays"
     assert manifest["next"] is None, "no engine runs it"
     assert "arrays.npz" in read_sums(output)
-    card = (output / "MODEL_CARD.md").read_text()
+    card = (output / "README.md").read_text()
     assert "## Loading\nWith NumPy (AutoModelForSequenceClassification): `numpy.load`.\n" in card
     assert "## What differs\n- arrays have no tokenizer\n" in card
     for name in ("manifest.json", "config.yaml"):
@@ -161,8 +161,8 @@ def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypa
     run("score --model filler --input new.csv --output scored.csv --text-column body")
     run("score --model filler --input new.csv --output scored.jsonl --text-column body")
 
-    card = (tmp_path / "filler" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Masked language model\n")
+    card = (tmp_path / "filler" / "README.md").read_text()
+    assert "\n---\n\n# Masked language model\n" in card
     assert "- the 2 likeliest tokens for each mask, with probabilities over the whole" in card
     manifest = read_manifest(tmp_path / "scored.csv")
     counts = ("rows_in", "rows_out", "rows_rejected")

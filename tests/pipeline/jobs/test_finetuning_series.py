@@ -158,7 +158,7 @@ def test_an_interrupted_series_is_finished_and_used_like_a_run(config, tmp_path,
 
     exported = {"run": config.output, "output": str(tmp_path / "exported"), "format": "huggingface"}
     exporting.run(build_section(ExportConfig, exported), options())
-    card = (tmp_path / "exported" / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "exported" / "README.md").read_text()
     assert "Mean over 2 seeds, ± standard deviation: loss " in card
 
     with pytest.raises(UsageError, match="epochs: 2.0 then, 3.0 now"):

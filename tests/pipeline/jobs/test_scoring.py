@@ -117,7 +117,7 @@ def test_export_is_a_model_directory_with_a_card(model):
     names = {path.name for path in model.iterdir()}
     assert names >= {
         *("saved_model.pb", "variables", "config.json", "vocab.txt", "model.safetensors"),
-        *("task.json", "tokenizer_config.json", "MODEL_CARD.md", "manifest.json"),
+        *("task.json", "tokenizer_config.json", "README.md", "manifest.json"),
     }
     assert read_model_directory(model).task == TASK
 
@@ -147,7 +147,7 @@ def test_export_for_other_libraries_says_what_differs(kind, files, run_directory
     assert {path.name for path in (tmp_path / "m").iterdir()} >= files | {"manifest.json"}
     assert "the exact GELU" in manifest["notes"][0]
     assert f"warning: {manifest['notes'][0]}\n" in log.stream.getvalue()
-    assert manifest["notes"][0] in (tmp_path / "m" / "MODEL_CARD.md").read_text()
+    assert manifest["notes"][0] in (tmp_path / "m" / "README.md").read_text()
     best, written = read_model_directory(run_directory), read_source(tmp_path / "m")
     for name, value in written.tensors.items():
         np.testing.assert_array_equal(value, best.tensors[name])

@@ -53,6 +53,18 @@ def test_what_its_job_wrote_about_a_folder_is_not_its_content(tmp_path):
     assert fingerprint(tmp_path)["bytes"] == 7
 
 
+def test_the_card_of_a_model_may_be_edited_other_files_of_its_name_may_not(tmp_path):
+    (tmp_path / "README.md").write_text("a text of a corpus")
+    before = fingerprint(tmp_path)
+    (tmp_path / "README.md").write_text("another text")
+    assert fingerprint(tmp_path) != before
+    (tmp_path / "model.safetensors").write_text("weights")
+    write_sums(tmp_path, ["model.safetensors"])
+    before = fingerprint(tmp_path)
+    (tmp_path / "README.md").write_text("what the model is for")
+    assert fingerprint(tmp_path) == before
+
+
 def test_records_are_known_by_their_manifest(tmp_path):
     for sequence in ("one", "two"):
         folder = tmp_path / sequence

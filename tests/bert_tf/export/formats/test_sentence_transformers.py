@@ -50,7 +50,7 @@ def test_the_folder_has_the_modules_and_their_files(tmp_path):
     }
     sums = (tmp_path / "m" / "SHA256SUMS").read_text()
     assert "  1_Pooling/config.json\n" in sums
-    card = (tmp_path / "m" / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "m" / "README.md").read_text()
     assert 'SentenceTransformer("THIS_FOLDER")' in card
     assert RAW_CLS in card
     assert manifest["next"].startswith(f"bert-pipeline embed --model {tmp_path / 'm'}")

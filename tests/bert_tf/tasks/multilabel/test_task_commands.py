@@ -60,7 +60,7 @@ def test_from_lists_to_scored_rows(run_command, tmp_path, small_model):
     for cell, row in zip(cells, scored, strict=True):
         for name in ("predicted_labels", "predicted_scores"):
             assert json.loads(cell[name]) == row[name]
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Multi-label text classifier\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\n---\n\n# Multi-label text classifier\n" in card
     assert "- labels: `blame`, `film, or play`, `praise`\n" in card
     assert "- a row has the labels whose probability, by a sigmoid, is at least " in card

@@ -182,6 +182,6 @@ def test_from_training_rows_to_scored_files(write, small_model, tmp_path, monkey
     assert all(row["predicted_text"] == row["b"] for row in cells)
     (reject,) = (tmp_path / "scored.csv.rejects.jsonl").read_text().splitlines()
     assert json.loads(reject)["reason"] == "column 'b' is empty"
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Multiple choice model\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\n---\n\n# Multiple choice model\n" in card
     assert "AutoModelForMultipleChoice" in card

@@ -69,6 +69,6 @@ def test_from_questions_to_scored_rows(run_command, tmp_path, small_model):
         assert json.loads(row["predicted_nbest"]) == value["predicted_nbest"]
         assert value["predicted_nbest"] == prediction["predicted_nbest"]
         assert float(row["predicted_null_odds"]) == value["predicted_null_odds"]
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "model" / "README.md").read_text()
     assert "tuned for F1 on evaluation rows" in card
     assert "| null_threshold | " in card

@@ -50,7 +50,7 @@ def test_from_pairs_to_scored_rows(run_command, tmp_path, small_model):
     assert values == pytest.approx(
         [json.loads(row)["predicted_value"] for row in predictions], rel=1e-4
     )
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Text regressor\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\n---\n\n# Text regressor\n" in card
     assert "- numbers of the training rows: mean " in card
     assert "| pearson | " in card

@@ -237,7 +237,7 @@ def test_a_few_sentences_are_learned_by_heart_and_scored(small_model, tmp_path):
     ]
     assert all(0.5 < item["score"] <= 1.0 for item in first)
     assert second == []
-    assert "# Tagger of words\n" in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    assert "# Tagger of words\n" in (tmp_path / "model" / "README.md").read_text()
 
 
 def run_command(line):
