@@ -22,6 +22,7 @@ from bert_tf.engines.registry import ENGINES
 from bert_tf.export.formats import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
 from bert_tf.models.classification import BertClassifier
+from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import write_model_directory
@@ -192,5 +193,5 @@ def test_a_graph_that_scores_otherwise_is_not_exported(tmp_path, monkeypatch):
     }
     with pytest.raises(BertPipelineError, match="the SavedModel's results differ by"):
         exporting.run(
-            build_section(ExportConfig, values), RunOptions(console=Console(io.StringIO()))
+            build_section(FillMaskConfig, values), RunOptions(console=Console(io.StringIO()))
         )
