@@ -56,6 +56,8 @@ parity: $(READY) $(PARITY_READY)
 	$(PARITY_VENV)/bin/python tests/parity/make_reference.py $(PARITY_DIR)
 	$(PARITY_VENV)/bin/python tests/parity/sentence_vectors.py \
 		$(PARITY_DIR)/sentence_vectors.npz
+	$(PARITY_VENV)/bin/python tests/parity/similarity_losses.py \
+		$(PARITY_DIR)/similarity_losses.npz
 	BERT_PARITY_DIR=$(PARITY_DIR) BERT_PARITY_PYTHON=$(PARITY_VENV)/bin/python \
 		BERT_JAX_PYTHON=$(PARITY_VENV)/bin/python \
 		$(BIN)/python -m pytest tests/parity

@@ -204,12 +204,18 @@ def test_models_and_their_weights_import_without_tensorflow(module):
     assert not wrong
 
 
+# Names of tasks that are words of the field besides: what `search` compares vectors by. Such a task
+# is found by its classes and by what it predicts.
+WORDS_OF_THE_FIELD = {"similarity"}
+
+
 def own_names(declaration: ServedTaskDeclaration) -> set[str]:
     """What only a task's own folder and the registry may call it, or what it predicts."""
     module, _, name = declaration.implementation.partition(":")
     options = {declaration.options.__name__} if isinstance(declaration, TaskDeclaration) else set()
     predictions = {field.name for field in declaration.predictions}
-    return {declaration.name, module.split(".")[-2], name, *options, *predictions}
+    called = {declaration.name, module.split(".")[-2]} - WORDS_OF_THE_FIELD
+    return {*called, name, *options, *predictions}
 
 
 def words_of(path: Path) -> Iterator[str]:

@@ -25,6 +25,7 @@ from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.question_answering.options import QUESTION_ANSWERING
 from bert_tf.tasks.regression.options import REGRESSION
+from bert_tf.tasks.similarity.options import SIMILARITY
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ TASKS: dict[str, TaskDeclaration] = {
         TAGGING,
         QUESTION_ANSWERING,
         MULTIPLE_CHOICE,
+        SIMILARITY,
     )
 }
 

@@ -119,13 +119,15 @@ def evaluate_exported(
     engine = resolve_engine(config.engine, config.model).load(config.model)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
+    texts = task.texts(source)
+    total = max(map(len, texts.values()))
     rows_done = 0
 
     def show(rows: int) -> None:
         nonlocal rows_done
         rows_done += rows
-        console.progress(evaluation_progress(rows_done, len(source)))
+        console.progress(evaluation_progress(rows_done, total))
 
-    predicted = engine.predict(task.texts(source), batch_tokens=config.batch_tokens, on_rows=show)
-    console.end_progress(evaluation_progress(rows_done, len(source)))
+    predicted = engine.predict(texts, batch_tokens=config.batch_tokens, on_rows=show)
+    console.end_progress(evaluation_progress(rows_done, total))
     return source, task.measure(source, predicted)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
+
+from bert_tf.tasks.tables.correlations import pearson, spearman
 
 
 def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -21,16 +22,10 @@ def regression_metrics(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
     mse = float(squares.mean())
     variance = float(gold.var()) if np.ptp(gold) else 0.0
     return {
-        "pearson": _correlation(gold, predicted),
-        "spearman": _correlation(rankdata(gold), rankdata(predicted)),
+        "pearson": pearson(gold, predicted),
+        "spearman": spearman(gold, predicted),
         "r2": 1 - mse / variance if variance else float(mse == 0),
         "mse": mse,
         "rmse": mse**0.5,
         "mae": float(np.abs(predicted - gold).mean()),
     }
-
-
-def _correlation(first: np.ndarray, second: np.ndarray) -> float:
-    if not np.ptp(first) or not np.ptp(second):
-        return 0.0
-    return float(np.corrcoef(first, second)[0, 1])

@@ -19,11 +19,8 @@ from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
-from bert_tf.tasks.regression.targets import (
-    mean_and_deviation,
-    reject_other_labels,
-    warn_of_one_number,
-)
+from bert_tf.tasks.regression.targets import mean_and_deviation, warn_of_one_number
+from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem

@@ -1,0 +1,1 @@
+"""Vectors of texts, trained so that those of similar texts are near each other."""

@@ -1,0 +1,136 @@
+"""Measures of vectors on labeled rows, as the evaluators of sentence-transformers define them.
+
+Each comes with the loss of all rows as one batch, which does not depend on how they are cut into
+batches; in NumPy, sharing no code with the losses of training.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bert_tf.tasks.tables.correlations import pearson, spearman
+
+_TOP = 10
+_BLOCK_SCORES = 1 << 24  # similarities that are held at once
+_SMALLEST_NORM = 1e-12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Retrieval:
+    """How well anchors find their positives among all positives and negatives.
+
+    Attributes:
+        metrics: `mrr@10`, `recall@1`, `recall@10`, means over distinct anchors
+            (`InformationRetrievalEvaluator`).
+        ranks: int64 [rows], of each row's positive; texts as similar to the anchor rank before it.
+        losses: float64 [rows], cross-entropy of each row's positive among all texts that do not
+            match the anchor.
+    """
+
+    metrics: dict[str, float]
+    ranks: np.ndarray
+    losses: np.ndarray
+
+
+def retrieval(embeddings: np.ndarray, text_ids: np.ndarray, *, scale: float) -> Retrieval:
+    """Compares every anchor with every distinct positive and negative.
+
+    Args:
+        embeddings: float32 [rows, texts, hidden]: anchor, positive, any number of negatives.
+        text_ids: int [rows, texts], equal for equal texts.
+        scale: what cosines are multiplied by in the loss.
+    """
+    unit = normalized(embeddings)
+    anchor_ids, firsts, anchor_of_row = np.unique(
+        text_ids[:, 0], return_index=True, return_inverse=True
+    )
+    anchors = unit[firsts, 0]
+    document_ids, places, documents_of_row = np.unique(
+        text_ids[:, 1:], return_index=True, return_inverse=True
+    )
+    documents = unit[:, 1:].reshape(-1, unit.shape[-1])[places]
+    positive_of_row = documents_of_row.reshape(len(unit), -1)[:, 0]
+
+    # Each distinct match of an anchor and a document, by anchor.
+    matches, match_of_row = np.unique(
+        np.stack([anchor_of_row, positive_of_row], axis=1), axis=0, return_inverse=True
+    )
+    match_of_row = match_of_row.reshape(-1)
+    ranks = np.empty(len(matches), np.int64)
+    losses = np.empty(len(matches), np.float64)
+    own_document = _position(document_ids, anchor_ids)
+    block = max(1, _BLOCK_SCORES // len(documents))
+    for begin in range(0, len(anchors), block):
+        scores = (anchors[begin : begin + block] @ documents.T).astype(np.float64)
+        chosen = slice(*np.searchsorted(matches[:, 0], [begin, begin + block]))
+        rows, columns = matches[chosen, 0] - begin, matches[chosen, 1]
+        right = scores[rows, columns]
+        ranks[chosen] = [
+            np.count_nonzero(scores[row] >= score) for row, score in zip(rows, right, strict=True)
+        ]
+        scores[rows, columns] = -np.inf
+        own = own_document[begin : begin + block]
+        scores[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
+        wrong = logsumexp(scale * scores, axis=1)
+        losses[chosen] = np.logaddexp(scale * right, wrong[rows]) - scale * right
+    counts = np.bincount(matches[:, 0])
+    starts = np.cumsum(counts) - counts
+    best = np.minimum.reduceat(ranks, starts)
+    recalls = {
+        f"recall@{k}": float((np.add.reduceat(ranks <= k, starts, dtype=np.int64) / counts).mean())
+        for k in (1, _TOP)
+    }
+    return Retrieval(
+        metrics={f"mrr@{_TOP}": float(np.where(best <= _TOP, 1 / best, 0.0).mean()), **recalls},
+        ranks=ranks[match_of_row],
+        losses=losses[match_of_row],
+    )
+
+
+def score_metrics(scores: np.ndarray, similarities: np.ndarray) -> dict[str, float]:
+    """`spearman` and `pearson` of cosines with scores (`EmbeddingSimilarityEvaluator`).
+
+    Args:
+        scores, similarities: float [rows].
+    """
+    wide = similarities.astype(np.float64)
+    return {"spearman": spearman(scores, wide), "pearson": pearson(scores, wide)}
+
+
+def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> float:
+    """The CoSENT loss of all rows as one batch, in n log n steps.
+
+    Args:
+        scores, similarities: float [rows].
+        scale: what cosines are multiplied by.
+    """
+    order = np.argsort(scores, kind="stable")
+    scores, terms = scores[order], scale * similarities[order].astype(np.float64)
+    # Of each place, log of the sum of exp(-term) from there on.
+    tails = np.append(np.logaddexp.accumulate(-terms[::-1])[::-1], -np.inf)
+    higher = np.searchsorted(scores, scores, side="right")
+    return float(logsumexp(np.append(terms + tails[higher], 0.0)))
+
+
+def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
+    return np.einsum(
+        "...h,...h->...",
+        normalized(first.astype(np.float64)),
+        normalized(second.astype(np.float64)),
+    )
+
+
+def normalized(vectors: np.ndarray) -> np.ndarray:
+    """Vectors [..., hidden] divided by their Euclidean norm, which is at least 1e-12."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(norms, _SMALLEST_NORM)
+
+
+def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Where in ascending ids others are, -1 where they are not."""
+    places = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return np.where(sorted_ids[places] == ids, places, -1)

@@ -1,0 +1,183 @@
+"""What can be known of similarity without TensorFlow: its options, inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bert_tf.config.section import option
+from bert_tf.config.sections.embedding import POOLINGS
+from bert_tf.config.sections.finetuning import FinetuneConfig, sequence_length_option
+from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+
+SEQUENCE_LENGTH = 128
+RANKING, TRIPLET, COSENT = "multiple-negatives-ranking", "triplet", "cosent"
+EUCLIDEAN, COSINE = "euclidean", "cosine"
+SCALE, TRIPLET_MARGIN = 20.0, 5.0
+NEGATIVE, SCORE = "negative", "score"
+RETRIEVAL_METRICS = ("mrr@10", "recall@1", "recall@10")
+TRIPLET_METRICS = ("triplet_accuracy", *RETRIEVAL_METRICS)
+SCORE_METRICS = ("spearman", "pearson")
+_COLUMNS = {RANKING: ("anchor", "positive"), TRIPLET: ("anchor", "positive")}
+_SCORED_COLUMNS = ("text", "text_pair")
+_LEAST_LENGTH = 3  # [CLS] a [SEP]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityConfig(FinetuneConfig):
+    """Fine-tunes a model whose vectors of similar texts are near each other."""
+
+    metrics: ClassVar[tuple[str, ...]] = (*SCORE_METRICS, *TRIPLET_METRICS)
+    default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
+
+    loss: str = option(
+        "what rows are and how they are learned, by the names of sentence-transformers: "
+        f"{RANKING}: an anchor and a text that matches it, all other texts of the batch are "
+        f"negatives; {TRIPLET}: anchor, positive and negative; {COSENT}: two texts and a score",
+        default=RANKING,
+        choices=(RANKING, TRIPLET, COSENT),
+    )
+    text_column: str | None = option(
+        f"column of the first text (default: anchor, with --loss {COSENT} text)", default=None
+    )
+    text_pair_column: str | None = option(
+        f"column of the second text (default: positive, with --loss {COSENT} text_pair)",
+        default=None,
+    )
+    negative_column: tuple[str, ...] = option(
+        "column of a text that does not match the anchor; repeatable (default: negative with "
+        f"--loss {TRIPLET}, otherwise none)",
+        default=(),
+    )
+    label_column: str | None = option(
+        f"column of the score of a pair, any numbers, with --loss {COSENT} (default: {SCORE})",
+        default=None,
+    )
+    pooling: str | None = option(
+        "tokens to the vector of a text (default: as a folder of sentence-transformers says, "
+        "otherwise mean)",
+        default=None,
+        choices=POOLINGS,
+    )
+    normalize: bool | None = option(
+        "divide vectors by their Euclidean norm (default: as a folder of sentence-transformers "
+        "says, otherwise no)",
+        default=None,
+    )
+    scale: float | None = option(
+        f"what cosines are multiplied by, the inverse of a temperature (default: {SCALE:g})",
+        default=None,
+        above=0.0,
+        maximum=1000.0,
+    )
+    triplet_margin: float | None = option(
+        "how much farther than the positive the negative should be, with --loss "
+        f"{TRIPLET} (default: {TRIPLET_MARGIN:g})",
+        default=None,
+        above=0.0,
+    )
+    triplet_distance: str | None = option(
+        f"distance of two vectors, with --loss {TRIPLET} (default: {EUCLIDEAN})",
+        default=None,
+        choices=(EUCLIDEAN, COSINE),
+    )
+    max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
+    best_metric: str | None = option(
+        "metric on the evaluation rows that selects the epoch saved in best/: "
+        f"{', '.join(SCORE_METRICS)} of scored pairs, {', '.join(RETRIEVAL_METRICS)} of others, "
+        "triplet_accuracy where rows have negatives, or loss (default: spearman, "
+        "triplet_accuracy, mrr@10)",
+        default=None,
+    )
+
+    @property
+    def text_columns(self) -> tuple[str, str]:
+        """Columns of the two texts, with the defaults filled in."""
+        first, second = _COLUMNS.get(self.loss, _SCORED_COLUMNS)
+        return self.text_column or first, self.text_pair_column or second
+
+    @property
+    def negative_columns(self) -> tuple[str, ...]:
+        """Columns of negatives, with the default filled in."""
+        return self.negative_column or ((NEGATIVE,) if self.loss == TRIPLET else ())
+
+    @property
+    def own_metrics(self) -> tuple[str, ...]:
+        """Those of the metrics that rows of this kind have, the one that decides first."""
+        if self.loss == COSENT:
+            return SCORE_METRICS
+        return TRIPLET_METRICS if self.negative_columns else RETRIEVAL_METRICS
+
+    @property
+    def selection_metric(self) -> str:
+        """See `FinetuneConfig.selection_metric`."""
+        return self.best_metric or self.own_metrics[0]
+
+    def faults(self) -> list[str]:
+        """Refuses options of other losses, and batches whose loss would be another one."""
+        return [
+            *super().faults(),
+            *self._faults_of_options(),
+            *([] if self.loss == TRIPLET else self._faults_of_batches()),
+        ]
+
+    def _faults_of_options(self) -> list[str]:
+        faults = []
+        if self.sequence_length < _LEAST_LENGTH:
+            faults.append(
+                f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "
+                f"[SEP]; use at least {_LEAST_LENGTH}"
+            )
+        if self.best_metric in self.metrics and self.best_metric not in self.own_metrics:
+            faults.append(
+                f"best_metric: {self.best_metric} is not measured on such rows; choose one of "
+                f"{', '.join((*self.own_metrics, 'loss'))}"
+            )
+        if self.loss == TRIPLET and len(self.negative_columns) > 1:
+            faults.append(
+                f"negative_column: {TRIPLET} takes one negative of each row; use loss {RANKING} "
+                "for several"
+            )
+        for key, losses in (
+            ("negative_column", (RANKING, TRIPLET)),
+            ("label_column", (COSENT,)),
+            ("scale", (RANKING, COSENT)),
+            ("triplet_margin", (TRIPLET,)),
+            ("triplet_distance", (TRIPLET,)),
+        ):
+            if getattr(self, key) not in (None, ()) and self.loss not in losses:
+                faults.append(
+                    f"{key}: has no meaning for loss {self.loss}; it is for {' and '.join(losses)}"
+                )
+        return faults
+
+    def _faults_of_batches(self) -> list[str]:
+        faults = []
+        why = f"{self.loss} compares each row with all others of its batch"
+        if self.batch_size < 2:
+            faults.append(f"batch_size: {why}; use at least 2")
+        if self.gradient_accumulation_steps > 1:
+            faults.append(
+                f"gradient_accumulation_steps: {why}, which the parts of a batch would not be; "
+                f"use 1, or loss {TRIPLET}"
+            )
+        if self.strategy != "default":
+            faults.append(
+                f"strategy: {why}, of which each replica would see a part; use default, or loss "
+                f"{TRIPLET}"
+            )
+        return faults
+
+
+SIMILARITY = TaskDeclaration(
+    name="similarity",
+    summary="vectors of texts, and how similar two texts are",
+    options=SimilarityConfig,
+    example=(
+        "bert-pipeline finetune similarity --train pairs.csv --eval dev.csv --init bert "
+        "--output encoder"
+    ),
+    inputs=("text", "text_pair"),
+    predictions=(PredictionField("predicted_similarity", "value"),),
+    implementation="bert_tf.tasks.similarity.task:SimilarityTask",
+)

@@ -1,0 +1,83 @@
+"""Vectors of texts and the cosine of pairs, inside one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import tensorflow as tf
+
+from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.serving.row_batches import map_row_batches
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
+from bert_tf.serving.text_module import TextModule
+from bert_tf.tasks.similarity.losses import cosines
+from bert_tf.tasks.similarity.options import SIMILARITY
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.similarity.task import SimilarityTask
+
+EMBED = "embed"
+FIRST, SECOND = "embedding", "text_pair_embedding"
+
+
+class SimilarityModule(TextModule):
+    """From `text` and `text_pair` to their vectors and cosine.
+
+    Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
+    float32 [n]. Saved it has a third signature, `embed`, which takes `text` alone and gives its
+    `embedding`.
+
+    Args:
+        task: length of a sequence.
+        model: built `BertSentenceEncoder` with its weights, float32.
+        tokenizer: the model's.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = SIMILARITY.inputs
+
+    def __init__(self, task: SimilarityTask, model: Any, tokenizer: WordPieceTokenizer):
+        super().__init__(model, tokenizer)
+        self._task = task
+
+    def predict(self, texts: dict[str, tf.Tensor], batch_tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        """See `TextModule.predict`."""
+        rows = tf.size(texts["text"])
+        both = tf.concat([texts[name] for name in self.input_names], axis=0)
+        vectors, lost_tokens = self._embed(both, batch_tokens)
+        first, second = vectors[:rows], vectors[rows:]
+        return {
+            FIRST: first,
+            SECOND: second,
+            "predicted_similarity": cosines(first, second),
+            LOST_TOKENS: lost_tokens[:rows] + lost_tokens[rows:],
+        }
+
+    def signatures(self) -> dict[str, Callable[..., Any]]:
+        """See `TextModule.signatures`."""
+
+        @tf.function
+        def embed(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {FIRST: self._embed(text, tf.constant(DEFAULT_BATCH_TOKENS))[0]}
+
+        text = tf.TensorSpec([None], tf.string, name="text")
+        return {**super().signatures(), EMBED: embed.get_concrete_function(text=text)}
+
+    def _embed(self, texts: tf.Tensor, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Vectors [n, hidden] and the tokens that each text loses, int32 [n]."""
+        tokens = self.tokenizer.tokenize(texts)
+        word_ids, type_ids = pack_pairs(
+            tokens, None, max_seq_length=self._task.max_seq_length, tokenizer=self.tokenizer
+        )
+        (vectors,) = map_row_batches(
+            lambda batch, _: (self.model(batch, training=False),),
+            word_ids,
+            type_ids,
+            batch_tokens=batch_tokens,
+            pad_id=self.tokenizer.pad_id,
+            outputs=(tf.TensorSpec([self.model.config.hidden_size], tf.float32),),
+        )
+        lost = (
+            tf.cast(tokens.row_lengths(), tf.int32) + 2 - tf.cast(word_ids.row_lengths(), tf.int32)
+        )
+        return vectors, lost

@@ -1,0 +1,386 @@
+"""Vectors of texts that are near each other where the texts are similar (Sentence-BERT)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.sections import EvaluateConfig
+from bert_tf.config.sections.scoring import given_columns
+from bert_tf.data.rows.grouped_rows import GroupedRows
+from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.tables import Table, read_table
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.sentence_encoder import BertSentenceEncoder
+from bert_tf.serving.single_batch import single_batch
+from bert_tf.tasks.base.declaration import TaskDeclaration
+from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
+from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.similarity.encoding import encode_rows, text_ids
+from bert_tf.tasks.similarity.losses import (
+    cosent_loss,
+    cosines,
+    ranking_logits,
+    triplet_distances,
+)
+from bert_tf.tasks.similarity.metrics import similarities_of
+from bert_tf.tasks.similarity.options import (
+    COSENT,
+    EUCLIDEAN,
+    RANKING,
+    SCALE,
+    SCORE,
+    SIMILARITY,
+    TRIPLET,
+    TRIPLET_MARGIN,
+    SimilarityConfig,
+)
+from bert_tf.tasks.similarity.results import matched_results, scored_results
+from bert_tf.tasks.similarity.serving import FIRST, SECOND, SimilarityModule
+from bert_tf.tasks.tables.number_labels import reject_other_labels
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import ModelDirectory, model_folder
+from bert_tf.weights.sentence_transformers import read_recipe
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityTask:
+    """Sentence embeddings from pairs, triplets or scored pairs.
+
+    Attributes:
+        loss: see `SimilarityConfig.loss`.
+        text_columns: of the two texts of a row: anchor and positive, or a scored pair.
+        negative_columns: of texts that do not match the anchor.
+        label_column: of the scores; None without.
+        scale, triplet_margin, triplet_distance: of the loss.
+        pooling, normalize: see `EmbeddingRecipe`.
+        max_seq_length: tokens per text.
+    """
+
+    declaration: ClassVar[TaskDeclaration] = SIMILARITY
+
+    loss: str
+    text_columns: tuple[str, str]
+    negative_columns: tuple[str, ...]
+    label_column: str | None
+    scale: float
+    triplet_margin: float
+    triplet_distance: str
+    pooling: str
+    normalize: bool
+    max_seq_length: int
+
+    @classmethod
+    def from_training(cls, config: SimilarityConfig, console: Console) -> tuple[Self, Table]:
+        """Reads the training rows; takes from the initial model's folder how vectors are made."""
+        length = config.sequence_length
+        recipe = read_recipe(model_folder(config.init), max_positions=length)
+        recipe = (recipe or EmbeddingRecipe(max_seq_length=length)).changed(
+            pooling=config.pooling, normalize=config.normalize
+        )
+        task = cls(
+            loss=config.loss,
+            text_columns=config.text_columns,
+            negative_columns=config.negative_columns,
+            label_column=(config.label_column or SCORE) if config.loss == COSENT else None,
+            scale=config.scale or SCALE,
+            triplet_margin=config.triplet_margin or TRIPLET_MARGIN,
+            triplet_distance=config.triplet_distance or EUCLIDEAN,
+            pooling=recipe.pooling,
+            normalize=recipe.normalize,
+            max_seq_length=length,
+        )
+        table = task.read(
+            config.train,
+            console,
+            dialect=TableDialect.of(config),
+            max_rows=config.max_train_rows,
+        )
+        return task, table
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Self:
+        """The task of a model directory."""
+        columns = settings["columns"]
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(
+            text_columns=(columns["text"], columns["text_pair"]),
+            negative_columns=tuple(columns["negative"]),
+            label_column=columns["label"],
+            **{name: value for name, value in settings.items() if name in names},
+        )
+
+    @classmethod
+    def from_weights(cls, directory: ModelDirectory) -> Self | None:
+        """None: weights do not tell what they were trained on."""
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """The content of `task.json`."""
+        values = dataclasses.asdict(self)
+        text, text_pair = values.pop("text_columns")
+        columns = {
+            "text": text,
+            "text_pair": text_pair,
+            "negative": list(values.pop("negative_columns")),
+            "label": values.pop("label_column"),
+        }
+        return {"task": self.declaration.name, "columns": columns, **values}
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """The same task, reading other columns where the config names them."""
+        negative = ("negative",) if self.negative_columns else ()
+        label = () if self.label_column is None else ("label",)
+        given = given_columns(
+            config, (*self.declaration.inputs, *negative, *label), lists=("negative",)
+        )
+        first, second = self.text_columns
+        return dataclasses.replace(
+            self,
+            text_columns=(given.get("text", first), given.get("text_pair", second)),
+            negative_columns=given.get("negative", self.negative_columns),
+            label_column=given.get("label", self.label_column),
+        )
+
+    def read(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN, max_rows: int = 0
+    ) -> Table:
+        """Reads the texts of all rows, and their scores where they have one.
+
+        Args:
+            path: the file.
+            console: where lines for the user go.
+            dialect: how the file is written.
+            max_rows: read only the first rows (0: all).
+
+        Raises:
+            InputError: no row can be used.
+        """
+        table = read_table(
+            path,
+            dialect=dialect,
+            text_columns=(*self.text_columns, *self.negative_columns),
+            value_columns=() if self.label_column is None else (self.label_column,),
+            max_rows=max_rows,
+            console=console,
+        )
+        return table if self.label_column is None else reject_other_labels(table, self.label_column)
+
+    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
+        """The range of scores, or how many texts are distinct."""
+        for name, table in (("training", train), ("evaluation", evaluation)):
+            if table is None:
+                continue
+            if self.label_column is None:
+                anchors, *others = self._columns(table)
+                yield (
+                    f"  {name}: {len(set(anchors)):,} distinct anchors, "
+                    f"{len(set().union(*others)):,} distinct texts to find theirs among"
+                )
+            else:
+                scores = self._scores(table)
+                yield (
+                    f"  {name}: scores from {scores.min():g} to {scores.max():g}, mean "
+                    f"{scores.mean():.5g}"
+                )
+
+    def texts(self, source: Table) -> dict[str, list[str]]:
+        """`text` and `text_pair`: the pairs of all rows, then every anchor with its negatives."""
+        first, *others = self._columns(source)
+        return {
+            "text": first * len(others),
+            "text_pair": [text for column in others for text in column],
+        }
+
+    def groups(self, source: Table) -> RowGroups:
+        """Rows with equal anchors stay together, or those with equal pairs."""
+        first, second, *_ = self._columns(source)
+        if self.label_column is None:
+            return RowGroups(keys=first)
+        return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
+
+    def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
+        """Tokenizes the texts of every row; the targets are scores, or which texts are equal."""
+        if self.label_column is None:
+            targets = {"text_ids": text_ids(self._columns(source))}
+        else:
+            targets = {"score": self._scores(source).astype(np.float32)}
+        return TaskData(
+            source=source,
+            rows=self._rows(tokenizer, self._columns(source)),
+            targets=targets,
+            weights=np.ones(len(source), np.float32),
+        )
+
+    def build_model(self, config: BertConfig, *, policy: str) -> BertSentenceEncoder:
+        """The encoder with pooled vectors."""
+        return BertSentenceEncoder(
+            config,
+            pooling=self.pooling,
+            normalize=self.normalize,
+            max_seq_length=self.max_seq_length,
+            dtype=policy,
+            name=self.declaration.name,
+        )
+
+    def outputs(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """`embeddings`, float32 [rows, texts, hidden]."""
+        return {"embeddings": model(batch, training=training, dropout_key=dropout_key)}
+
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The number of rows."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
+
+    def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
+        """The loss, and how many positives are the nearest of all candidates.
+
+        Those that compare the rows of a batch see these alone, so their mean over batches is not
+        the loss of all rows, which `measure` gives.
+        """
+        embeddings, weights = outputs["embeddings"], batch[ROW_WEIGHTS]
+        is_row = weights > 0
+        if self.loss == COSENT:
+            similarities = cosines(embeddings[:, 0], embeddings[:, 1])
+            loss = cosent_loss(similarities, batch["score"], is_row, scale=self.scale)
+            return LossParts(losses={"loss": loss * tf.reduce_sum(weights)})
+        if self.loss == TRIPLET:
+            positive, negative = triplet_distances(embeddings, self.triplet_distance)
+            losses = tf.nn.relu(positive - negative + self.triplet_margin)
+            hits = positive < negative
+        else:
+            logits = ranking_logits(embeddings, batch["text_ids"], is_row, scale=self.scale)
+            own = tf.range(tf.shape(logits)[0])
+            losses = cross_entropy(logits, own)
+            hits = tf.argmax(logits, axis=-1, output_type=tf.int32) == own
+        return LossParts(
+            losses={"loss": tf.reduce_sum(losses * weights)},
+            metrics={"accuracy": weighted_hits(hits, weights)},
+        )
+
+    def reduce(
+        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The vectors."""
+        return outputs
+
+    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
+        """The same task: nothing is fitted on evaluation rows."""
+        return self
+
+    def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Vectors and cosines of the rows of `texts`."""
+        vectors = reduced["embeddings"]
+        others = vectors.shape[1] - 1
+        first = np.tile(vectors[:, 0], (others, 1))
+        second = vectors[:, 1:].transpose(1, 0, 2).reshape(len(first), -1)
+        return _predictions(first, second)
+
+    def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
+        """Correlations of scored pairs; of others, how well anchors find their positives.
+
+        The loss is that of all rows as one batch.
+        """
+        if self.label_column is not None:
+            return scored_results(source.lines, self._scores(source), predicted, scale=self.scale)
+        first, second = (np.asarray(predicted[name]) for name in (FIRST, SECOND))
+        others = second.reshape(-1, len(source), second.shape[-1])
+        vectors = np.stack([first[: len(source)], *others], axis=1)
+        results = matched_results(
+            source.lines,
+            vectors,
+            text_ids(self._columns(source)),
+            predicted,
+            scale=self.scale,
+        )
+        if self.loss == RANKING:
+            return results
+        return dataclasses.replace(
+            results, metrics={**results.metrics, "loss": self._triplet_loss(vectors)}
+        )
+
+    def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> SimilarityModule:
+        """Vectors of texts and cosines of pairs."""
+        return SimilarityModule(self, model, tokenizer)
+
+    def reference_outputs(
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+    ) -> dict[str, np.ndarray]:
+        """Vectors and cosines, from rows packed and padded outside of a graph."""
+        rows = self._rows(tokenizer, [texts["text"], texts["text_pair"]])
+        vectors = model(single_batch(rows, tokenizer.pad_id), training=False).numpy()
+        return _predictions(vectors[:, 0], vectors[:, 1])
+
+    def card(self) -> TaskCard:
+        """Columns, loss and how vectors are made."""
+        first, second = self.text_columns
+        negatives = "".join(f", `{name}` (negative)" for name in self.negative_columns)
+        names = ("anchor", "positive") if self.label_column is None else ("text", "text")
+        score = "" if self.label_column is None else f" and `{self.label_column}` (score)"
+        return TaskCard(
+            title="Sentence embedding model",
+            facts=(
+                f"trained on the columns `{first}` ({names[0]}), `{second}` ({names[1]})"
+                f"{negatives}{score}",
+                f"loss: {self.loss} ({self._loss_settings()}), as sentence-transformers defines it",
+                f"vectors: {_POOLED[self.pooling]}"
+                + (", divided by their Euclidean norm" if self.normalize else "")
+                + "; compared by their cosine",
+                f"texts are cut at {self.max_seq_length} tokens",
+                "`embed` and `search` of bert-pipeline and the library sentence-transformers make "
+                "the same vectors of this folder; its SavedModel has a signature `embed`, which "
+                "takes `text` alone",
+            ),
+            signature_call='text=tf.constant(["some text"]), text_pair=tf.constant(["another"])',
+            signature_output="predicted_similarity",
+            transformers_class="AutoModel",
+        )
+
+    def _loss_settings(self) -> str:
+        if self.loss == TRIPLET:
+            return f"{self.triplet_distance} distance, margin {self.triplet_margin:g}"
+        return f"scale {self.scale:g}"
+
+    def _triplet_loss(self, vectors: np.ndarray) -> float:
+        wide = vectors.astype(np.float64)
+        if self.triplet_distance == EUCLIDEAN:
+            positive, negative = (
+                np.linalg.norm(wide[:, 0] - wide[:, other], axis=-1) for other in (1, 2)
+            )
+        else:
+            positive, negative = (
+                1 - similarities_of(wide[:, 0], wide[:, other]) for other in (1, 2)
+            )
+        return float(np.maximum(positive - negative + self.triplet_margin, 0).mean())
+
+    def _columns(self, table: Table) -> list[list[str]]:
+        """First and second texts, then negatives."""
+        return [table.columns[name] for name in (*self.text_columns, *self.negative_columns)]
+
+    def _scores(self, table: Table) -> np.ndarray:
+        assert self.label_column is not None
+        return np.array([float(label) for label in table.columns[self.label_column]], np.float64)
+
+    def _rows(self, tokenizer: WordPieceTokenizer, columns: list[list[str]]) -> GroupedRows:
+        return encode_rows(tokenizer, columns, max_seq_length=self.max_seq_length)
+
+
+_POOLED = {
+    "mean": "the mean of all tokens, [CLS] and [SEP] included",
+    "cls": "the vector of [CLS]",
+    "max": "the greatest value of each dimension",
+}
+
+
+def _predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    return {FIRST: first, SECOND: second, "predicted_similarity": similarities_of(first, second)}
