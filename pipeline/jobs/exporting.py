@@ -23,6 +23,7 @@ from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
+    FORMATS[config.format].check_installed()
     directory = read_model_directory(config.run)
     if config.task is not None:
         directory = directory_for_task(directory, config)

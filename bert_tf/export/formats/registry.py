@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bert_tf.base.errors import UsageError
 
 if TYPE_CHECKING:
     from bert_tf.export.formats.model_format import ModelFormat
@@ -35,6 +38,8 @@ class FormatEntry:
         title: what it writes, for help and for reports on a folder.
         config_file: name of the file with the model's shape.
         model_file: name of the file that, with `config_file`, makes a folder one of this format.
+        packages: what must be importable to write it, beyond what this package requires; the first
+            has the name of the extra that installs them.
         has_pooling: whether it states how the vector of a text is made.
         library_name: the library that the Hub shows such a model under, None where it knows none.
         tags: by which the Hub finds such models.
@@ -47,14 +52,32 @@ class FormatEntry:
     title: str
     config_file: str
     model_file: str
+    packages: tuple[str, ...] = ()
     has_pooling: bool = False
     library_name: str | None = None
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = _keeps_any_head
     encoder_pipeline_tag: str = "feature-extraction"
 
+    def check_installed(self) -> None:
+        """Refuses where a package is missing; imports none.
+
+        Raises:
+            UsageError: one is.
+        """
+        if any(importlib.util.find_spec(package) is None for package in self.packages):
+            raise UsageError(
+                f"--format {self.name}: needs {' and '.join(self.packages)}, not installed here; "
+                f"install them (pip install 'bert-pipeline[{self.packages[0]}]')"
+            )
+
     def load(self) -> ModelFormat:
-        """Imports the format."""
+        """Imports the format.
+
+        Raises:
+            UsageError: see `check_installed`.
+        """
+        self.check_installed()
         model_format: ModelFormat = importlib.import_module(self.module).FORMAT
         return model_format
 
@@ -83,6 +106,26 @@ FORMATS: dict[str, FormatEntry] = {
             tags=("sentence-transformers", "feature-extraction", "sentence-similarity"),
             keeps_head=_keeps_no_head,
             encoder_pipeline_tag="sentence-similarity",
+        ),
+        FormatEntry(
+            name="onnx",
+            module="bert_tf.export.formats.onnx_graph",
+            title="ONNX graph in a HuggingFace folder",
+            config_file="config.json",
+            model_file="model.onnx",
+            packages=("onnx",),
+            library_name="transformers",
+            tags=("onnx",),
+        ),
+        FormatEntry(
+            name="openvino",
+            module="bert_tf.export.formats.openvino_ir",
+            title="OpenVINO model in a HuggingFace folder",
+            config_file="config.json",
+            model_file="openvino_model.xml",
+            packages=("openvino", "onnx"),
+            library_name="transformers",
+            tags=("openvino",),
         ),
         FormatEntry(
             name="huggingface",

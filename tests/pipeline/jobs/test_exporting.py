@@ -1,6 +1,7 @@
 """The export job: equal models are equal files, and each of them is vouched for."""
 
 import csv
+import dataclasses
 import io
 import json
 import shutil
@@ -14,7 +15,7 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.checksums import CARD, SUMS, read_sums
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError, InputError
+from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
@@ -76,8 +77,12 @@ def export(model, tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("kind", ["huggingface", "keras-hub", "google-tf1", "google-tf2"])
+@pytest.mark.parametrize(
+    "kind", ["huggingface", "onnx", "openvino", "keras-hub", "google-tf1", "google-tf2"]
+)
 def test_a_model_is_exported_to_the_same_bytes_twice(export, kind):
+    for package in FORMATS[kind].packages:
+        pytest.importorskip(package, reason="an optional package")
     one, two = export(kind), export(kind)
     files = {str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()}
     of_the_job = {"config.yaml", "manifest.json"}
@@ -145,6 +150,20 @@ def test_a_registered_format_is_exported_described_and_recognized(export, monkey
     headline, *facts = describe_artifact(str(output), samples=1)
     assert headline == f"{output}: model directory (folder of NumPy arrays) without a manifest"
     assert "arrays.json: hidden_size = 8" in facts
+
+
+def test_a_format_whose_package_is_missing_is_refused_before_anything_is_written(
+    model, tmp_path, monkeypatch
+):
+    entry = dataclasses.replace(FORMATS["onnx"], packages=("no_such_package",))
+    monkeypatch.setitem(FORMATS, "onnx", entry)
+    output = tmp_path / "out"
+    config = build_section(
+        ExportConfig, {"run": str(model), "output": str(output), "format": "onnx"}
+    )
+    with pytest.raises(UsageError, match=r"--format onnx: needs no_such_package, .*pip install"):
+        exporting.run(config, RunOptions(console=Console(io.StringIO())))
+    assert not output.exists()
 
 
 def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypatch):

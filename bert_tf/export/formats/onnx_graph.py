@@ -1,0 +1,84 @@
+"""A graph from token ids to scores that every ONNX runtime loads, in a HuggingFace folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.export.formats.huggingface import HuggingFaceFormat
+from bert_tf.export.loading import TrainedModel
+from bert_tf.serving.signatures import ONNX_FILE
+from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.weights.model_directory import model_tensors
+from bert_tf.weights.onnx_graph import MASK, TYPE_IDS, WORD_IDS, onnx_model
+
+_ENCODER_ALONE = (
+    "The graph ends at the encoder's states; the heads of pretraining are in `model.safetensors`."
+)
+
+
+class OnnxFormat(HuggingFaceFormat):
+    """A `ModelFormat`: what HuggingFace's libraries load, and the graph beside it."""
+
+    def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
+        """See `ModelFormat.write`."""
+        graph = trained_graph(trained)
+        notes = super().write(trained, output, console)
+        with replacing_file(output / ONNX_FILE) as aside:
+            aside.write_bytes(graph.SerializeToString(deterministic=True))
+        return [*notes, *graph_notes(trained)]
+
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        """See `ModelFormat.loading`."""
+        return [
+            "Token ids in, scores out, with onnxruntime and a tokenizer of HuggingFace's:",
+            "```python",
+            "import onnxruntime",
+            "from transformers import AutoTokenizer",
+            f'model = onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")',
+            *tokens_in("model.run(None, inputs)"),
+            "```",
+            *super().loading(card, config, lowercase=lowercase),
+        ]
+
+
+def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
+    """The graph of a model in memory.
+
+    Raises:
+        UsageError: as `onnx_model`.
+    """
+    model = trained.model
+    return onnx_model(model.huggingface_class, trained.directory.config, model_tensors(model))
+
+
+def graph_notes(trained: TrainedModel) -> list[str]:
+    """What the graph lacks."""
+    is_headless = trained.task is None and trained.model is not trained.encoder
+    return [_ENCODER_ALONE] if is_headless else []
+
+
+def tokens_in(call: str) -> list[str]:
+    """Lines of Python that tokenize a text, and a call that takes the `inputs`."""
+    return [
+        'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
+        'tokens = tokenizer(["some text"], return_tensors="np")',
+        "inputs = {",
+        *(
+            f'    "{name}": tokens["{theirs}"],'
+            for name, theirs in (
+                (WORD_IDS, "input_ids"),
+                (MASK, "attention_mask"),
+                (TYPE_IDS, "token_type_ids"),
+            )
+        ),
+        "}",
+        f"print({call})",
+    ]
+
+
+FORMAT = OnnxFormat()

@@ -1,0 +1,274 @@
+"""BERT models as ONNX graphs from token ids to scores, made of HuggingFace's tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
+
+OPSET = 20  # the first with Gelu
+_IR_VERSION = 9  # of the same release, so that runtimes of its time read the file
+_MASKED_SCORE = -1e9
+_MOST_BYTES = (1 << 31) - (1 << 20)  # protobuf's limit for a message, and what is not weights
+
+WORD_IDS, MASK, TYPE_IDS = "input_word_ids", "input_mask", "input_type_ids"
+POSITIONS = "masked_lm_positions"
+
+Tensors = Mapping[str, np.ndarray]
+
+
+def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.ModelProto:
+    """The graph of a model, with its weights.
+
+    Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
+    free. Outputs are float32, by architecture:
+
+    - `BertForSequenceClassification`: `logits` [batch, labels].
+    - `BertForTokenClassification`: `logits` [batch, length, labels].
+    - `BertForMultipleChoice`: `logits` [batch], a sequence of each choice being in the batch.
+    - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
+    - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at `masked_lm_positions`, an input
+      more, int64 [batch, predictions].
+    - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
+      is a pooler, `pooled_output` [batch, hidden].
+
+    Args:
+        architecture: HuggingFace's name of the class, as `architectures` of `config.json`.
+        config: shape of the encoder.
+        tensors: float32 by HuggingFace's names.
+
+    Raises:
+        UsageError: the architecture is not known, or the weights do not fit into one ONNX file.
+    """
+    if architecture not in _HEADS:
+        raise UsageError(
+            f"no ONNX graph is known for {architecture}; known are {', '.join(_HEADS)}"
+        )
+    size = sum(value.nbytes for value in tensors.values())
+    if size > _MOST_BYTES:
+        raise UsageError(
+            f"the weights take {size:,} bytes; an ONNX file holds {_MOST_BYTES:,} at most"
+        )
+    graph = _Graph(config, tensors)
+    hidden = graph.encode()
+    outputs = _HEADS[architecture](graph, hidden)
+    return graph.model(architecture, outputs)
+
+
+class _Graph:
+    """Nodes and weights of a graph, in the order in which they are added."""
+
+    def __init__(self, config: BertConfig, tensors: Tensors):
+        self.config = config
+        self.tensors = tensors
+        self.more_inputs: dict[str, list[str]] = {}
+        self._nodes: list[onnx.NodeProto] = []
+        self._weights: dict[str, onnx.TensorProto] = {}
+
+    def add(self, operation: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Adds a node; returns the name of its output, a list if there are several."""
+        name = f"{operation}_{len(self._nodes)}"
+        names = [name] if outputs == 1 else [f"{name}:{index}" for index in range(outputs)]
+        self._nodes.append(helper.make_node(operation, inputs, names, name=name, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def weight(self, name: str, value: np.ndarray) -> str:
+        """Adds a constant by a name of its own."""
+        if name not in self._weights:
+            array = np.asarray(value, order="C")
+            self._weights[name] = numpy_helper.from_array(array, name)
+        return name
+
+    def number(self, value: float) -> str:
+        """A float32 scalar."""
+        return self.weight(f"number {value!r}", np.array(value, np.float32))
+
+    def axis(self, *values: int) -> str:
+        """Places or sizes of axes, int64 [values]."""
+        return self.weight(f"axes {values}", np.array(values, np.int64))
+
+    def dense(self, inputs: str, name: str, activation: str | None = None) -> str:
+        """A linear layer, and an activation by the name of a BERT config."""
+        kernel = self.weight(f"{name}.weight", self.tensors[f"{name}.weight"].T)
+        bias = self.weight(f"{name}.bias", self.tensors[f"{name}.bias"])
+        outputs = self.add("Add", self.add("MatMul", inputs, kernel), bias)
+        return outputs if activation is None else self.activate(outputs, activation)
+
+    def activate(self, inputs: str, name: str) -> str:
+        match name:
+            case "gelu":
+                return self.add("Gelu", inputs)
+            case "gelu_new" | "gelu_pytorch_tanh":
+                return self.add("Gelu", inputs, approximate="tanh")
+            case "relu":
+                return self.add("Relu", inputs)
+            case "tanh":
+                return self.add("Tanh", inputs)
+        raise ValueError(f"activation {name!r} is not known")
+
+    def layer_norm(self, inputs: str, name: str) -> str:
+        scale, shift = (
+            self.weight(f"{name}.{part}", self.tensors[f"{name}.{part}"])
+            for part in ("weight", "bias")
+        )
+        return self.add(
+            "LayerNormalization", inputs, scale, shift, axis=-1, epsilon=self.config.layer_norm_eps
+        )
+
+    def table(self, name: str) -> str:
+        full = f"bert.embeddings.{name}.weight"
+        return self.weight(full, self.tensors[full])
+
+    def encode(self) -> str:
+        """The encoder: name of the last layer's output, [batch, length, hidden]."""
+        words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
+        types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
+        length = self.add("Shape", WORD_IDS, start=1, end=2)
+        positions = self.add(
+            "Slice", self.table("position_embeddings"), self.axis(0), length, self.axis(0)
+        )
+        summed = self.add("Add", self.add("Add", words, types), positions)
+        hidden = self.layer_norm(summed, "bert.embeddings.LayerNorm")
+        unseen = self.add("Sub", self.number(1.0), self.add("Cast", MASK, to=TensorProto.FLOAT))
+        bias = self.add("Mul", unseen, self.number(_MASKED_SCORE))
+        bias = self.add("Unsqueeze", bias, self.axis(1, 2))
+        for index in range(self.config.num_hidden_layers):
+            hidden = self._block(hidden, bias, f"bert.encoder.layer.{index}")
+        return hidden
+
+    def _block(self, hidden: str, bias: str, prefix: str) -> str:
+        attended = self.dense(
+            self._attend(hidden, bias, prefix), f"{prefix}.attention.output.dense"
+        )
+        hidden = self.layer_norm(
+            self.add("Add", hidden, attended), f"{prefix}.attention.output.LayerNorm"
+        )
+        inner = self.dense(hidden, f"{prefix}.intermediate.dense", self.config.hidden_act)
+        transformed = self.dense(inner, f"{prefix}.output.dense")
+        return self.layer_norm(self.add("Add", hidden, transformed), f"{prefix}.output.LayerNorm")
+
+    def _attend(self, hidden: str, bias: str, prefix: str) -> str:
+        heads, width = self.config.num_attention_heads, self.config.head_size
+        split = self.axis(0, 0, heads, width)
+
+        def part(name: str, order: tuple[int, ...]) -> str:
+            projected = self.dense(hidden, f"{prefix}.attention.self.{name}")
+            return self.add("Transpose", self.add("Reshape", projected, split), perm=order)
+
+        query = part("query", (0, 2, 1, 3))
+        key = part("key", (0, 2, 3, 1))
+        value = part("value", (0, 2, 1, 3))
+        scores = self.add("MatMul", query, key)
+        scores = self.add("Mul", scores, self.number(1.0 / math.sqrt(width)))
+        probabilities = self.add("Softmax", self.add("Add", scores, bias), axis=-1)
+        context = self.add("MatMul", probabilities, value)
+        context = self.add("Transpose", context, perm=(0, 2, 1, 3))
+        return self.add("Reshape", context, self.axis(0, 0, heads * width))
+
+    def pooled(self, hidden: str) -> str:
+        """The pooler's output, [batch, hidden]."""
+        first = self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
+        return self.dense(first, "bert.pooler.dense", "tanh")
+
+    def model(
+        self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
+    ) -> onnx.ModelProto:
+        """The finished model.
+
+        Args:
+            architecture: names the graph.
+            outputs: of each by its name the node's output, and its axes.
+        """
+        public = {node: name for name, (node, _) in outputs.items()}
+        for node in self._nodes:
+            for names in (node.input, node.output):
+                names[:] = [public.get(name, name) for name in names]
+        inputs: dict[str, list[str]] = {
+            name: ["batch", "length"] for name in (WORD_IDS, MASK, TYPE_IDS)
+        }
+        graph = helper.make_graph(
+            self._nodes,
+            architecture,
+            [
+                helper.make_tensor_value_info(name, TensorProto.INT64, axes)
+                for name, axes in (inputs | self.more_inputs).items()
+            ],
+            [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)
+                for name, (_, axes) in outputs.items()
+            ],
+            initializer=list(self._weights.values()),
+        )
+        return helper.make_model(
+            graph,
+            producer_name="bert-pipeline",
+            ir_version=_IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )
+
+
+_Outputs = dict[str, tuple[str, list[str | int]]]
+
+
+def _labels_of_text(graph: _Graph, hidden: str) -> _Outputs:
+    labels = len(graph.tensors["classifier.bias"])
+    return {"logits": (graph.dense(graph.pooled(hidden), "classifier"), ["batch", labels])}
+
+
+def _labels_of_tokens(graph: _Graph, hidden: str) -> _Outputs:
+    labels = len(graph.tensors["classifier.bias"])
+    return {"logits": (graph.dense(hidden, "classifier"), ["batch", "length", labels])}
+
+
+def _choice(graph: _Graph, hidden: str) -> _Outputs:
+    score = graph.dense(graph.pooled(hidden), "classifier")
+    return {"logits": (graph.add("Squeeze", score, graph.axis(1)), ["batch"])}
+
+
+def _span(graph: _Graph, hidden: str) -> _Outputs:
+    start, end = graph.add(
+        "Split", graph.dense(hidden, "qa_outputs"), axis=-1, num_outputs=2, outputs=2
+    )
+    return {
+        name: (graph.add("Squeeze", part, graph.axis(2)), ["batch", "length"])
+        for name, part in (("start_logits", start), ("end_logits", end))
+    }
+
+
+def _masked_tokens(graph: _Graph, hidden: str) -> _Outputs:
+    graph.more_inputs[POSITIONS] = ["batch", "predictions"]
+    prefix = "cls.predictions.transform"
+    places = graph.add("Unsqueeze", POSITIONS, graph.axis(2))
+    masked = graph.add("GatherND", hidden, places, batch_dims=1)
+    masked = graph.dense(masked, f"{prefix}.dense", graph.config.hidden_act)
+    masked = graph.layer_norm(masked, f"{prefix}.LayerNorm")
+    table = graph.add("Transpose", graph.table("word_embeddings"), perm=(1, 0))
+    bias = graph.weight("cls.predictions.bias", graph.tensors["cls.predictions.bias"])
+    logits = graph.add("Add", graph.add("MatMul", masked, table), bias)
+    return {"logits": (logits, ["batch", "predictions", graph.config.vocab_size])}
+
+
+def _vectors(graph: _Graph, hidden: str) -> _Outputs:
+    width = graph.config.hidden_size
+    outputs: _Outputs = {"sequence_output": (hidden, ["batch", "length", width])}
+    if "bert.pooler.dense.weight" in graph.tensors:
+        outputs["pooled_output"] = (graph.pooled(hidden), ["batch", width])
+    return outputs
+
+
+_HEADS: dict[str, Callable[[_Graph, str], _Outputs]] = {
+    "BertForSequenceClassification": _labels_of_text,
+    "BertForTokenClassification": _labels_of_tokens,
+    "BertForMultipleChoice": _choice,
+    "BertForQuestionAnswering": _span,
+    "BertForMaskedLM": _masked_tokens,
+    "BertModel": _vectors,
+    "BertForPreTraining": _vectors,
+}
