@@ -14,7 +14,7 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
 from bert_tf.embeddings.settings import EMBEDDING, TOKEN_COLUMNS
 from pipeline.embedding.parts import ROW
-from pipeline.embedding.row_values import column_array
+from pipeline.scoring.row_values import column_array
 
 _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 

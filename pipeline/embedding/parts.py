@@ -13,11 +13,11 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.sealed_json import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
-from pipeline.embedding.row_values import kinds_of
 from pipeline.scoring.blocks import RowBlock, read_summary
 from pipeline.scoring.join import block_files
 from pipeline.scoring.parts import ScoredBlock, finish_part
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
+from pipeline.scoring.row_values import kinds_of
 
 ROW = "row"
 

@@ -18,14 +18,15 @@ from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
 from pipeline.embedding.outputs import output_format, write_output
 from pipeline.embedding.parts import finished_parts, read_parts, write_vectors
-from pipeline.embedding.row_values import column_types
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
+from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_rejects
-from pipeline.scoring.plan import ScoringColumns, ScoringPlan
+from pipeline.scoring.plan import ScoringPlan
+from pipeline.scoring.row_values import column_types
 from pipeline.scoring.running import open_parts, record_rows, run_blocks
 from pipeline.scoring.tables import ScoredTable, row_format
 
@@ -105,7 +106,10 @@ def _embed(
     record_rows(record, counts, stage="embed", is_resumed=is_resumed)
     record.counts.update(sums)
     record.extra = {
-        "columns": {**plan.columns.sources, "added": plan.columns.predictions},
+        "columns": {
+            **plan.columns.sources,
+            "added": plan.added,
+        },
         "embedding": {**dataclasses.asdict(settings), "dimensions": dimensions},
         "notes": notes,
     }
@@ -132,7 +136,7 @@ def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
             number=number,
             source=file.path,
             output=config.output,
-            source_format=row_format(file.path),
+            source_format=row_format(file.path, "jsonl"),
             output_format=written,
         )
         for number, file in enumerate(match_files(config.input, endings=TABLE_FORMATS))

@@ -18,19 +18,22 @@ from pipeline.scoring.blocks import check_table
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import ScoringPlan, make_plan
+from pipeline.scoring.preview import preview
 from pipeline.scoring.running import open_parts, record_rows, run_blocks
 
 _SPEED = ("batch_tokens", "block_rows")
 
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
-    """Scores the tables; returns the manifest.
+    """Scores the tables; returns the manifest, of a dry run what is known without scoring.
 
     An interrupted job keeps its finished blocks in a folder beside the output file, or in the
     output folder, and resumes from them.
     """
     use_storage_options(runner.options)
     plan = make_plan(config)
+    if config.dry_run:
+        return preview(plan, config.output, options.console)
     config = dataclasses.replace(config, engine=plan.engine.name)  # a resumed job keeps its engine
     for table in plan.tables:
         check_table(table, plan, options.console)
@@ -87,7 +90,7 @@ def _score(
         )
     record.extra = {
         "engine": plan.engine.name,
-        "columns": {**plan.columns.sources, "added": plan.columns.predictions},
+        "columns": {**plan.columns.sources, "added": plan.added},
     }
     record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
     record.list_rejects(rejects, sum(counts.rejected.values()))

@@ -49,7 +49,7 @@ class RowBlock:
         raw_rows: the rows as the table has them.
         lines: the line of each.
         delimiter: what separates the table's cells; empty for JSON lines.
-        cells: values by column of each row; only where the output has another format.
+        cells: values by column of each row; only where rows are not copied as they are.
         texts: by name of the model's input, of each row a text or a list of texts.
         rejects: rows that cannot be used.
     """
@@ -87,13 +87,37 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
         InputError: the table is empty, or its header is unusable.
         UsageError: it lacks a column, or has one that is to be added.
     """
-    _, blocks = _open_blocks(table, plan, console=console)
-    taken = set(next(blocks).columns).intersection(plan.columns.predictions)
-    if taken:
+    _, blocks = open_blocks(table, plan, console=console)
+    check_names(table, next(blocks).columns, plan)
+
+
+def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
+    """Refuses columns that the output cannot have beside those that are added.
+
+    Raises:
+        UsageError: a name is that of a column to add, or cannot be written in the output's format.
+    """
+    added = plan.columns.added(table.output_format)
+    taken = min(added.keys() & set(columns), default=None)
+    if taken is not None:
+        given = {new: name for name, new in plan.columns.renamed.items()}
         raise UsageError(
-            f"{table.source}: has a column {min(taken)!r} already, which the predictions need; "
-            "rename or remove it"
+            f"{table.source}: has a column {taken!r} already, as a column that is added is called; "
+            f"name that otherwise: --rename {given.get(taken, taken)}=NAME"
         )
+    _check_names_fit_tsv(table, added)
+
+
+def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) -> TableBlock:
+    """The first rows of a table, those that the model's task cannot predict among the rejects.
+
+    Raises:
+        InputError, UsageError: as `check_table`.
+    """
+    sources, blocks = open_blocks(table, plan, max_rows=plan.limit, console=console)
+    block = next(blocks)
+    check_names(table, block.columns, plan)
+    return _without_faulty_rows(table, block, plan, sources)
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
@@ -108,8 +132,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
-    reserved = set(plan.columns.predictions)
-    sources, blocks = _open_blocks(table, plan, max_rows=plan.limit)
+    reserved = set(plan.columns.added(table.output_format))
+    sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
     for block in blocks:
         block = _without_reserved_keys(table, block, reserved)
         block = _without_faulty_rows(table, block, plan, sources)
@@ -120,7 +144,8 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
                 f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
                 "no table; put what differs by row into values"
             )
-        _check_names_fit_tsv(table, keys)
+        if table.source_format != "tsv":
+            _check_names_fit_tsv(table, keys)
         yield _write_block(table, block, number, plan, sources)
         header = block.header
         rows_in += block.rows_in
@@ -160,7 +185,7 @@ def read_block(reference: BlockReference, plan: ScoringPlan) -> RowBlock:
 
 
 def _check_names_fit_tsv(table: ScoredTable, keys: Iterable[str]) -> None:
-    if table.output_format != "tsv" or table.source_format == "tsv":
+    if table.output_format != "tsv":
         return
     for key in keys:
         if TSV_BREAKS.search(key):
@@ -220,10 +245,20 @@ def _without_rows(table: ScoredTable, block: TableBlock, faults: dict[int, Fault
     )
 
 
-def _open_blocks(
+def open_blocks(
     table: ScoredTable, plan: ScoringPlan, *, max_rows: int = 0, console: Console | None = None
 ) -> tuple[Sources, Iterator[TableBlock]]:
-    """The column of each of the model's inputs, and the table's rows."""
+    """The column of each of the model's inputs, and the table's rows.
+
+    Args:
+        table: to read.
+        plan: the job.
+        max_rows: how many of its first rows; 0 for all.
+        console: informed of the table's delimiter.
+
+    Raises:
+        InputError, UsageError: as `read_table_blocks`.
+    """
     sources = plan.columns.sources
     if sources.keys() <= set(fixed_columns(table.source, plan.open_table)):
         sources = {name: name for name in sources}
@@ -242,6 +277,13 @@ def _open_blocks(
     return sources, blocks
 
 
+def _needs_cells(table: ScoredTable, plan: ScoringPlan) -> bool:
+    """Whether rows are written anew from their cells, not copied as they are."""
+    if table.source_format in ("jsonl", "parquet"):
+        return False
+    return table.source_format != table.output_format or plan.escapes_formulas
+
+
 def _input_values(block: TableBlock, sources: Sources) -> dict[str, list[Any]]:
     return {
         name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
@@ -256,12 +298,11 @@ def _write_block(
     plan: ScoringPlan,
     sources: Sources,
 ) -> BlockReference:
-    needs_cells = table.source_format not in (table.output_format, "jsonl")
     content = {
         "raw_rows": block.raw_rows,
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
-        "cells": block.rows if needs_cells else None,
+        "cells": block.rows if _needs_cells(table, plan) else None,
         "texts": _input_values(block, sources),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }

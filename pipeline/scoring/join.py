@@ -7,7 +7,7 @@ import collections
 import contextlib
 import dataclasses
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +16,7 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
+from pipeline.scoring.parquet_output import write_parquet
 from pipeline.scoring.parts import ABSTAINED, BATCH_TOKENS, PADDED_TOKENS, ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.tables import ScoredTable
@@ -47,8 +48,10 @@ def join_parts(plan: ScoringPlan, rejects_file: Path) -> ScoringCounts:
     counts = join_rejects(plan, rejects_file)
     for table in plan.tables:
         summary = read_summary(table, plan)
-        parts = [files.part for files in block_files(table, summary, plan)]
-        _join_table(table, summary, plan.columns.predictions, parts)
+        if table.output_format == "parquet":
+            write_parquet(table, summary, block_files(table, summary, plan), plan)
+        else:
+            _join_table(table, summary, plan)
     return counts
 
 
@@ -87,15 +90,15 @@ def block_files(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
     return [plan.files(table.number, block) for block in range(summary.blocks)]
 
 
-def _join_table(
-    table: ScoredTable, summary: TableSummary, predictions: Sequence[str], parts: list[Path]
-) -> None:
+def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) -> None:
+    predictions = list(plan.columns.added(table.output_format))
     header = header_line(
         summary.header,
         summary.keys,
         predictions,
         source_format=table.source_format,
         output_format=table.output_format,
+        escapes=plan.escapes_formulas,
     )
     has_mark = summary.header is not None and summary.header.has_mark
     must_rewrite = is_rewritten(table.source_format, table.output_format)
@@ -105,17 +108,16 @@ def _join_table(
             stream.write(codecs.BOM_UTF8)  # without it, Excel reads UTF-8 as the system's code page
         if header is not None:
             stream.write(f"{header}\n".encode())
-        for part in parts:
+        for files in block_files(table, summary, plan):
             if must_rewrite:
-                _append_rewritten(part, keys, table.output_format, stream)
+                with files.part.open(encoding="utf-8", newline="\n") as lines:
+                    for line in lines:
+                        cells = rewritten_line(
+                            line, keys, table.output_format, escapes=plan.escapes_formulas
+                        )
+                        stream.write(f"{cells}\n".encode())
             else:
-                _append_file(part, stream)
-
-
-def _append_rewritten(part: Path, keys: list[str], output_format: str, stream: IO[bytes]) -> None:
-    with part.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            stream.write(f"{rewritten_line(line, keys, output_format)}\n".encode())
+                _append_file(files.part, stream)
 
 
 def _append_file(path: Path, stream: IO[bytes]) -> None:

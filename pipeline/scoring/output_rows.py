@@ -16,6 +16,10 @@ from bert_tf.data.tables.formats.delimited import TableHeader
 
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
 TSV_BREAKS = re.compile(r"[\t\n\r]")
+# What a cell begins with that spreadsheets take for a formula, or strip to find one:
+# https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA_STARTS = frozenset("=+-@\t\r\n")
+_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
 
 
 class UnwritableRowError(Exception):
@@ -30,20 +34,24 @@ def part_line(
     delimiter: str,
     source_format: str,
     output_format: str,
+    escapes: bool = False,
 ) -> str:
     """A row and its predictions as their part holds them: as the output does, unless
-    `is_rewritten`.
+    `is_rewritten`; for Parquet as JSON lines, of Parquet the predictions alone.
 
     Args:
         raw: the row as it is in the source.
         cells: its values by column; needed where CSV or TSV becomes another format.
         predictions: values by the names of the columns that are added.
         delimiter: of a delimited source.
-        source_format, output_format: `csv`, `tsv` or `jsonl`.
+        source_format, output_format: `csv`, `tsv`, `jsonl` or `parquet`.
+        escapes: whether cells that look like formulas get an apostrophe, see `escaped`.
 
     Raises:
         UnwritableRowError: a cell cannot stand in TSV.
     """
+    if source_format == "parquet":
+        return json.dumps(dict(predictions), ensure_ascii=False)
     if source_format == "jsonl":
         line = json_line(raw, predictions)
         if (
@@ -51,13 +59,18 @@ def part_line(
         ):  # rejected now, though the cells are made when all keys are known
             delimited_line(cells_of_object(line, list(json.loads(line))), output_format="tsv")
         return line
-    if source_format == output_format:
-        is_tsv = output_format == "tsv"
+    is_tsv = output_format == "tsv"
+    if source_format == output_format and not escapes:
         return extended_line(raw, predictions.values(), delimiter=delimiter, is_tsv=is_tsv)
     assert cells is not None
-    if output_format == "jsonl":
+    if output_format in ("jsonl", "parquet"):
         return object_line(cells, predictions)
-    return delimited_line([*cells.values(), *predictions.values()], output_format=output_format)
+    return delimited_line(
+        [*cells.values(), *predictions.values()],
+        output_format=output_format,
+        delimiter=delimiter if source_format == output_format else None,
+        escapes=escapes,
+    )
 
 
 def is_rewritten(source_format: str, output_format: str) -> bool:
@@ -66,9 +79,20 @@ def is_rewritten(source_format: str, output_format: str) -> bool:
     return source_format == "jsonl" != output_format
 
 
-def rewritten_line(line: str, keys: Sequence[str], output_format: str) -> str:
+def rewritten_line(
+    line: str, keys: Sequence[str], output_format: str, *, escapes: bool = False
+) -> str:
     """A part's JSON object as a line of CSV or TSV with a cell for each key."""
-    return delimited_line(cells_of_object(line, keys), output_format=output_format)
+    return delimited_line(cells_of_object(line, keys), output_format=output_format, escapes=escapes)
+
+
+def escaped(text: str) -> str:
+    """A cell that a spreadsheet would run as a formula with an apostrophe before it; numbers stay.
+
+    `escaped("=1+2")` is `"'=1+2"`, `escaped("-3.5")` is `"-3.5"`.
+    """
+    is_formula = text[:1] in _FORMULA_STARTS and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
 
 
 def json_line(raw: str, predictions: Mapping[str, Any]) -> str:
@@ -98,15 +122,30 @@ def extended_line(raw: str, predictions: Iterable[Any], *, delimiter: str, is_ts
     return delimiter.join([raw, *_delimited(predictions, delimiter=delimiter, is_tsv=is_tsv)])
 
 
-def delimited_line(cells: Iterable[Any], *, output_format: str) -> str:
+def delimited_line(
+    cells: Iterable[Any],
+    *,
+    output_format: str,
+    delimiter: str | None = None,
+    escapes: bool = False,
+) -> str:
     """A new row of CSV (RFC 4180, quoted where needed) or TSV.
+
+    Args:
+        cells: values in order.
+        output_format: `csv` or `tsv`.
+        delimiter: None for the format's own.
+        escapes: see `part_line`.
 
     Raises:
         UnwritableRowError: a cell cannot stand in TSV.
     """
     is_tsv = output_format == "tsv"
-    delimiter = "\t" if is_tsv else ","
-    return delimiter.join(_delimited(cells, delimiter=delimiter, is_tsv=is_tsv))
+    delimiter = delimiter or ("\t" if is_tsv else ",")
+    texts = map(cell_text, cells)
+    if escapes:
+        texts = map(escaped, texts)
+    return delimiter.join(_delimited(texts, delimiter=delimiter, is_tsv=is_tsv))
 
 
 def header_line(
@@ -116,6 +155,7 @@ def header_line(
     *,
     source_format: str,
     output_format: str,
+    escapes: bool = False,
 ) -> str | None:
     """The first line of an output: None for JSON lines, and of a table without a header.
 
@@ -124,14 +164,19 @@ def header_line(
         keys: the source's columns.
         predictions: the columns added.
         source_format, output_format: `csv`, `tsv` or `jsonl`.
+        escapes: see `part_line`.
     """
     if output_format == "jsonl" or (header is not None and header.raw is None):
         return None
-    if header is not None and header.raw is not None and source_format == output_format:
+    is_same = header is not None and source_format == output_format
+    delimiter = header.delimiter if header is not None and is_same else None
+    if header is not None and header.raw is not None and is_same and not escapes:
         return extended_line(
             header.raw, predictions, delimiter=header.delimiter, is_tsv=output_format == "tsv"
         )
-    return delimited_line([*keys, *predictions], output_format=output_format)
+    return delimited_line(
+        [*keys, *predictions], output_format=output_format, delimiter=delimiter, escapes=escapes
+    )
 
 
 def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:

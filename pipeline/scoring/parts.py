@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,8 +19,10 @@ from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
+from pipeline.scoring.row_values import kinds_of
 
 ABSTAINED, ROWS_CUT, TOKENS_LOST = "rows_abstained", "rows_cut", "tokens_lost"
+KINDS = "kinds"
 BATCH_TOKENS, PADDED_TOKENS = "batch_tokens", "padded_tokens"
 
 
@@ -63,24 +66,28 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     rows = prediction_rows(plan.columns.fields, scored.predicted)
     if plan.abstention is not None:
         plan.abstention.apply(rows)
-    for index, predictions in enumerate(rows):
+    added = plan.columns.cells(rows, scored.predicted, block.texts, table.output_format)
+    for index, cells in enumerate(added):
         try:
             line = part_line(
                 block.raw_rows[index],
                 None if block.cells is None else block.cells[index],
-                predictions,
+                cells,
                 delimiter=block.delimiter,
                 source_format=table.source_format,
                 output_format=table.output_format,
+                escapes=plan.escapes_formulas,
             )
             lines.append(line)
             if plan.abstention is not None:
-                abstained += not plan.abstention.is_decided(predictions)
+                abstained += not plan.abstention.is_decided(rows[index])
         except UnwritableRowError as error:
             rejects.append(Reject(table.source, block.lines[index], str(error)))
     text = "".join(f"{line}\n" for line in lines)
     write_text_atomically(block.reference.files.part, text)
-    facts = {} if plan.abstention is None else {ABSTAINED: abstained}
+    facts: dict[str, Any] = {} if plan.abstention is None else {ABSTAINED: abstained}
+    if (table.source_format, table.output_format) == ("jsonl", "parquet"):
+        facts[KINDS] = kinds_of(map(json.loads, block.raw_rows))
     lost_tokens = scored.predicted.get(LOST_TOKENS)
     if lost_tokens is not None:
         facts |= {

@@ -8,45 +8,22 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.scoring import ScoreConfig, given_columns
+from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import resolve_engine
 from bert_tf.tasks.base.abstention import Abstention
-from bert_tf.tasks.base.declaration import Fault, PredictionField
-from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
 from pipeline.outputs.places import check_finished
+from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.tables import ScoredTable, list_tables
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ScoringColumns:
-    """The columns of a scoring job.
-
-    Attributes:
-        sources: column of the tables by name of the model's input; of an input that is a list of
-            texts a tuple, see `texts_of`.
-        fields: the columns that are added.
-        row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
-    """
-
-    sources: dict[str, str | tuple[str, ...]]
-    fields: tuple[PredictionField, ...]
-    row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
-
-    @property
-    def predictions(self) -> tuple[str, ...]:
-        """Names of the columns that are added."""
-        return tuple(field.name for field in self.fields)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,6 +61,7 @@ class ScoringPlan:
         block_rows: rows of a block.
         limit: rows read of each table; 0 for all.
         batch_tokens: tokens per batch, padding included.
+        escapes_formulas: whether cells of CSV and TSV that look like formulas get an apostrophe.
         abstention: which predictions are left out; None for none.
     """
 
@@ -97,6 +75,7 @@ class ScoringPlan:
     limit: int
     batch_tokens: int
     identity: str = ""
+    escapes_formulas: bool = False
     abstention: Abstention | None = None
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
@@ -111,7 +90,9 @@ class ScoringPlan:
             "model": sha256,
             "engine": self.engine.name,
             "columns": self.columns.sources,
-            "predictions": self.columns.predictions,
+            "predictions": [list(self.columns.added(table.output_format)) for table in self.tables],
+            "top": self.columns.top,
+            "escape_formulas": self.escapes_formulas,
             "abstain_below": self.abstention and self.abstention.below,
             "formats": [(table.source_format, table.output_format) for table in self.tables],
         }
@@ -125,6 +106,13 @@ class ScoringPlan:
             UsageError: the storage is not known or not installed, or the file cannot be opened.
         """
         return open_stored(path) if "://" in path else open_local(str(Path(self.folder) / path))
+
+    @property
+    def added(self) -> list[str]:
+        """Names of the columns that are added to any of the tables."""
+        formats = dict.fromkeys(table.output_format for table in self.tables)
+        names = (name for each in formats for name in self.columns.added(each))
+        return list(dict.fromkeys(names))
 
     def summary_file(self, table: int) -> Path:
         """What was found in a table: written when all its blocks are."""
@@ -152,6 +140,12 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     tables, is_folder = list_tables(config.input, config.output)
     engine = resolve_engine(config.engine, config.model)
     check_finished(config.model)
+    if config.escape_formulas and not any(
+        table.output_format in DELIMITED_FORMATS for table in tables
+    ):
+        raise UsageError(
+            "--escape-formulas: is for CSV and TSV, which spreadsheets open; leave it out"
+        )
     output = Path(config.output).absolute()
     task = read_task(config.model)
     columns = scoring_columns(config, task)
@@ -169,51 +163,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         block_rows=config.block_rows,
         limit=config.limit,
         batch_tokens=config.batch_tokens,
+        escapes_formulas=config.escape_formulas,
         abstention=abstention,
         dialect=TableDialect.of(config),
-    )
-
-
-def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> ScoringColumns:
-    """The columns that a config names; the others are the model's own.
-
-    Args:
-        config: what was asked for.
-        task: content of the model's `task.json`.
-
-    Raises:
-        UsageError: the model has no task or one that is not known, or a column is given that it
-            does not read or not offer.
-    """
-    if task is None:
-        without = " or ".join(PRETRAINED_TASKS)
-        raise UsageError(
-            f"{config.model}: was pretrained only and predicts nothing; run bert-pipeline finetune "
-            f"with --init on it, then export that run, or export it with --task {without}"
-        )
-    declared = declared_task(task, config.model)
-    known = {
-        name: tuple(column) if isinstance(column, list) else column
-        for name, column in task["columns"].items()
-    }
-    read = [name for name in declared.inputs if known.get(name) is not None]
-    lists = [name for name in read if isinstance(known[name], tuple)]
-    given = given_columns(config, read, lists=lists)
-    return ScoringColumns(
-        sources={name: given.get(name, known[name]) for name in read},
-        fields=_added_fields(config, declared.predictions),
-        row_fault=declared.row_fault,
-    )
-
-
-def _added_fields(
-    config: ScoreConfig, offered: tuple[PredictionField, ...]
-) -> tuple[PredictionField, ...]:
-    extra = [field.name for field in offered if field.is_extra]
-    for name in config.extra_columns:
-        if name not in extra:
-            has = f"offers {', '.join(extra)}" if extra else "offers none"
-            raise UsageError(f"--extra-column {name}: {config.model} has no such column; it {has}")
-    return tuple(
-        field for field in offered if not field.is_extra or field.name in config.extra_columns
     )

@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.file_names import TABLE_FORMATS, table_format_by_name
+from bert_tf.data.tables.file_names import TABLE_FORMATS, compression_of, table_format_by_name
 from bert_tf.data.tables.tables import table_format
 from pipeline.beam.files import match_files
 from pipeline.outputs.manifest import manifest_path, rejects_path
@@ -20,7 +20,8 @@ class ScoredTable:
     Attributes:
         number: place among the inputs, from 0.
         source, output: the files.
-        source_format, output_format: `csv`, `tsv` or `jsonl`, which rows of Parquet become.
+        source_format, output_format: `csv`, `tsv`, `jsonl` or `parquet`, of sources only where the
+            output is Parquet too; otherwise its rows become JSON lines.
     """
 
     number: int
@@ -34,16 +35,15 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
     """Expands the inputs and names their outputs.
 
     One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
-    which every table keeps its name; Parquet becomes JSON lines there.
+    which every table keeps its name and format.
 
     Returns:
         The tables, sorted by path, and whether `output` is a folder.
 
     Raises:
         UsageError: nothing matches, a format is not known or cannot be written, two outputs would
-            have one name, an output
-            would replace its input, or the manifest or rejects of the job would replace an output
-            or an input.
+            have one name, an output would replace its input, or the manifest or rejects of the job
+            would replace an output or an input.
     """
     sources = [file.path for file in match_files(patterns, endings=TABLE_FORMATS)]
     is_folder = Path(output).is_dir() or table_format_by_name(output) is None
@@ -52,20 +52,20 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
             f"({sources[0]}, {sources[1]}, …); name a folder"
         )
-    names = collections.Counter(_name_in_folder(source) for source in sources)
+    names = collections.Counter(Path(source).name for source in sources)
     twice = [name for name, count in names.items() if count > 1]
     if twice and is_folder:
         raise UsageError(
             f"--output {output}: two inputs would become {twice[0]}; score them one at a time"
         )
-    if not is_folder and table_format(output) == "parquet":
+    if not is_folder and table_format(output) == "parquet" and compression_of(output) is not None:
         raise UsageError(
-            f"--output {output}: Parquet is read, not written; let it end in .csv, .tsv or .jsonl"
+            f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
         )
     tables = []
     own = _own_files(output, is_folder=is_folder)
     for number, source in enumerate(sources):
-        target = str(Path(output) / _name_in_folder(source)) if is_folder else output
+        target = str(Path(output) / Path(source).name) if is_folder else output
         if Path(source).resolve() in (Path(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
         if Path(target).resolve() in own:
@@ -78,23 +78,17 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
                 number=number,
                 source=source,
                 output=target,
-                source_format=row_format(source),
+                source_format=row_format(source, table_format(target)),
                 output_format=table_format(target),
             )
         )
     return tables, is_folder
 
 
-def row_format(source: str) -> str:
-    """How rows travel to the output: those of Parquet are written as JSON."""
+def row_format(source: str, output_format: str) -> str:
+    """How rows travel to the output: those of Parquet as JSON, unless that is Parquet as well."""
     name = table_format(source)
-    return "jsonl" if name == "parquet" else name
-
-
-def _name_in_folder(source: str) -> str:
-    path = Path(source)
-    is_parquet = table_format_by_name(source) == "parquet"
-    return path.with_suffix(".jsonl").name if is_parquet else path.name
+    return "jsonl" if name == "parquet" != output_format else name
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -11,6 +12,8 @@ from bert_tf.config.section import flag_text, option
 from bert_tf.config.sections.tables import TableSection
 from bert_tf.engines.registry import AUTO, EngineChoices
 
+BEST, ALL = "best", "all"
+_SCORES = re.compile(rf"{BEST}|{ALL}|top-[1-9][0-9]{{0,3}}")
 _FLAG_ENDING = "_column"
 
 
@@ -104,6 +107,23 @@ class ScoreConfig(ColumnsSection):
         default=(),
         flag="--extra-column",
     )
+    scores: str = option(
+        "probabilities to add: best (the prediction's own), all (of every label or choice) or "
+        "top-N (the N likeliest, such as top-3)",
+        default=BEST,
+    )
+    rename: tuple[str, ...] = option(
+        "another name for an added column, as NAME=COLUMN; repeatable",
+        default=(),
+    )
+    escape_formulas: bool = option(
+        "in CSV and TSV, put an apostrophe before cells that a spreadsheet would run as a formula",
+        default=False,
+    )
+    dry_run: bool = option(
+        "read the first rows of each input and say what would be written, without writing it",
+        default=False,
+    )
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(
         "rows that are read, sorted by length and written at once",
@@ -111,6 +131,26 @@ class ScoreConfig(ColumnsSection):
         minimum=1,
         advanced=True,
     )
+
+    def faults(self) -> list[str]:
+        """Refuses scores that are none of the three, and names that are not written as a pair."""
+        faults = [
+            *super().faults(),
+            *(
+                f"rename: expected NAME=COLUMN, got {entry!r}"
+                for entry in self.rename
+                if not all(entry.partition("="))
+            ),
+        ]
+        if not _SCORES.fullmatch(self.scores):
+            faults.append(f"scores: expected best, all or top-N (top-3), got {self.scores!r}")
+        return faults
+
+    @property
+    def top(self) -> int | None:
+        """N of `--scores top-N`."""
+        _, is_top, number = self.scores.partition("top-")
+        return int(number) if is_top else None
 
 
 def given_columns(

@@ -33,6 +33,24 @@ class PredictionField:
     is_extra: bool = False
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProbabilitiesField:
+    """The probabilities of all that a task chooses from, for `score --scores`.
+
+    Attributes:
+        output: name of the exported model's output, float32 [rows, n].
+        noun: what each of them is of.
+        labels: key of `task.json` with the name of each, in order; None where every row has its
+            own, and they are known by their numbers, from 0.
+        list_input: the input that they are of then; rows with fewer have zeros at the end.
+    """
+
+    output: str
+    noun: str
+    labels: str | None = None
+    list_input: str | None = None
+
+
 Fault = tuple[str, str]
 """Why a row cannot be used: a reason as of `Reject`, and what was found there or nothing."""
 
@@ -53,6 +71,8 @@ class ServedTaskDeclaration:
             the model's `task.json` it does not.
         predictions: the columns that it adds, in order.
         implementation: `module:class`, see `bert_tf.tasks.base.task`.
+        probabilities: those of all that it chooses from; None where it does not choose, or gives
+            none.
         row_fault: why `score` rejects a row whose texts are there, from its values by input name;
             None where it rejects none.
         trial_value: the value of an input, by its name, that holds a given text; with such values
@@ -64,6 +84,7 @@ class ServedTaskDeclaration:
     inputs: tuple[str, ...]
     predictions: tuple[PredictionField, ...]
     implementation: str
+    probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
 

@@ -42,6 +42,14 @@ def prediction_rows(
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
+def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
+    """Probabilities [rows, n] as the cells of `prediction_rows` have them."""
+    rounded: list[list[float]] = (
+        probabilities.astype(np.float64).round(_PROBABILITY_DIGITS).tolist()
+    )
+    return rounded
+
+
 def json_values(column: Iterable[Any]) -> list[Any]:
     """Predictions of the kind `json` as Python values, whether they are these or their texts."""
     return [_CELLS["json"](value) for value in column]

@@ -8,7 +8,12 @@ from typing import ClassVar
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.config.sections.label_errors import LabelErrorsConfig
-from bert_tf.tasks.base.declaration import LabelErrorsDeclaration, PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import (
+    LabelErrorsDeclaration,
+    PredictionField,
+    ProbabilitiesField,
+    TaskDeclaration,
+)
 from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 
@@ -80,6 +85,7 @@ CLASSIFICATION = TaskDeclaration(
         PredictionField("predicted_label", "label", decided_by="predicted_score"),
         PredictionField("predicted_score", "probability"),
     ),
+    probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,

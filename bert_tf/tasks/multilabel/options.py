@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import PredictionField, ProbabilitiesField, TaskDeclaration
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 
 SEQUENCE_LENGTH = 128
@@ -56,5 +56,6 @@ MULTILABEL = TaskDeclaration(
         PredictionField("predicted_labels", "json"),
         PredictionField("predicted_scores", "json"),
     ),
+    probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
 )

@@ -12,7 +12,12 @@ from bert_tf.config.sections.finetuning import (
     best_metric_option,
     sequence_length_option,
 )
-from bert_tf.tasks.base.declaration import Fault, PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import (
+    Fault,
+    PredictionField,
+    ProbabilitiesField,
+    TaskDeclaration,
+)
 
 SEQUENCE_LENGTH = 128
 METRICS = ("accuracy", "mean_reciprocal_rank")
@@ -90,6 +95,7 @@ MULTIPLE_CHOICE = TaskDeclaration(
         PredictionField("predicted_text", "text"),
         PredictionField("predicted_score", "probability"),
     ),
+    probabilities=ProbabilitiesField(output="probabilities", noun="choice", list_input="choices"),
     implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
     row_fault=choices_fault,
     trial_value=trial_choices,

@@ -33,7 +33,7 @@ def test_the_options_of_a_command_come_before_those_it_shares(help_of):
 
 def test_a_list_that_is_empty_by_default_shows_no_default(help_of):
     shown = " ".join(help_of("score", "--help").split())
-    assert "that the model's task offers; repeatable --limit" in shown
+    assert "that the model's task offers; repeatable --scores" in shown
 
 
 @pytest.mark.parametrize("name", [name for name in SECTIONS if name != "runner"])

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from behavior.engines import check_engine
 from constant_engine import CONSTANT, ConstantEngine
@@ -198,6 +200,50 @@ def test_rows_that_are_cut_are_counted(model, tmp_path):
     assert "warning: 2 of 4 rows (50.0%) are too long for the model and lose 7 tokens" in (
         log.stream.getvalue()
     )
+
+
+def test_all_probabilities_go_to_columns_and_objects(model, tmp_path):
+    texts = write_rows(tmp_path / "new.csv")
+    wanted = SavedModelEngine(model).predict({"text": texts})["probabilities"]
+    for ending, read in (("csv", pacsv.read_csv), ("parquet", pq.read_table)):
+        output = tmp_path / f"scored.{ending}"
+        config = config_of(model, tmp_path / "new.csv", output=output, scores="all")
+        manifest = scoring.run(config, RUNNER, Log().options())
+        table = read(output)
+        names = [f"predicted_probabilities_{label}" for label in TASK["labels"]]
+        assert table.column_names == ["n", "body", *manifest["columns"]["added"]]
+        assert manifest["columns"]["added"][2:] == names
+        np.testing.assert_allclose(
+            np.array([table[name] for name in names]).T, wanted, rtol=0, atol=1e-6
+        )
+    output = tmp_path / "scored.jsonl"
+    config = config_of(model, tmp_path / "new.csv", output=output, scores="top-1")
+    scoring.run(config, RUNNER, Log().options())
+    for line in output.read_text().splitlines():
+        row = json.loads(line)
+        assert row["predicted_ranking"] == [
+            {"label": row["predicted_label"], "score": row["predicted_score"]}
+        ]
+
+
+def test_a_dry_run_writes_nothing(model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    log = Log()
+    config = config_of(
+        model, tmp_path / "new.csv", output=tmp_path / "out.csv", dry_run=True, block_rows=9
+    )
+    found = scoring.run(config, RUNNER, log.options())
+    assert found["tables"][0]["rows"] == 5
+    assert "nothing was written" in log.stream.getvalue()
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_formulas_of_objects_alone_are_refused(model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    output = tmp_path / "out.jsonl"
+    config = config_of(model, tmp_path / "new.csv", output=output, escape_formulas=True)
+    with pytest.raises(UsageError, match="--escape-formulas: is for CSV and TSV"):
+        scoring.run(config, RUNNER, Log().options())
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

@@ -11,9 +11,10 @@ import pytest
 from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import cut_table, read_block
+from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import ScoringCounts, join_parts
 from pipeline.scoring.parts import ScoredBlock, finished_rows, write_part
-from pipeline.scoring.plan import ScoringColumns, ScoringPlan
+from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import list_tables
 
 COLUMNS = ScoringColumns(sources={"text": "text"}, fields=TASKS["classification"].predictions)

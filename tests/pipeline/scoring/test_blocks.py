@@ -28,7 +28,7 @@ from bert_tf.config.sections import PreprocessConfig, ScoreConfig, VocabConfig
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.tasks.registry import TASKS
 from pipeline.scoring.blocks import cut_table, read_block
-from pipeline.scoring.plan import ScoringColumns
+from pipeline.scoring.columns import ScoringColumns
 
 LONG = "long " * 20_000
 CSV = (

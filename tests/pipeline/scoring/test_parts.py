@@ -20,10 +20,11 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.registry import TASKS
+from pipeline.scoring import parquet_output
 from pipeline.scoring.blocks import check_table, cut_table, read_block
+from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.parts import ScoredBlock, write_part
-from pipeline.scoring.plan import ScoringColumns
 from pipeline.scoring.tables import list_tables
 
 CELLS = st.text(
@@ -244,7 +245,7 @@ def test_semicolons_stay(tmp_path, make_plan, score):
     )
 
 
-@pytest.mark.parametrize("output", ["out.jsonl", "out.csv", "folder"])
+@pytest.mark.parametrize("output", ["out.jsonl", "out.csv"])
 def test_rows_of_parquet_keep_their_values(tmp_path, make_plan, score, output):
     table = pa.table(
         {
@@ -260,9 +261,7 @@ def test_rows_of_parquet_keep_their_values(tmp_path, make_plan, score, output):
     counts = score(plan)
     assert (counts.rows_in, counts.rows_out) == (4, 3)
     assert rejects_of(tmp_path) == [(2, "column 'text' is empty")]
-    written = (
-        tmp_path / output / "in.jsonl" if output == "folder" else tmp_path / output
-    ).read_text()
+    written = (tmp_path / output).read_text()
     if output == "out.csv":
         found = list(csv.DictReader(io.StringIO(written)))
         assert [row["tags"] for row in found] == ['["a", "b"]', "", '["c"]']
@@ -274,14 +273,123 @@ def test_rows_of_parquet_keep_their_values(tmp_path, make_plan, score, output):
     assert [row["predicted_label"] for row in found] == ['4, "f"', '9, "t"', '1, "x"']
 
 
-def test_parquet_is_not_written(tmp_path, make_plan):
+def test_parquet_is_not_compressed_again(tmp_path, make_plan):
     (tmp_path / "in.csv").write_text("text\nx\n")
-    with pytest.raises(UsageError, match=r"not written; let it end in \.csv, \.tsv or \.jsonl"):
-        make_plan("in.csv", output="out.parquet")
-    (tmp_path / "in.jsonl").touch()
-    (tmp_path / "in.parquet").touch()
-    with pytest.raises(UsageError, match=r"two inputs would become in\.jsonl"):
-        make_plan("in.*[lt]", output="out")
+    with pytest.raises(UsageError, match=r"compressed inside; let the name end in \.parquet"):
+        make_plan("in.csv", output="out.parquet.gz")
+
+
+def scored_columns(texts: list[str]) -> dict[str, list]:
+    """What the fixture `score` adds to the usable rows."""
+    labels = [f'{len(text)}, "{text[:1].strip()}"' for text in texts]
+    return {"predicted_label": labels, "predicted_score": [0.25] * len(texts)}
+
+
+@pytest.mark.parametrize("block_rows", [1, 3, 1000])
+@pytest.mark.parametrize("limit", [0, 4])
+def test_parquet_to_parquet_keeps_every_type(tmp_path, make_plan, score, block_rows, limit):
+    """Columns that JSON has no types for are those of the source, byte for byte."""
+    rows = 10
+    texts = [None if n == 2 else f"{n} row" for n in range(rows)]
+    table = pa.table(
+        {
+            "text": pa.array(texts).dictionary_encode(),
+            "when": pa.array(range(rows), pa.timestamp("ns", "Europe/Madrid")),
+            "raw": pa.array([bytes([255, n]) for n in range(rows)], pa.binary()),
+            "price": pa.array([n * 10 for n in range(rows)], pa.int32()).cast(pa.decimal128(12, 2)),
+            "nested": [{"a": [n], "b": "x"} for n in range(rows)],
+            "small": pa.array([None, *range(rows - 1)], pa.int8()),
+        }
+    ).replace_schema_metadata({"huggingface": "{}", "pandas": "{}"})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=4)
+    plan = make_plan("in.parquet", output="out", block_rows=block_rows, limit=limit)
+    counts = score(plan)
+    read = limit or rows
+    assert (counts.rows_in, counts.rows_out) == (read, read - 1)
+    found = pq.read_table(tmp_path / "out" / "in.parquet")
+    kept = table.take([n for n in range(read) if n != 2])
+    assert found.select(table.column_names).equals(kept)
+    assert found.schema.metadata == {b"pandas": b"{}"}
+    added = scored_columns(kept["text"].to_pylist())
+    assert found.drop_columns(table.column_names).to_pydict() == added
+
+
+def test_parquet_that_changed_meanwhile_is_refused(tmp_path, make_plan, score, monkeypatch):
+    pq.write_table(pa.table({"text": ["a", "b", "c"]}), tmp_path / "in.parquet")
+    plan = make_plan("in.parquet", output="out.parquet")
+    score(plan)
+    for texts in (["a", "b"], ["a", "b", "c", "d"]):
+        pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet")
+        with pytest.raises(InputError, match=r"in\.parquet: has changed since the job began"):
+            join_parts(plan, tmp_path / "rejects.jsonl")
+
+
+def test_cells_become_texts_and_json_values_typed_columns_of_parquet(tmp_path, make_plan, score):
+    (tmp_path / "in.csv").write_text('id,text,day\n007,a,2024-01-05\n1.0,"b\nc",\n')
+    score(make_plan("in.csv", output="cells.parquet", block_rows=1))
+    assert pq.read_table(tmp_path / "cells.parquet").to_pydict() == {
+        "id": ["007", "1.0"],
+        "text": ["a", "b\nc"],
+        "day": ["2024-01-05", ""],
+        **scored_columns(["a", "b\nc"]),
+    }
+    (tmp_path / "in.jsonl").write_text(
+        '{"id": 1, "text": "a"}\n{"id": 2.5, "text": "", "odd": 0}\n'
+        '{"text": "b", "tags": ["x"], "ok": true}\n'
+    )
+    score(make_plan("in.jsonl", output="values.parquet", block_rows=1))
+    found = pq.read_table(tmp_path / "values.parquet")
+    assert found.to_pydict() == {
+        "id": [1, None],
+        "text": ["a", "b"],
+        "tags": [None, '["x"]'],
+        "ok": [None, True],
+        **scored_columns(["a", "b"]),
+    }
+    assert [str(field.type) for field in found.schema][:4] == ["int64", "string", "string", "bool"]
+
+
+def test_row_groups_of_parquet_are_bounded(tmp_path, make_plan, score, monkeypatch):
+    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", 4)
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "row {n}"}}\n' for n in range(11)))
+    score(make_plan("in.jsonl", output="out.parquet", block_rows=2))
+    file = pq.ParquetFile(tmp_path / "out.parquet")
+    groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert groups == [4, 4, 3]
+    assert file.read()["text"].to_pylist() == [f"row {n}" for n in range(11)]
+
+
+FORMULAS = [
+    ("=1+2", "'=1+2"),
+    ("+cmd|x", "'+cmd|x"),
+    ("@SUM(A1)", "'@SUM(A1)"),
+    ("-2+3", "'-2+3"),
+    ("-", "'-"),
+    ("\rx", "'\rx"),
+    ("-3.5", "-3.5"),
+    ("+1,234.5e-7", "+1,234.5e-7"),
+    ("-12%", "-12%"),
+    ("a=b", "a=b"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize("source", ["csv", "jsonl"])
+def test_formulas_get_an_apostrophe_and_numbers_none(tmp_path, make_plan, score, source):
+    """In every column and in the header, whatever the source; nothing else changes."""
+    cells = [cell for cell, _ in FORMULAS]
+    with (tmp_path / "in.csv").open("w", newline="") as stream:
+        csv.writer(stream, delimiter=";").writerows([("text", "@note"), *(("a", c) for c in cells)])
+    lines = [json.dumps({"text": "a", "@note": cell}) for cell in cells]
+    (tmp_path / "in.jsonl").write_text("\n".join([*lines, '{"text": "a", "@note": -7}']))
+    score(make_plan(f"in.{source}", output="out.csv", escapes_formulas=True))
+    text = (tmp_path / "out.csv").read_bytes().decode()
+    delimiter = ";" if source == "csv" else ","
+    header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    assert header == ["text", "'@note", "predicted_label", "predicted_score"]
+    wanted = [cell for _, cell in FORMULAS] + ([] if source == "csv" else ["-7"])
+    assert [row[1] for row in rows] == wanted
+    assert {(row[0], *row[2:]) for row in rows} == {("a", '1, "a"', "0.25")}
 
 
 @pytest.mark.parametrize(
@@ -371,7 +479,11 @@ def test_a_table_is_checked_before_the_job(tmp_path, make_plan):
     console = Console(io.StringIO())
     for content, error, message in (
         ("id,body\n1,x\n", UsageError, r"no column 'text'; it has 'id', 'body'"),
-        ("text,predicted_score\nx,1\n", UsageError, "has a column 'predicted_score' already"),
+        (
+            "text,predicted_score\nx,1\n",
+            UsageError,
+            "has a column 'predicted_score' already, .* --rename predicted_score=NAME$",
+        ),
         ("", InputError, "is empty"),
     ):
         (tmp_path / "in.csv").write_text(content)

@@ -1,0 +1,161 @@
+"""Finished parts to a Parquet file in bounded memory: rows, and columns of predictions.
+
+Rows of Parquet keep the very columns of the source, which is read again; cells of CSV and TSV are
+texts; values of JSON lines have the types of `column_types`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.errors import InputError
+from bert_tf.base.sealed_json import read_sealed
+from bert_tf.data.tables.formats.parquet_file import open_parquet, read_batches
+from bert_tf.data.tables.rejects import read_rejects
+from bert_tf.tasks.base.declaration import FieldKind
+from pipeline.scoring.blocks import TableSummary
+from pipeline.scoring.parts import KINDS
+from pipeline.scoring.plan import BlockFiles, ScoringPlan
+from pipeline.scoring.row_values import column_array, column_types
+from pipeline.scoring.tables import ScoredTable
+
+_GROUP_ROWS = 1 << 17
+_GROUP_BYTES = 64 << 20
+_TYPES: dict[FieldKind, pa.DataType] = {
+    "label": pa.string(),
+    "text": pa.string(),
+    "json": pa.string(),
+    "place": pa.int64(),
+    "probability": pa.float64(),
+    "value": pa.float64(),
+}
+_PANDAS = b"pandas"  # which columns are the index; other notes on the source's columns go stale
+
+
+def write_parquet(
+    table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles], plan: ScoringPlan
+) -> None:
+    """Writes the output of a table, which appears whole.
+
+    Raises:
+        InputError: the source is Parquet and is not what it was when it was cut into blocks.
+    """
+    added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
+    with replacing_file(table.output) as aside:
+        if table.source_format == "parquet":
+            with contextlib.closing(_SourceRows(table, plan)) as source:
+                _write_groups(aside, (source.with_columns(files, added) for files in blocks))
+                source.check_rows(summary.rows_in, is_all=not plan.limit)
+            return
+        types = {**_source_types(table, summary, blocks), **added}
+        _write_groups(aside, (_table_of(_objects(files.part), types) for files in blocks))
+
+
+def _source_types(
+    table: ScoredTable, summary: TableSummary, blocks: Sequence[BlockFiles]
+) -> dict[str, pa.DataType]:
+    types: dict[str, pa.DataType] = {}
+    if table.source_format == "jsonl":
+        types = column_types(read_sealed(files.done)[KINDS] for files in blocks)
+    return {key: types.get(key, pa.string()) for key in summary.keys}
+
+
+def _objects(part: Path) -> list[dict[str, Any]]:
+    with part.open(encoding="utf-8", newline="\n") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> pa.Table:
+    return pa.table({name: column_array(rows, name, type_) for name, type_ in types.items()})
+
+
+def _write_groups(path: Path, tables: Iterator[pa.Table]) -> None:
+    """Writes tables of one schema as row groups that are neither tiny nor too big for memory."""
+    writer: pq.ParquetWriter | None = None
+    waiting: list[pa.Table] = []
+    try:
+        for table in tables:
+            if writer is None:
+                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+            waiting.append(table)
+            rows = sum(map(len, waiting))
+            if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if writer is not None and waiting:
+            writer.write_table(pa.concat_tables(waiting))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+class _SourceRows:
+    """The rows of a Parquet file again, block after block."""
+
+    def __init__(self, table: ScoredTable, plan: ScoringPlan):
+        self._source = table.source
+        self._open = contextlib.ExitStack()
+        stream, file = self._open.enter_context(open_parquet(table.source, plan.open_table))
+        schema = file.schema_arrow
+        notes = {_PANDAS: schema.metadata[_PANDAS]} if _PANDAS in (schema.metadata or {}) else None
+        self._schema = schema.with_metadata(notes)
+        self._batches = (
+            batch
+            for group in range(file.num_row_groups)
+            for batch in read_batches(stream, file, group, schema.names)
+        )
+        self._waiting = self._schema.empty_table()
+        self._rows = file.metadata.num_rows
+        self._taken = 0
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._open.close()
+
+    def with_columns(self, files: BlockFiles, types: Mapping[str, pa.DataType]) -> pa.Table:
+        """The rows of the next block that are not rejected, and their predictions."""
+        predictions = _objects(files.part)
+        rejected = [reject.line for reject in read_rejects(files.rejects)]
+        first = self._taken + 1
+        rows = self._next(len(predictions) + len(rejected))
+        is_kept = np.ones(len(rows), bool)
+        is_kept[np.array(rejected, np.int64) - first] = False
+        kept = rows.filter(pa.array(is_kept))
+        for name, column in zip(types, _table_of(predictions, types).columns, strict=True):
+            kept = kept.append_column(name, column)
+        return kept
+
+    def check_rows(self, rows: int, *, is_all: bool) -> None:
+        """Compares the rows that were taken, and those there are, with what was cut into blocks.
+
+        Raises:
+            InputError: they are not the same.
+        """
+        if self._taken != rows or (is_all and self._rows != rows):
+            raise self._changed()
+
+    def _next(self, rows: int) -> pa.Table:
+        parts = [self._waiting]
+        missing = rows - len(self._waiting)
+        while missing > 0:
+            batch = next(self._batches, None)
+            if batch is None:
+                raise self._changed()
+            parts.append(pa.Table.from_batches([batch]).cast(self._schema))
+            missing -= len(batch)
+        joined = pa.concat_tables(parts)
+        self._waiting = joined.slice(rows)
+        self._taken += rows
+        return joined.slice(0, rows)
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self._source}: has changed since the job began; run the command again")
