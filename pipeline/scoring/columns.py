@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.sections.scoring import BEST, ScoreConfig, given_columns
-from bert_tf.tasks.base.declaration import (
-    Fault,
-    FieldKind,
-    PredictionField,
-    ProbabilitiesField,
-    ServedTaskDeclaration,
-)
-from bert_tf.tasks.base.prediction_rows import rounded_probabilities
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.scoring import ScoreConfig, given_columns
+from bert_tf.tasks.base.declaration import Fault, FieldKind, PredictionField
+from bert_tf.tasks.base.row_probabilities import RowProbabilities
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
 
-PROBABILITIES, RANKING = "predicted_probabilities", "predicted_ranking"
 DELIMITED_FORMATS = ("csv", "tsv")
 _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
 
@@ -37,17 +30,13 @@ class ScoringColumns:
         fields: the predictions that are added.
         row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
         probabilities: those that are added to the predictions; None for none.
-        labels: their names; None where every row has its own.
-        top: how many of the likeliest; None for all, in the order of the labels.
         renamed: what added columns are called, by the name that the task gives them.
     """
 
     sources: dict[str, str | tuple[str, ...]]
     fields: tuple[PredictionField, ...]
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
-    probabilities: ProbabilitiesField | None = None
-    labels: tuple[str, ...] | None = None
-    top: int | None = None
+    probabilities: RowProbabilities | None = None
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
@@ -109,21 +98,12 @@ class ScoringColumns:
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
         if self.probabilities is None:
             return rows
-        if self.probabilities.output not in predicted:
-            raise InputError(
-                f"the exported model has no output {self.probabilities.output}, which --scores "
-                "needs: it is of an earlier release; export it again"
-            )
-        scores = predicted[self.probabilities.output]
-        counts = self._counts(scores, texts)
-        if self.top is not None:
-            added = [{self._name(RANKING): row} for row in self._rankings(scores, counts)]
+        values = self.probabilities.values(predicted, texts)
+        if self._is_flat(output_format):
+            added = [dict(zip(self._flat_names(), row.values(), strict=True)) for row in values]
         else:
-            rounded = zip(rounded_probabilities(scores), counts, strict=True)
-            added = [
-                self._of_all(row[:count], is_flat=self._is_flat(output_format))
-                for row, count in rounded
-            ]
+            name = self._name(self.probabilities.name)
+            added = [{name: value} for value in values]
         return [{**row, **more} for row, more in zip(rows, added, strict=True)]
 
     def _columns(self, output_format: str) -> list[tuple[str, FieldKind]]:
@@ -131,48 +111,20 @@ class ScoringColumns:
         if self.probabilities is None:
             return columns
         if self._is_flat(output_format):
-            return [*columns, *((name, "probability") for name in self._label_columns())]
-        name = PROBABILITIES if self.top is None else RANKING
-        return [*columns, (self._name(name), "json")]
+            return [*columns, *((name, "probability") for name in self._flat_names())]
+        return [*columns, (self._name(self.probabilities.name), "json")]
 
     def _name(self, name: str) -> str:
         return self.renamed.get(name, name)
 
     def _is_flat(self, output_format: str) -> bool:
-        has_columns = self.labels is not None and self.top is None
-        return has_columns and output_format in _FLAT_FORMATS
+        has_labels = self.probabilities is not None and self.probabilities.are_labeled
+        return has_labels and output_format in _FLAT_FORMATS
 
-    def _label_columns(self) -> list[str]:
-        name = self._name(PROBABILITIES)
-        return [f"{name}_{label}" for label in self.labels or ()]
-
-    def _counts(self, scores: np.ndarray, texts: Mapping[str, Sequence[Any]]) -> list[int]:
-        """How many probabilities each row has: one for each label, or for each of its own."""
+    def _flat_names(self) -> list[str]:
         assert self.probabilities is not None
-        if self.probabilities.list_input is None:
-            return [scores.shape[1]] * len(scores)
-        return list(map(len, texts[self.probabilities.list_input]))
-
-    def _of_all(self, scores: list[float], *, is_flat: bool) -> dict[str, Any]:
-        if is_flat:
-            return dict(zip(self._label_columns(), scores, strict=True))
-        is_named = self.labels is not None
-        value = dict(zip(self.labels or (), scores, strict=True)) if is_named else scores
-        return {self._name(PROBABILITIES): value}
-
-    def _rankings(
-        self, scores: np.ndarray, counts: Sequence[int]
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Of each row the likeliest, the best first and of equal ones the first."""
-        assert self.probabilities is not None
-        order = np.argsort(-scores, axis=1, kind="stable")
-        names: Sequence[Any] = range(scores.shape[1]) if self.labels is None else self.labels
-        best = rounded_probabilities(np.take_along_axis(scores, order, axis=1))
-        for numbers, values, count in zip(order.tolist(), best, counts, strict=True):
-            chosen = list(zip(numbers, values, strict=True))[: min(count, self.top or count)]
-            yield [
-                {self.probabilities.noun: names[number], "score": score} for number, score in chosen
-            ]
+        name = self._name(self.probabilities.name)
+        return [f"{name}_{label}" for label in self.probabilities.labels or ()]
 
 
 def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> ScoringColumns:
@@ -200,37 +152,13 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
     read = [name for name in declared.inputs if known.get(name) is not None]
     lists = [name for name in read if isinstance(known[name], tuple)]
     given = given_columns(config, read, lists=lists)
-    probabilities = _probabilities(config, declared)
     columns = ScoringColumns(
         sources={name: given.get(name, known[name]) for name in read},
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
-        probabilities=probabilities,
-        labels=_labels(task, probabilities),
-        top=config.top,
+        probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
     )
     return columns.with_names(config.rename)
-
-
-def _probabilities(
-    config: ScoreConfig, declared: ServedTaskDeclaration
-) -> ProbabilitiesField | None:
-    if config.scores == BEST:
-        return None
-    if declared.probabilities is None:
-        raise UsageError(
-            f"--scores {config.scores} has no meaning for {config.model}: {declared.name} predicts "
-            f"{declared.summary}; leave it out"
-        )
-    return declared.probabilities
-
-
-def _labels(
-    task: Mapping[str, Any], probabilities: ProbabilitiesField | None
-) -> tuple[str, ...] | None:
-    if probabilities is None or probabilities.labels is None:
-        return None
-    return tuple(task[probabilities.labels])
 
 
 def _added_fields(

@@ -91,7 +91,7 @@ class ScoringPlan:
             "engine": self.engine.name,
             "columns": self.columns.sources,
             "predictions": [list(self.columns.added(table.output_format)) for table in self.tables],
-            "top": self.columns.top,
+            "top": self.columns.probabilities and self.columns.probabilities.top,
             "escape_formulas": self.escapes_formulas,
             "abstain_below": self.abstention and self.abstention.below,
             "formats": [(table.source_format, table.output_format) for table in self.tables],

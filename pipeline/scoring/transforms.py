@@ -40,7 +40,7 @@ class ScoreTables(beam.PTransform):
     def expand(self, pipeline: beam.pvalue.PBegin) -> beam.PCollection[None]:
         """Applies the transforms."""
         plan = self._plan
-        _drop_memory_warning()
+        drop_memory_warning()
         return (
             pipeline
             | "ListTables" >> beam.Create(plan.tables)
@@ -126,8 +126,10 @@ def _is_left(reference: BlockReference, plan: ScoringPlan) -> bool:
     return rows is None
 
 
-def _drop_memory_warning() -> None:
+def drop_memory_warning() -> None:
     """RunInference cannot measure the model's memory without PyTorch, and warns each time."""
-    logging.getLogger().addFilter(
-        lambda record: not record.getMessage().startswith("Resource module is not available")
-    )
+    logging.getLogger().addFilter(_is_no_memory_warning)
+
+
+def _is_no_memory_warning(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Resource module is not available")

@@ -13,7 +13,7 @@ from bert_tf.config.sections.tables import TableSection
 from bert_tf.engines.registry import AUTO, EngineChoices
 
 BEST, ALL = "best", "all"
-_SCORES = re.compile(rf"{BEST}|{ALL}|top-[1-9][0-9]{{0,3}}")
+_SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
 _FLAG_ENDING = "_column"
 
 
@@ -142,15 +142,23 @@ class ScoreConfig(ColumnsSection):
                 if not all(entry.partition("="))
             ),
         ]
-        if not _SCORES.fullmatch(self.scores):
-            faults.append(f"scores: expected best, all or top-N (top-3), got {self.scores!r}")
+        try:
+            top_of(self.scores)
+        except ValueError as error:
+            faults.append(f"scores: {error}")
         return faults
 
-    @property
-    def top(self) -> int | None:
-        """N of `--scores top-N`."""
-        _, is_top, number = self.scores.partition("top-")
-        return int(number) if is_top else None
+
+def top_of(scores: str) -> int | None:
+    """N of `top-N`, None for `best` and `all`.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    found = _SCORES.fullmatch(scores)
+    if found is None:
+        raise ValueError(f"expected best, all or top-N (top-3), got {scores!r}")
+    return None if found[1] is None else int(found[1])
 
 
 def given_columns(

@@ -22,6 +22,7 @@ from behavior.engines import check_engine
 from constant_engine import CONSTANT, ConstantEngine
 from memory_storage import MemoryFileSystem
 
+from bert_tf import load
 from bert_tf.base.checksums import read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
@@ -165,6 +166,8 @@ def test_rows_are_scored_as_the_model_predicts_them(model, tmp_path):
     wanted = SavedModelEngine(model).predict({"text": texts})
     assert [row["n"] for row in rows] == ["0", "1", "2", "3", "4"]
     assert [row["predicted_label"] for row in rows] == wanted["predicted_label"].tolist()
+    in_python = load(model).predict([{"body": text} for text in texts])
+    assert [row["predicted_label"] for row in in_python] == wanted["predicted_label"].tolist()
     scores = [float(row["predicted_score"]) for row in rows]
     assert scores == pytest.approx(wanted["predicted_score"].tolist(), abs=1e-5)
     assert manifest["counts"] == {

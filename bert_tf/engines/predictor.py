@@ -1,0 +1,187 @@
+"""An exported model in Python: rows in, predictions out, as `score` writes them to JSON lines."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.scoring import BEST, top_of
+from bert_tf.data.tables.cells import cell_text, texts_of
+from bert_tf.engines.engine import Engine
+from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import AUTO, resolve_engine
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.row_probabilities import RowProbabilities
+from bert_tf.tasks.registry import declared_task
+
+Row = str | Mapping[str, Any]
+"""A text, for a model that reads nothing else, or values by column."""
+
+
+def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) -> Predictor:
+    """Loads an exported model: `load("model").predict(["a text"])`.
+
+    Args:
+        folder: of `bert-pipeline export`.
+        engine: what runs it, as of `--engine`.
+        threads: of one operation; None for all cores.
+
+    Raises:
+        UsageError: the folder is not an exported model with a task, or the engine cannot run it.
+        InputError: the model is damaged.
+    """
+    entry = resolve_engine(engine, folder)
+    task = read_task(folder)
+    declared = declared_task(task, str(folder))
+    return Predictor(
+        folder=str(folder),
+        engine_name=entry.name,
+        engine=entry.load(folder, threads=threads),
+        declared=declared,
+        task=task or {},
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Predictor:
+    """A loaded model; made by `load`.
+
+    Attributes:
+        folder: the model's.
+        engine_name: which engine runs it.
+        engine: the same, loaded.
+        declared: what its task takes and gives.
+        task: content of its `task.json`.
+    """
+
+    folder: str
+    engine_name: str
+    engine: Engine
+    declared: ServedTaskDeclaration
+    task: Mapping[str, Any]
+
+    @property
+    def columns(self) -> dict[str, str | list[str]]:
+        """The column that is read for each of the model's inputs: those it was trained on."""
+        columns = self.task["columns"]
+        return {name: columns[name] for name in self.declared.inputs if columns.get(name)}
+
+    @overload
+    def predict(
+        self, rows: Sequence[Row], *, scores: str = ..., batch_tokens: int = ...
+    ) -> list[dict[str, Any]]: ...
+
+    @overload
+    def predict(
+        self, rows: Mapping[str, Sequence[Any]], *, scores: str = ..., batch_tokens: int = ...
+    ) -> dict[str, list[Any]]: ...
+
+    def predict(
+        self,
+        rows: Sequence[Row] | Mapping[str, Sequence[Any]],
+        *,
+        scores: str = BEST,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> list[dict[str, Any]] | dict[str, list[Any]]:
+        """Predicts rows, those of similar length together; results are in the order of the rows.
+
+        Args:
+            rows: texts; mappings from column to value, with the columns that the model was trained
+                on (`columns`) or its inputs' names (`text`, `context`, …) as keys; or one mapping
+                from column to all its values. Numbers are read as texts; other columns are of no
+                account.
+            scores: as of `--scores`: `best`, `all` or `top-N`.
+            batch_tokens: tokens per batch, padding included.
+
+        Returns:
+            The predictions of each row by name, as `score` adds them to JSON lines, those that it
+            adds on request included; of one mapping of columns a mapping of columns.
+
+        Raises:
+            UsageError: a row lacks a column, or the task cannot predict it.
+            ValueError: `scores` is none of these.
+            InputError: the model's scores are not numbers.
+        """
+        top_of(scores)  # refuses others
+        probabilities = RowProbabilities.of(self.declared, self.task, scores, self.folder)
+        if isinstance(rows, Mapping):
+            found = self._predict(_rows_of(rows), probabilities, batch_tokens)
+            names = [field.name for field in self.declared.predictions]
+            names += [] if probabilities is None else [probabilities.name]
+            return {name: [row[name] for row in found] for name in names}
+        return self._predict(rows, probabilities, batch_tokens)
+
+    def _predict(
+        self, rows: Sequence[Row], probabilities: RowProbabilities | None, batch_tokens: int
+    ) -> list[dict[str, Any]]:
+        inputs = self._inputs(rows)
+        predicted = self.engine.predict(inputs, batch_tokens=batch_tokens)
+        found = prediction_rows(self.declared.predictions, predicted)
+        if probabilities is not None:
+            values = probabilities.values(predicted, inputs)
+            for row, value in zip(found, values, strict=True):
+                row[probabilities.name] = value
+        return found
+
+    def _inputs(self, rows: Sequence[Row]) -> dict[str, list[Any]]:
+        """The model's inputs by name, a value for each row."""
+        columns = self.columns
+        inputs: dict[str, list[Any]] = {name: [] for name in columns}
+        for number, row in enumerate(rows):
+            values = self._values(row, columns, number)
+            fault = self.declared.row_fault and self.declared.row_fault(values)
+            if fault:
+                reason, detail = fault
+                raise UsageError(f"rows[{number}]: {reason}" + (f": {detail}" if detail else ""))
+            for name, value in values.items():
+                inputs[name].append(value)
+        return inputs
+
+    def _values(
+        self, row: Row, columns: Mapping[str, str | list[str]], number: int
+    ) -> dict[str, Any]:
+        if isinstance(row, str):
+            if len(columns) > 1 or not all(isinstance(each, str) for each in columns.values()):
+                raise UsageError(
+                    f"rows[{number}]: is a text, but the model reads {' and '.join(columns)}; give "
+                    "a mapping with a value for each"
+                )
+            return dict.fromkeys(columns, row)
+        return {
+            name: _value(row, name, column, f"rows[{number}]") for name, column in columns.items()
+        }
+
+
+def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
+    """A text, or a list of texts where the input has lists: in several columns, or in one."""
+    names = [column] if isinstance(column, str) else column
+    if not all(each in row for each in names):
+        names = [name]
+    value = row.get(names[0])
+    if value is None:
+        wanted = column if isinstance(column, str) else " and ".join(column)
+        raise UsageError(f"{place}: has no value for {wanted!r}, which the model reads")
+    if not isinstance(column, str):
+        return texts_of(dict(row), names)
+    if isinstance(value, list | dict | bytes):
+        raise UsageError(f"{place}: column {names[0]!r} is not text: {value!r:.60}")
+    return cell_text(value)
+
+
+def _rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows of columns of one length.
+
+    Raises:
+        UsageError: the columns have different lengths.
+    """
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise UsageError(f"columns of different lengths: {lengths}; give one value for each row")
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]

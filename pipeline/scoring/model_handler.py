@@ -1,0 +1,93 @@
+"""Exported models for Beam pipelines of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from apache_beam.ml.inference.base import ModelHandler, PredictionResult
+
+from bert_tf.engines.predictor import Predictor, Row, load
+from bert_tf.engines.registry import AUTO
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from pipeline.scoring.transforms import drop_memory_warning
+
+_LEAST_ROWS, _MOST_ROWS = 64, 4096
+_LENGTH_BOUNDARIES = [128, 256, 512, 1024, 2048]  # characters: 32 to 512 English tokens
+
+
+class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
+    """Runs an exported model by Beam's `RunInference`.
+
+    An element is a row as `Predictor.predict` takes it: a text, or values by column. Its result is
+    a `PredictionResult` with the row as `example` and the predictions by name as `inference`.
+    RunInference keeps one model per process. A batch has up to 4,096 rows, of which those of
+    similar length are computed together, so that batches need no lengths; only where
+    `max_batch_duration_secs` limits how long rows wait, as in streams, does Beam batch them by
+    their number of characters.
+
+        rows | RunInference(TextModelHandler("model"))
+
+    Args:
+        folder: of `bert-pipeline export`, on a disk that all workers see.
+        engine: as of `--engine`.
+        scores: as of `--scores`.
+        threads: of one operation in each process; None for all cores.
+        batch_tokens: tokens of a batch of the model, padding included.
+        batching: as of `ModelHandler`: `min_batch_size`, `max_batch_size`,
+            `max_batch_duration_secs`, `large_model`, ….
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        engine: str = AUTO,
+        scores: str = "best",
+        threads: int | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+        **batching: Any,
+    ):
+        defaults: dict[str, Any] = {"min_batch_size": _LEAST_ROWS, "max_batch_size": _MOST_ROWS}
+        if "max_batch_duration_secs" in batching:
+            defaults |= {
+                "batch_length_fn": row_characters,
+                "batch_bucket_boundaries": _LENGTH_BOUNDARIES,
+            }
+        super().__init__(**{**defaults, **batching})
+        self._folder = str(Path(folder).absolute())
+        self._engine = engine
+        self._scores = scores
+        self._threads = threads
+        self._batch_tokens = batch_tokens
+        drop_memory_warning()
+
+    def load_model(self) -> Predictor:
+        """Loads the model by its engine."""
+        return load(self._folder, engine=self._engine, threads=self._threads)
+
+    def run_inference(
+        self,
+        batch: Sequence[Row],
+        model: Predictor,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterable[PredictionResult]:
+        """Predicts the rows of a batch."""
+        found = model.predict(batch, scores=self._scores, batch_tokens=self._batch_tokens)
+        for row, predictions in zip(batch, found, strict=True):
+            yield PredictionResult(row, predictions, self._folder)
+
+    def get_num_bytes(self, batch: Sequence[Row]) -> int:
+        """Size of the texts, for Beam's metrics, in characters."""
+        return sum(map(row_characters, batch))
+
+    def get_metrics_namespace(self) -> str:
+        """The namespace of Beam's metrics."""
+        return "bert_pipeline"
+
+
+def row_characters(row: Row) -> int:
+    """Characters of a row's texts."""
+    values = [row] if isinstance(row, str) else row.values()
+    return sum(len(value) for value in values if isinstance(value, str))

@@ -1,0 +1,140 @@
+"""Rows in, predictions out: texts, mappings and columns, in order, with faults named by row."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf.base.errors import UsageError
+from bert_tf.engines.predictor import Predictor
+from bert_tf.tasks.registry import TASKS
+
+TOPICS = {
+    "task": "classification",
+    "labels": ["long", "short"],
+    "columns": {"text": "body", "text_pair": None, "label": "label"},
+}
+PAIRS = {**TOPICS, "columns": {"text": "a", "text_pair": "b", "label": "label"}}
+CHOICES = {
+    "task": "multiple-choice",
+    "columns": {"context": "story", "question": None, "choices": ["first", "second"]},
+}
+
+
+class FakeEngine:
+    """Calls texts of more than five characters long; keeps what it was given."""
+
+    def predict(self, columns, *, batch_tokens):
+        self.columns = columns
+        texts = next(iter(columns.values()))
+        is_long = np.array([len(text) > 5 for text in texts], bool)
+        probabilities = np.stack([is_long, ~is_long], axis=1).astype(np.float32) * 0.5 + 0.25
+        return {
+            "predicted_label": np.where(is_long, "long", "short").astype(object),
+            "predicted_choice": np.where(is_long, 0, 1).astype(np.int32),
+            "predicted_text": np.array(texts, object),
+            "predicted_score": np.full(len(texts), 0.75, np.float32),
+            "probabilities": probabilities,
+        }
+
+
+def predictor_of(task) -> Predictor:
+    return Predictor(
+        folder="m",
+        engine_name="fake",
+        engine=FakeEngine(),
+        declared=TASKS[task["task"]],
+        task=task,
+    )
+
+
+SHORT, LONG = ({"predicted_label": label, "predicted_score": 0.75} for label in ("short", "long"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["a", "a long text"],
+        [{"body": "a", "other": 1}, {"body": "a long text"}],
+        [{"text": "a"}, {"text": "a long text"}],
+        ["a", {"body": "a long text", "text": "b"}],
+    ],
+)
+def test_rows_are_texts_or_values_by_column(rows):
+    assert predictor_of(TOPICS).predict(rows) == [SHORT, LONG]
+
+
+def test_columns_give_columns():
+    found = predictor_of(TOPICS).predict({"n": [1, 2], "body": ["a", 1234567]}, scores="all")
+    assert found == {
+        "predicted_label": ["short", "long"],
+        "predicted_score": [0.75, 0.75],
+        "predicted_probabilities": [
+            {"long": 0.25, "short": 0.75},
+            {"long": 0.75, "short": 0.25},
+        ],
+    }
+    with pytest.raises(UsageError, match="columns of different lengths"):
+        predictor_of(TOPICS).predict({"n": [1], "body": ["a", "b"]})
+
+
+def test_no_rows_have_no_predictions():
+    assert predictor_of(TOPICS).predict([]) == []
+    assert predictor_of(TOPICS).predict({"body": []})["predicted_label"] == []
+
+
+def test_the_likeliest_are_asked_for():
+    (row,) = predictor_of(TOPICS).predict(["a"], scores="top-1")
+    assert row == {**SHORT, "predicted_ranking": [{"label": "short", "score": 0.75}]}
+    with pytest.raises(ValueError, match="expected best, all or top-N"):
+        predictor_of(TOPICS).predict(["a"], scores="some")
+
+
+def test_several_inputs_come_from_their_columns():
+    predictor = predictor_of(PAIRS)
+    predictor.predict([{"a": "x", "b": 2}, {"text": "y", "text_pair": "z"}])
+    assert predictor.engine.columns == {"text": ["x", "y"], "text_pair": ["2", "z"]}
+    with pytest.raises(UsageError, match=r"rows\[0\]: is a text, but the model reads text and tex"):
+        predictor.predict(["x"])
+
+
+def test_choices_are_a_list_or_several_columns():
+    predictor = predictor_of(CHOICES)
+    predictor.predict(
+        [
+            {"story": "s", "first": "x", "second": "y"},
+            {"story": "t", "choices": ["u", "v", "w"]},
+        ]
+    )
+    assert predictor.engine.columns["choices"] == [["x", "y"], ["u", "v", "w"]]
+
+
+@pytest.mark.parametrize(
+    ("task", "row", "message"),
+    [
+        (TOPICS, {"title": "x"}, r"rows\[1\]: has no value for 'body', which the model reads"),
+        (TOPICS, {"body": None}, r"rows\[1\]: has no value for 'body'"),
+        (TOPICS, {"body": ["x"]}, r"rows\[1\]: column 'body' is not text: \['x'\]"),
+        (CHOICES, {"story": "s"}, r"rows\[1\]: has no value for 'first and second'"),
+        (CHOICES, {"story": "s", "choices": ["x"]}, r"rows\[1\]: fewer than two choices: 1"),
+    ],
+)
+def test_a_row_that_cannot_be_predicted_is_named(task, row, message):
+    good = {"body": "x", "story": "s", "choices": ["x", "y"]}
+    with pytest.raises(UsageError, match=message):
+        predictor_of(task).predict([good, row])
+
+
+def test_loading_imports_neither_beam_nor_an_engine_before_a_model_is_there(tmp_path):
+    code = (
+        "import sys\n"
+        "from bert_tf import load\n"
+        "try:\n"
+        f"    load({str(tmp_path)!r})\n"
+        "except Exception as error:\n"
+        "    assert 'is not an exported model' in str(error), error\n"
+        "sys.exit(', '.join({'tensorflow', 'apache_beam', 'keras'} & set(sys.modules)) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,61 @@
+"""`RunInference` with an exported model in a pipeline of one's own."""
+
+import json
+
+import apache_beam as beam
+import constant_engine
+import pytest
+from apache_beam.ml.inference.base import KeyedModelHandler, RunInference
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.testing.util import assert_that, equal_to
+from constant_engine import CONSTANT
+
+from bert_tf.engines.registry import ENGINES
+from pipeline.scoring.model_handler import TextModelHandler, row_characters
+
+TASK = {"task": "classification", "labels": ["fine"], "columns": {"text": "body", "label": "l"}}
+FINE = {"predicted_label": "fine", "predicted_score": 0.75}
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.setitem(ENGINES, CONSTANT.name, CONSTANT)
+    (tmp_path / "constant.txt").write_text("fine 0.75")
+    (tmp_path / "task.json").write_text(json.dumps(TASK))
+    return tmp_path
+
+
+def test_every_row_has_its_predictions_and_the_model_is_loaded_once(model, monkeypatch):
+    loaded = []
+    load = constant_engine.load
+    monkeypatch.setattr(
+        constant_engine, "load", lambda *given, **keys: loaded.append(given) or load(*given, **keys)
+    )
+    rows = [*(f"text {n}" for n in range(500)), {"body": "b", "n": 1}]
+    with beam.Pipeline(FnApiRunner()) as pipeline:
+        found = (
+            pipeline
+            | beam.Create(rows)
+            | RunInference(TextModelHandler(model, max_batch_size=100))
+            | beam.Map(lambda result: (str(result.example), result.inference))
+        )
+        assert_that(found, equal_to([(str(row), FINE) for row in rows]))
+    assert len(loaded) == 1
+
+
+def test_keys_stay_with_their_rows(model):
+    with beam.Pipeline(FnApiRunner()) as pipeline:
+        found = (
+            pipeline
+            | beam.Create([(n, f"text {n}") for n in range(5)])
+            | RunInference(KeyedModelHandler(TextModelHandler(model)))
+            | beam.MapTuple(lambda key, result: (key, result.example, result.inference))
+        )
+        assert_that(found, equal_to([(n, f"text {n}", FINE) for n in range(5)]))
+
+
+def test_rows_that_wait_only_for_a_time_are_batched_by_length(model):
+    handler = TextModelHandler(model, max_batch_duration_secs=1)
+    assert handler.batch_elements_kwargs()["length_fn"] is row_characters
+    assert "length_fn" not in TextModelHandler(model).batch_elements_kwargs()
+    assert row_characters("abc") == row_characters({"a": "ab", "n": 7, "b": "c"}) == 3
