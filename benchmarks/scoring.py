@@ -31,7 +31,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.processor import describe_processor
 from bert_tf.data.rows.batching import budgeted_batches
-from bert_tf.data.rows.encoded_rows import encode_texts
+from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.engines.saved_model import SavedModelEngine
 from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import load_trained_model

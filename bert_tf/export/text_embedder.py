@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.rows.encoded_rows import encode_texts
+from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.export.loading import TrainedModel
 from bert_tf.layers.pooling import pool_tokens

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
+from bert_tf.data.rows.host_rows import OVERLAP, head_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 
 _SPECIALS = 2
-_HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
-_OVERLAP = 4  # a window shares one of so many parts with the next
 
 
 class Sequences(NamedTuple):
@@ -67,8 +66,7 @@ def pack_texts(
 
 
 def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
-    kept, whole = _HEAD_OF
-    head = round(capacity * kept / whole)
+    head = head_length(capacity)
     starts, lengths = tokens.row_starts(), tokens.row_lengths()
     fits = lengths <= capacity
     heads = _ranges(tokens, starts, tf.where(fits, lengths, head))
@@ -77,7 +75,7 @@ def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
 
 
 def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
-    step = capacity - capacity // _OVERLAP
+    step = capacity - capacity // OVERLAP
     starts, lengths = tokens.row_starts(), tokens.row_lengths()
     beyond_first = tf.maximum(lengths - capacity, 0)
     counts = 1 + (beyond_first + step - 1) // step

@@ -15,8 +15,9 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.config.sections.scoring import given_columns
-from bert_tf.data.rows.encoded_rows import EncodedRows, encode_long_texts, encode_texts
+from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
+from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.sections.finetuning import HEAD_TAIL, LONG_TEXTS, WINDOWS
-from bert_tf.data.rows.encoded_rows import encode_long_texts, encode_texts
 from bert_tf.data.rows.long_texts import pack_texts
+from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
 
 LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=5)
 MOST = st.integers(3, 24)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.rows.encoded_rows import encode_texts
+from bert_tf.data.rows.text_rows import encode_texts
 
 
 def test_padded_batch(tokenizer):

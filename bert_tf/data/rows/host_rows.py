@@ -1,0 +1,117 @@
+"""Tokens of the host tokenizer to rows: `pack_texts` and `pack_pairs` in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.config.sections.finetuning import HEAD_TAIL, WINDOWS
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
+
+OVERLAP = 4  # a window shares one of so many parts with the next
+_HEAD_OF = (128, 510)  # tokens that are of the head (Sun et al. 2019, section 5.3.1)
+_SPECIALS, _SPECIALS_OF_PAIR = 2, 3
+
+
+def pack_host_texts(
+    tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: HostTokenizer
+) -> EncodedRows:
+    """Makes one or several sequences of each text; see `pack_texts`."""
+    room = max_seq_length - _SPECIALS
+    starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
+    owners = None
+    if method == HEAD_TAIL:
+        head = head_length(room)
+        fits = lengths <= room
+        tails = np.where(fits, 0, room - head)
+        parts = np.stack([np.where(fits, lengths, head), tails], axis=1)
+        begins = np.stack([starts, starts + lengths - tails], axis=1)
+        kept = tokens.ids[flat_ranges(begins.ravel(), parts.ravel())]
+        kept_lengths = parts.sum(axis=1)
+    elif method == WINDOWS:
+        owners, first = _windows(lengths, room)
+        kept_lengths = np.minimum(lengths, room)[owners]
+        kept = tokens.ids[flat_ranges(starts[owners] + first, kept_lengths)]
+    else:
+        kept_lengths = np.minimum(lengths, room)
+        kept = tokens.ids[flat_ranges(starts, kept_lengths)]
+    offsets = offsets_of(kept_lengths + _SPECIALS)
+    return EncodedRows(
+        ids=_between_specials(kept, offsets, tokenizer),
+        offsets=offsets,
+        second_starts=np.diff(offsets).astype(np.int32),
+        lost_tokens=np.zeros(len(kept_lengths), np.int64)
+        if method == WINDOWS
+        else lengths - kept_lengths,
+        owners=owners,
+    )
+
+
+def pack_host_pairs(
+    first: Tokens, second: Tokens, *, max_seq_length: int, tokenizer: HostTokenizer
+) -> EncodedRows:
+    """Makes a sequence of each pair of texts; see `pack_pairs`."""
+    lengths = np.stack([np.diff(first.offsets), np.diff(second.offsets)], axis=1)
+    kept = longest_first(lengths, capacity=max_seq_length - _SPECIALS_OF_PAIR)
+    offsets = offsets_of(kept.sum(axis=1) + _SPECIALS_OF_PAIR)
+    seconds = offsets[:-1] + kept[:, 0] + _SPECIALS
+    ids = np.full(offsets[-1], tokenizer.sep_id, np.int32)
+    ids[offsets[:-1]] = tokenizer.cls_id
+    for tokens, begins, lengths_kept in (
+        (first, offsets[:-1] + 1, kept[:, 0]),
+        (second, seconds, kept[:, 1]),
+    ):
+        ids[flat_ranges(begins, lengths_kept)] = tokens.ids[
+            flat_ranges(tokens.offsets[:-1], lengths_kept)
+        ]
+    return EncodedRows(
+        ids=ids,
+        offsets=offsets,
+        second_starts=(seconds - offsets[:-1]).astype(np.int32),
+        lost_tokens=(lengths - kept).sum(axis=1),
+    )
+
+
+def head_length(capacity: int) -> int:
+    """Tokens of the head where a text is read at both ends, of a sequence with room for so many."""
+    kept, whole = _HEAD_OF
+    return round(capacity * kept / whole)
+
+
+def _windows(lengths: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """The text of each window, and which of its tokens the window begins with, int64."""
+    step = capacity - capacity // OVERLAP
+    beyond_first = np.maximum(lengths - capacity, 0)
+    counts = 1 + -(-beyond_first // step)
+    owners = np.repeat(np.arange(len(lengths)), counts)
+    numbers = flat_ranges(np.zeros(len(counts), np.int64), counts)
+    return owners, np.minimum(numbers * step, beyond_first[owners])
+
+
+def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
+    """`longest_first_lengths` in NumPy: lengths int64 [n, 2] to those that are kept."""
+    shorter, longer = lengths.min(axis=1), lengths.max(axis=1)
+    half = capacity // 2
+    both_cut = shorter > half
+    fits = shorter + longer <= capacity
+    kept_shorter = np.where(both_cut & ~fits, half, shorter)
+    kept_longer = np.where(fits, longer, capacity - kept_shorter)
+    first_is_longer = lengths[:, 0] > lengths[:, 1]
+    return np.where(
+        first_is_longer[:, None],
+        np.stack([kept_longer, kept_shorter], axis=1),
+        np.stack([kept_shorter, kept_longer], axis=1),
+    )
+
+
+def _between_specials(
+    kept: np.ndarray, offsets: np.ndarray, tokenizer: HostTokenizer
+) -> np.ndarray:
+    """[CLS] before and [SEP] after the tokens of each row."""
+    ids = np.empty(offsets[-1], np.int32)
+    is_kept = np.ones(len(ids), bool)
+    firsts, lasts = offsets[:-1], offsets[1:] - 1
+    is_kept[firsts] = is_kept[lasts] = False
+    ids[firsts], ids[lasts], ids[is_kept] = tokenizer.cls_id, tokenizer.sep_id, kept
+    return ids

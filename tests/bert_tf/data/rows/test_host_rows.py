@@ -1,0 +1,57 @@
+"""Rows made without TensorFlow against those that exported graphs make."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bert_tf.config.sections.finetuning import LONG_TEXTS
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
+from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=40).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def host(tokenizer):
+    return HostTokenizer(tokenizer.vocab, lowercase=True)
+
+
+def check_same(found: EncodedRows, expected: EncodedRows) -> None:
+    for name in ("ids", "offsets", "second_starts", "lost_tokens"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    if found.owners is not None:
+        assert found.owners.tolist() == expected.owners.tolist()
+    else:
+        assert expected.owners is None
+
+
+@given(
+    texts=st.lists(WORDS, min_size=1, max_size=5),
+    method=st.sampled_from(LONG_TEXTS),
+    most=st.integers(3, 24),
+)
+def test_texts(tokenizer, host, texts, method, most):
+    expected = encode_long_texts(tokenizer, texts, method=method, max_seq_length=most)
+    found = pack_host_texts(
+        host.tokenize(texts), method=method, max_seq_length=most, tokenizer=host
+    )
+    check_same(found, expected)
+
+
+@given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), most=st.integers(5, 24))
+def test_pairs(tokenizer, host, pairs, most):
+    first, second = (list(column) for column in zip(*pairs, strict=True))
+    expected = encode_texts(tokenizer, first, second, max_seq_length=most)
+    found = pack_host_pairs(
+        host.tokenize(first), host.tokenize(second), max_seq_length=most, tokenizer=host
+    )
+    check_same(found, expected)
+
+
+@pytest.mark.parametrize("method", LONG_TEXTS)
+def test_no_texts_are_no_rows(host, method):
+    rows = pack_host_texts(host.tokenize([]), method=method, max_seq_length=8, tokenizer=host)
+    assert len(rows) == 0 and len(rows.ids) == 0
