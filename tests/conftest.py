@@ -19,7 +19,9 @@ import pipeline
 # `behavior`, the checks that tests share; after everything else, since the folders here have the
 # names of the packages.
 sys.path.append(str(Path(__file__).parent))
-pytest.register_assert_rewrite("behavior.layers", "behavior.readers", "behavior.tasks")
+pytest.register_assert_rewrite(
+    "behavior.layers", "behavior.pages", "behavior.readers", "behavior.tasks"
+)
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -7,7 +7,7 @@ choose from. Importing this imports no implementation, so the command line can.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.base.errors import ConfigError, UsageError
@@ -29,6 +29,7 @@ from bert_tf.tasks.similarity.options import SIMILARITY
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
+    from bert_tf.tasks.base.report_sections import Section
     from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
     from bert_tf.tasks.running.label_errors import LabelErrors
     from bert_tf.weights.model_directory import ModelDirectory
@@ -84,6 +85,13 @@ def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
 def label_errors_function(name: str) -> Callable[..., LabelErrors]:
     """What finds the wrong labels of a task, see `LabelErrorsDeclaration.implementation`."""
     function: Callable[..., LabelErrors] = _imported(label_error_tasks()[name].implementation)
+    return function
+
+
+def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
+    """What makes the sections of a task's page, see `TaskDeclaration.page`; None without it."""
+    page = TASKS[name].page
+    function: Callable[..., Iterable[Section]] | None = None if page is None else _imported(page)
     return function
 
 

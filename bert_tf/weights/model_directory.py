@@ -249,6 +249,13 @@ def write_model_directory(
     )
 
 
+def write_task(folder: Path, task: dict[str, Any]) -> None:
+    """Replaces the `task.json` of a model directory, and its checksum."""
+    withdraw_sums(folder)
+    write_text_atomically(folder / TASK, _as_json(task))
+    write_sums(folder, [name for name in sorted(_FILES) if (folder / name).is_file()])
+
+
 def model_tensors(model: Any) -> dict[str, np.ndarray]:
     """A built model's weights, float32 by HuggingFace's names."""
     tensors: dict[str, np.ndarray] = {}

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections import EvaluateConfig
@@ -14,12 +15,13 @@ from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, is_exported, resolve_engine
 from bert_tf.tasks.base.abstention import Abstention
-from bert_tf.tasks.base.task import LabeledRows, RowsCheck, TaskResults
+from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.evaluation import evaluate
 from bert_tf.tasks.running.prediction import evaluation_progress
 from bert_tf.weights.model_directory import CONFIG, model_folder
 from pipeline.jobs.task_reports import (
+    REPORT,
     RejectsCheck,
     best_model_of,
     check_inputs_exist,
@@ -31,6 +33,7 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import check_finished
+from pipeline.report.evaluation_page import evaluation_page
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
@@ -61,11 +64,22 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
             options.console.info(f"{config.model}: {best}")
             record.extra["best_model"] = dataclasses.asdict(best)
         with record.stage("evaluate"):
-            source, results = measure(config, options.console, check)
+            task, source, results = measure(config, options.console, check)
         if abstention is not None:
             results = abstention.measured(results)
         write_predictions(output / "predictions.jsonl", results.predictions)
         write_metrics(output / "metrics.json", results.metrics, results.report)
+        write_text_atomically(
+            output / REPORT,
+            evaluation_page(
+                task,
+                source,
+                results,
+                model=config.model,
+                facts=[] if best is None else [f"The model is {best}."],
+                chosen_by=None if best is None else best.metric,
+            ),
+        )
         record.counts = {**row_counts(source), "rejected": count_reasons(source.rejects)}
         record.metrics = results.metrics
         for name, value in results.metrics.items():
@@ -74,6 +88,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         record.made = [
             (str(output / "metrics.json"), "the metrics"),
             (str(output / "predictions.jsonl"), "label and prediction of every row"),
+            (str(output / REPORT), "both as a page: tables, plots, the most wrong rows"),
         ]
         record.list_rejects(rejects_path(output), len(source.rejects))
 
@@ -103,7 +118,7 @@ def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
 
 def evaluate_exported(
     config: EvaluateConfig, console: Console, check: RowsCheck
-) -> tuple[LabeledRows, TaskResults]:
+) -> tuple[Task, LabeledRows, TaskResults]:
     """Runs an exported model over labeled rows, raw texts in; its loss is not known.
 
     Args:
@@ -130,4 +145,5 @@ def evaluate_exported(
 
     predicted = engine.predict(texts, batch_tokens=config.batch_tokens, on_rows=show)
     console.end_progress(evaluation_progress(rows_done, total))
-    return source, task.measure(source, predicted)
+    results = task.measure(source, predicted)
+    return task, source, dataclasses.replace(results, predicted=predicted)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData
@@ -17,11 +18,13 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.finetuning_series import run_series
 from pipeline.jobs.task_reports import (
+    REPORT,
     RejectsCheck,
     check_inputs_exist,
     log_report,
     row_counts,
     write_metrics,
+    write_predictions,
 )
 from pipeline.jobs.training_runs import (
     log_if_nothing_resumes,
@@ -30,6 +33,7 @@ from pipeline.jobs.training_runs import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.report.evaluation_page import evaluation_page
 
 _SPEED_AND_SAFETY = (
     "log_every",
@@ -104,7 +108,8 @@ def _record(
     }
     if stopped:
         record.console.info(f"stopped early at step {result.training.step}: {stopped}")
-    log_report(record.console, result.report)
+    if result.results is not None:
+        log_report(record.console, result.results.report)
     for line in learning_doubts(result):
         record.console.warn(line)
     run = Path(config.output)
@@ -112,10 +117,23 @@ def _record(
         (str(run / "best"), str(result.best_model)),
         (str(run / "metrics.jsonl"), "losses and metrics by step"),
     ]
-    if result.evaluation is not None:
-        metrics = {name: value for name, value in result.best.items() if name != "step"}
-        write_metrics(run / "metrics.json", metrics, result.report)
-        record.made.append((str(run / "metrics.json"), "metrics of the model in best/"))
+    if result.evaluation is not None and result.results is not None:
+        write_metrics(run / "metrics.json", result.results.metrics, result.results.report)
+        write_predictions(run / "predictions.jsonl", result.results.predictions)
+        page = evaluation_page(
+            result.task,
+            result.evaluation.source,
+            result.results,
+            model=config.output,
+            facts=[f"The model is {result.best_model}.", *_where_from(config, result)],
+            chosen_by=result.best_model.metric,
+        )
+        write_text_atomically(run / REPORT, page)
+        record.made += [
+            (str(run / "metrics.json"), "metrics of the model in best/"),
+            (str(run / "predictions.jsonl"), "its predictions for the evaluation rows"),
+            (str(run / REPORT), "both as a page: tables, plots, the most wrong rows"),
+        ]
     record.list_rejects(rejects_file, len(rejects))
     record.next_command = [
         *("bert-pipeline", "export", "--run", config.output),
@@ -128,6 +146,11 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     if result.held_out:
         return f"{config.eval_fraction:g} of the training rows, held out by a hash of their texts"
     return None if result.evaluation is None else "a file of their own"
+
+
+def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:
+    """What to know of held-out rows, in a sentence."""
+    return [f"The rows are {_eval_rows(config, result)}."] if result.held_out else []
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from behavior.pages import check_page
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
@@ -19,6 +20,7 @@ from bert_tf.engines.row_calls import encoded_lists, encoded_texts
 from bert_tf.tasks.base.task import Task, TaskResults
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.tasks.running.prediction import Evaluator
+from pipeline.report.evaluation_page import evaluation_page
 
 
 def check_task(
@@ -86,6 +88,7 @@ def check_task(
         assert np.isfinite(value), name
         np.testing.assert_allclose(many.metrics[name], value, rtol=1e-4, err_msg=name)
     _check_served(task, model, data.source, tokenizer, one)
+    check_page(evaluation_page(task, data.source, one, model="m"))
     return one
 
 

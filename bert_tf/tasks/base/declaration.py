@@ -126,8 +126,12 @@ class TaskDeclaration(ServedTaskDeclaration):
         options: the section of `finetune`.
         example: a command line to copy.
         label_errors: None where the task does not look for wrong labels.
+        page: `module:function` that makes what the page of an evaluation shows of it, from (task,
+            source, predicted, results) to `bert_tf.tasks.base.report_sections.Section`s; None where
+            that is the first predictions.
     """
 
     options: type[FinetuneConfig]
     example: str
     label_errors: LabelErrorsDeclaration | None = None
+    page: str | None = None

@@ -165,12 +165,6 @@ class TaskReport:
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The report whose fields went through JSON; what is missing is empty."""
-        texts = {name: tuple(values.get(name, ())) for name in ("lines", "warnings")}
-        return cls(details=values.get("details", {}), **texts)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskResults:
@@ -180,11 +174,13 @@ class TaskResults:
         metrics: by name in metrics.json.
         predictions: one mapping a usable row of the file, in file order.
         report: what else there is to report.
+        predicted: the columns that they were made of, see `Task.predict`.
     """
 
     metrics: dict[str, float]
     predictions: list[dict[str, Any]]
     report: TaskReport = dataclasses.field(default_factory=TaskReport)
+    predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class ServedTask(Protocol):

@@ -87,6 +87,7 @@ CLASSIFICATION = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
+    page="bert_tf.tasks.classification.page:sections",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,
         example=(

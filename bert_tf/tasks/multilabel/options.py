@@ -58,4 +58,5 @@ MULTILABEL = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
+    page="bert_tf.tasks.multilabel.page:sections",
 )

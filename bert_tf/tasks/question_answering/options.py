@@ -80,4 +80,5 @@ QUESTION_ANSWERING = TaskDeclaration(
         PredictionField("predicted_nbest", "json", is_extra=True),
     ),
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
+    page="bert_tf.tasks.question_answering.page:sections",
 )

@@ -44,4 +44,5 @@ REGRESSION = TaskDeclaration(
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_value", "value"),),
     implementation="bert_tf.tasks.regression.task:RegressionTask",
+    page="bert_tf.tasks.regression.page:sections",
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.tasks.base.task import Task, TaskReport
+from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.training.run.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import ModelDirectory, Restore
@@ -55,12 +54,11 @@ class EpochEvaluation:
 
     def __call__(self, step: int, notes: dict[str, Any]) -> dict[str, float]:
         """The metrics of an eval line; see `bert_tf.training.loop.TrainingLoop`."""
-        task, metrics, report = self._task, {}, TaskReport()
+        task, metrics = self._task, dict[str, float]()
         if self._evaluator is not None:
             task, results = self._evaluator.fit_and_run()
-            metrics, report = dict(results.metrics), results.report
+            metrics = results.metrics
         if self._writes and "best" not in notes:
             write_text_atomically(self._run / "vocab.txt", "\n".join([*self._vocab, ""]))
-        if self._best.keep_if_best({"step": step}, metrics, notes, task.settings()):
-            notes["report"] = dataclasses.asdict(report)
+        self._best.keep_if_best({"step": step}, metrics, notes, task.settings())
         return metrics

@@ -8,7 +8,14 @@ from bert_tf.base.console import Console
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults, accept_any_rows
+from bert_tf.tasks.base.task import (
+    LabeledRows,
+    RowsCheck,
+    Task,
+    TaskData,
+    TaskResults,
+    accept_any_rows,
+)
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.running.prediction import Evaluator, evaluation_progress
 from bert_tf.tasks.running.truncation import Truncation
@@ -16,6 +23,7 @@ from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_all_weights,
     read_model_directory,
+    write_task,
 )
 
 _BATCH_TOKENS = 2048
@@ -23,7 +31,7 @@ _BATCH_TOKENS = 2048
 
 def evaluate(
     config: EvaluateConfig, console: Console, check: RowsCheck = accept_any_rows
-) -> tuple[LabeledRows, TaskResults]:
+) -> tuple[Task, LabeledRows, TaskResults]:
     """Runs a model, in float32, over labeled rows.
 
     Args:
@@ -32,7 +40,8 @@ def evaluate(
         check: may refuse the rows that were read.
 
     Returns:
-        The rows; metrics, with the mean loss among them where it is known, and predictions.
+        The model's task; the rows; metrics, with the mean loss among them where it is known, and
+        predictions.
 
     Raises:
         InputError: no row can be used.
@@ -46,7 +55,7 @@ def evaluate(
     evaluator = _evaluator(directory, task, source, config.batch_tokens, console)
     results = evaluator.run()
     console.end_progress(evaluation_progress(len(source), len(source)))
-    return source, results
+    return task, source, results
 
 
 def predict_rows(
@@ -70,6 +79,30 @@ def predict_rows(
     return predicted
 
 
+def measure_best(path: str, data: TaskData, console: Console) -> tuple[Task, TaskResults]:
+    """Fits the task of a run's best model, see `Task.fitted`, and measures it, in float32.
+
+    Training computes in the precision that is fastest, while `evaluate` and exported models compute
+    in float32: what is fitted on logits has to be fitted on theirs. The model's `task.json` is
+    replaced if that changes it.
+
+    Args:
+        path: run directory.
+        data: the evaluation rows, encoded with the model's vocabulary.
+        console: shows progress.
+    """
+    directory = read_model_directory(path)
+    task = task_from_settings(directory.task, path)
+    fitted, results = _float32_evaluator(
+        directory, task, data, _BATCH_TOKENS, console
+    ).fit_and_run()
+    rows = len(data.source)
+    console.end_progress(evaluation_progress(rows, rows))
+    if fitted.settings() != directory.task:
+        write_task(directory.path, fitted.settings())
+    return fitted, results
+
+
 def _evaluator(
     directory: ModelDirectory,
     task: Task,
@@ -78,16 +111,22 @@ def _evaluator(
     console: Console,
 ) -> Evaluator:
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+    data = task.encode(source, tokenizer, training=False)
+    Truncation.of(data).log(console, source.source, "the model was trained to read no more")
+    return _float32_evaluator(directory, task, data, batch_tokens, console)
+
+
+def _float32_evaluator(
+    directory: ModelDirectory, task: Task, data: TaskData, batch_tokens: int, console: Console
+) -> Evaluator:
     model = task.build_model(directory.config, policy="float32")
     model.build_weights()
     load_all_weights(model, directory)
-    data = task.encode(source, tokenizer, training=False)
-    Truncation.of(data).log(console, source.source, "the model was trained to read no more")
     return Evaluator(
         task,
         model,
         data,
-        pad_id=tokenizer.pad_id,
+        pad_id=directory.vocab.index("[PAD]"),
         batch_tokens=batch_tokens,
         max_rows=None,
         console=console,

@@ -16,8 +16,9 @@ from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.losses import FinetuningLoss
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TaskReport, accept_any_rows
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TaskResults, accept_any_rows
 from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
+from bert_tf.tasks.running.evaluation import measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
@@ -50,7 +51,8 @@ class FinetuningResult:
         training: how the loop ended.
         best: step and metrics of the model in `best/`; without evaluation the last step alone.
         best_model: which model that is.
-        report: of its evaluation; empty without one.
+        results: of its evaluation, see `evaluation.measure_best`; None without evaluation rows, and
+            in workers other than the chief.
     """
 
     task: Task
@@ -60,7 +62,7 @@ class FinetuningResult:
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
-    report: TaskReport
+    results: TaskResults | None
 
 
 def finetune(
@@ -85,9 +87,9 @@ def finetune(
     for note in init.notes:
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
-    task, rows = read_rows(config, init, tokenizer, console, check)
-    subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
-    rows = rows.renumbered(subset)
+    task, read = read_rows(config, init, tokenizer, console, check)
+    subset = VocabularySubset(init, [data.rows.ids for data in read.all])
+    rows = read.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
     precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
     model = _build_model(
@@ -131,7 +133,10 @@ def finetune(
         ),
         console=console,
     ).run()
-    return _result(config, task, rows, training, steps_per_epoch=inputs.steps_per_epoch)
+    results = None
+    if read.evaluation is not None and is_chief(strategy):
+        task, results = measure_best(config.output, read.evaluation, console)
+    return _result(config, task, read, training, results, steps_per_epoch=inputs.steps_per_epoch)
 
 
 def _layers(number: int) -> str:
@@ -166,13 +171,15 @@ def _result(
     task: Task,
     rows: FinetuningRows,
     training: TrainingResult,
+    results: TaskResults | None,
     *,
     steps_per_epoch: int,
 ) -> FinetuningResult:
     best = training.notes["best"]
-    settings = training.notes.get("task")  # which checkpoints of earlier releases lack, as reports
+    if results is not None:
+        best = {"step": best["step"], **results.metrics}
     return FinetuningResult(
-        task=task if settings is None else task.from_settings(settings),
+        task=task,
         train=rows.train,
         evaluation=rows.evaluation,
         held_out=rows.held_out,
@@ -181,7 +188,7 @@ def _result(
         best_model=BestModel.of_notes(
             best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
         ),
-        report=TaskReport.from_json(training.notes.get("report", {})),
+        results=results,
     )
 
 

@@ -108,9 +108,10 @@ class Evaluator:
     ) -> TaskResults:
         predicted = task.predict(*self._data.averaged(reduced))
         results = task.measure(self._data.source, predicted)
-        if loss is None:
-            return results
-        return dataclasses.replace(results, metrics={"loss": loss, **results.metrics})
+        metrics = {} if loss is None else {"loss": loss}
+        return dataclasses.replace(
+            results, metrics={**metrics, **results.metrics}, predicted=predicted
+        )
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(

@@ -82,4 +82,5 @@ TAGGING = TaskDeclaration(
         PredictionField("predicted_tags", "json", is_extra=True),
     ),
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
+    page="bert_tf.tasks.tagging.page:sections",
 )

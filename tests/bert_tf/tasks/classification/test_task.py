@@ -72,7 +72,7 @@ def test_a_few_rows_are_learned_by_heart(small_config, tmp_path, quiet_console):
     assert result.training.eval["loss"] < 0.1
     assert result.training.step == 60
 
-    source, results = evaluate(
+    _, source, results = evaluate(
         build_section(
             EvaluateConfig, {"model": str(tmp_path / "run"), "data": known, "output": "x"}
         ),

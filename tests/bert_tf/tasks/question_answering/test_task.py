@@ -153,7 +153,7 @@ def test_a_few_questions_are_learned_by_heart(small_config, tmp_path, quiet_cons
     assert result.best["exact_match"] == result.best["f1"] == 100.0
 
     output = {"model": str(tmp_path / "run"), "data": str(path), "output": "x"}
-    _, results = evaluate(build_section(EvaluateConfig, output), quiet_console)
+    _, _, results = evaluate(build_section(EvaluateConfig, output), quiet_console)
     assert results.metrics["loss"] < 0.2
     assert results.metrics["f1"] == 100.0
     for row in results.predictions:
@@ -177,7 +177,7 @@ def test_a_few_questions_are_learned_by_heart(small_config, tmp_path, quiet_cons
     output["data"] = str(tmp_path / "without_starts.jsonl")
     log = io.StringIO()
     every_batch = build_section(EvaluateConfig, {**output, "batch_tokens": 64})
-    _, measured = evaluate(every_batch, Console(log, log_seconds=0))
+    _, _, measured = evaluate(every_batch, Console(log, log_seconds=0))
     assert "loss" not in measured.metrics
     assert measured.metrics["f1"] == 100.0
     rows = len(results.predictions)

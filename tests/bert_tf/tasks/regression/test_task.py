@@ -82,7 +82,7 @@ def test_numbers_of_any_range_are_learned(small_config, tmp_path, quiet_console,
     ]
     assert result.best["pearson"] > 0.95
     values = {"model": str(tmp_path / "run"), "data": train, "output": "x"}
-    _, results = evaluate(build_section(EvaluateConfig, values), quiet_console)
+    _, _, results = evaluate(build_section(EvaluateConfig, values), quiet_console)
     for name in ("loss", "pearson", "spearman", "r2", "mse"):
         assert results.metrics[name] == pytest.approx(result.best[name], rel=1e-3), name
     scale = result.task.target_scale

@@ -51,7 +51,7 @@ def config(small_config, tmp_path, monkeypatch):
 
 def measured(path, config, console):
     values = {"model": str(path), "data": config.eval, "output": "x"}
-    _, results = evaluate(build_section(EvaluateConfig, values), console)
+    _, _, results = evaluate(build_section(EvaluateConfig, values), console)
     return results
 
 
@@ -64,6 +64,17 @@ def test_the_best_epoch_keeps_its_fit(config, tmp_path, quiet_console):
     assert results.metrics["r2"] == pytest.approx(result.best["r2"], abs=1e-6)
     errors = [row["predicted_value"] - row["label"] for row in results.predictions]
     assert np.mean(errors) == pytest.approx(0, abs=1e-5)
+
+
+def test_the_fit_is_that_of_float32_whatever_training_computes_in(config, tmp_path, quiet_console):
+    """As `evaluate` and exported models compute; bfloat16 has 3 digits."""
+    result = finetune(dataclasses.replace(config, precision="bfloat16"), quiet_console)
+    kept = json.loads((tmp_path / "run" / "best" / "task.json").read_text())
+    assert kept == result.task.settings()
+    results = measured(tmp_path / "run", config, quiet_console)
+    errors = [row["predicted_value"] - row["label"] for row in results.predictions]
+    assert np.mean(errors) == pytest.approx(0, abs=1e-5)
+    assert results.metrics["loss"] == pytest.approx(result.best["loss"], rel=1e-5)
 
 
 def test_a_resumed_run_knows_the_fit_of_its_best_epoch(config, quiet_console):

@@ -1,0 +1,105 @@
+"""The page of an evaluation: what it shows, that texts stay texts, and that it stays small."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from behavior.pages import check_page
+from toy_regression import REGRESSION, RegressionTask
+
+from bert_tf.data.tables.tables import Table
+from bert_tf.tasks.classification.task import ClassificationTask
+from bert_tf.tasks.registry import TASKS
+from pipeline.report.evaluation_page import evaluation_page
+
+EVIL = "<script>alert('x')</script> & \"y\""
+
+
+def classified(labels, texts, gold, logits, source="rows.csv"):
+    """The page of a classifier with these logits."""
+    task = ClassificationTask(
+        labels=labels,
+        text_column="text",
+        text_pair_column=None,
+        label_column="label",
+        max_seq_length=16,
+    )
+    table = Table(
+        source=source,
+        columns={"text": texts, "label": gold},
+        lines=list(range(2, len(texts) + 2)),
+        rejects=[],
+    )
+    predicted = task.predictions(np.asarray(logits, np.float32))
+    results = task.measure(table, predicted)
+    return evaluation_page(
+        task,
+        table,
+        dataclasses.replace(results, predicted=predicted),
+        model="run",
+        facts=["The model is the last."],
+        chosen_by="accuracy",
+    )
+
+
+def test_it_shows_metrics_confusions_calibration_and_the_most_wrong_rows():
+    page = check_page(
+        classified(
+            ("bad", "good"),
+            ["one", "two two", "three", "four", "five"],
+            ["bad", "good", "good", "bad", "good"],
+            [[2, 0], [3, 0], [0, 4], [0, 1], [1, 0]],
+        )
+    )
+    shown = " ".join(page.text)
+    assert "classification: run on rows.csv" in shown and "The model is the last." in shown
+    assert "accuracy 0.4000" in shown and ("class", "chose") in page.attributes
+    for heading in ("Labels", "Confusion", "Calibration", "Accuracy by length", "Most wrong rows"):
+        assert heading in page.text
+    # By loss, each predicted with the other label: log(1 + e^3), log(1 + e^1) twice.
+    losses = [page.text[i + 1] for i, text in enumerate(page.text) if text == "loss"]
+    assert losses == ["3.049", "1.313", "1.313"]
+    wrong = page.text[page.text.index("Most wrong rows") :]
+    assert [text for text in wrong if text in ("one", "two two", "three", "four", "five")] == [
+        "two two", "four", "five"
+    ]  # fmt: skip
+
+
+def test_texts_of_the_data_are_never_markup():
+    html = classified(
+        (EVIL, "good", "fine"), [EVIL, "b"], [EVIL, "good"], [[0, 1, 0], [1, 0, 0]], source=EVIL
+    )
+    page = check_page(html)
+    assert "<script" not in html
+    assert page.text.count(EVIL) >= 5, "title, heading, label, confusion, text"
+
+
+def test_a_big_evaluation_has_a_small_page():
+    rows, labels = 20_000, tuple(f"label {number}" for number in range(200))
+    random = np.random.default_rng(0)
+    gold = [labels[number] for number in random.integers(0, 200, rows)]
+    texts = ["word " * 2000] * rows
+    html = classified(labels, texts, gold, random.normal(size=(rows, 200)))
+    check_page(html)
+    assert len(html) < 200_000
+    assert "The 20 most frequent of 200 labels." in html and "150 more are in metrics.json" in html
+
+
+def test_a_task_without_a_page_of_its_own_shows_its_first_predictions(monkeypatch):
+    monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
+    task = RegressionTask(
+        text_column="t", text_pair_column=None, label_column="n", max_seq_length=8, target_scale=1.0
+    )
+    table = Table(
+        source="n.csv", columns={"t": ["a", "b"], "n": ["1", "2"]}, lines=[2, 3], rejects=[]
+    )
+    predicted = task.predictions(np.array([[1.5], [2.5]], np.float32))
+    page = check_page(evaluation_page(task, table, task.measure(table, predicted), model="run"))
+    assert "First predictions" in page.text
+    assert [text for text in page.text if text in ("1.5", "2.5")] == ["1.5", "2.5"]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_few_rows_that_are_all_right_have_a_page(rows):
+    page = check_page(classified(("bad", "good"), ["x"] * rows, ["bad"] * rows, [[9, 0]] * rows))
+    assert "None." in page.text
