@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from bert_tf.base.atomic_files import replacing_directory, write_text_atomically
-from bert_tf.base.checksums import SUMS, check_sums, withdraw_sums, write_sums
+from bert_tf.base.checksums import SUMS, check_sums, read_sums, withdraw_sums, write_sums
 from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
@@ -251,9 +251,10 @@ def write_model_directory(
 
 def write_task(folder: Path, task: dict[str, Any]) -> None:
     """Replaces the `task.json` of a model directory, and its checksum."""
+    vouched_for = read_sums(folder)
     withdraw_sums(folder)
     write_text_atomically(folder / TASK, _as_json(task))
-    write_sums(folder, [name for name in sorted(_FILES) if (folder / name).is_file()])
+    write_sums(folder, vouched_for)
 
 
 def model_tensors(model: Any) -> dict[str, np.ndarray]:
