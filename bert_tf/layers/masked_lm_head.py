@@ -12,29 +12,11 @@ from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 
 
-def gather_positions(hidden: Any, positions: Any) -> Any:
-    """Picks tokens of every row.
-
-    Args:
-        hidden: float [batch, length, hidden].
-        positions: int [batch, number], each below length.
-
-    Returns:
-        float [batch, number, hidden].
-    """
-    batch, length, width = ops.shape(hidden)
-    row_starts = ops.arange(batch, dtype="int32")[:, None] * length
-    flat_positions = ops.reshape(ops.cast(positions, "int32") + row_starts, (-1,))
-    gathered = ops.take(ops.reshape(hidden, (-1, width)), flat_positions, axis=0)
-    return ops.reshape(gathered, (batch, ops.shape(positions)[1], width))
-
-
 @keras.saving.register_keras_serializable(package="bert_tf")
 class MaskedLMHead(keras.layers.Layer):
     """Dense, activation, LayerNorm, product with the word embeddings, one bias per token.
 
-    Only masked positions are transformed and multiplied with the vocabulary (get_masked_lm_output
-    of google-research/bert's run_pretraining.py).
+    As get_masked_lm_output of google-research/bert's run_pretraining.py, for masked tokens alone.
     """
 
     def __init__(self, config: BertConfig, **kwargs: Any):
@@ -62,19 +44,18 @@ class MaskedLMHead(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, hidden: Any, masked_lm_positions: Any, word_embeddings: Any) -> Any:
-        """Scores every token of the vocabulary at the masked positions.
+    def call(self, hidden: Any, word_embeddings: Any) -> Any:
+        """Scores every token of the vocabulary in place of masked ones.
 
         Args:
-            hidden: [batch, length, hidden].
-            masked_lm_positions: int [batch, predictions], padded with any position below length.
+            hidden: [batch, predictions, hidden], of the masked tokens.
             word_embeddings: the encoder's table, [vocab, hidden].
 
         Returns:
             float32 logits [batch, predictions, vocab].
         """
-        batch, predictions = ops.shape(masked_lm_positions)
-        masked = self.layer_norm(self.transform(gather_positions(hidden, masked_lm_positions)))
+        batch, predictions, _ = ops.shape(hidden)
+        masked = self.layer_norm(self.transform(hidden))
         rows = ops.reshape(masked, (-1, self.config.hidden_size))
         table = ops.cast(word_embeddings, self.compute_dtype)
         logits = ops.cast(ops.matmul(rows, ops.transpose(table)), "float32")

@@ -44,12 +44,20 @@ class Projection(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 
-    def call(self, inputs: Any) -> Any:
-        """Maps [..., input width] to [..., size] in the compute dtype."""
+    def call(self, inputs: Any, columns: slice = slice(None)) -> Any:
+        """Maps [..., input width] to [..., columns] in the compute dtype.
+
+        Args:
+            inputs: float tensor.
+            columns: which of the outputs to compute; all `size` of them by default.
+        """
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
-        outputs = activation(self.activation_name, ops.matmul(rows, self.kernel) + self.bias)
-        return ops.reshape(outputs, (*shape[:-1], self.size))
+        kernel, bias = self.kernel, self.bias
+        if columns != slice(None):
+            kernel, bias = kernel[:, columns], bias[columns]
+        outputs = activation(self.activation_name, ops.matmul(rows, kernel) + bias)
+        return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.size)

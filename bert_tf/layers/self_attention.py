@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
@@ -97,31 +98,45 @@ class SelfAttention(keras.layers.Layer):
         hidden: Any,
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
+        positions: Any | None = None,
     ) -> Any:
-        """Lets every token gather from the others.
+        """Lets tokens gather from all tokens of their row.
 
         Args:
             hidden: [batch, length, hidden].
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
+            positions: int [batch, number], which tokens gather; None for all of them.
 
         Returns:
-            [batch, length, hidden].
+            [batch, length, hidden], or [batch, number, hidden] of the tokens at `positions`.
         """
-        batch, length, hidden_size = ops.shape(hidden)
-        head_size = hidden_size // self.num_heads
-        heads = ops.reshape(
-            self.query_key_value(hidden), (batch, length, 3, self.num_heads, head_size)
-        )
-        query, key, value = ops.unstack(ops.transpose(heads, (2, 0, 3, 1, 4)), 3, axis=0)
-        query = query * ops.cast(head_size**-0.5, query.dtype)
+        if positions is None:
+            query, key, value = self._heads(self.query_key_value(hidden), 3)
+        else:
+            width = hidden.shape[-1]
+            queries = gather_positions(hidden, positions)
+            (query,) = self._heads(self.query_key_value(queries, columns=slice(width)), 1)
+            key, value = self._heads(self.query_key_value(hidden, columns=slice(width, None)), 2)
+            if attention_bias is not None and attention_bias.shape[2] != 1:
+                attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
+        query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
         scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
         if attention_bias is not None:
             scores = scores + attention_bias
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         probabilities = self.probability_dropout(probabilities, dropout_key=dropout_key)
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
-        return self.output_projection(ops.reshape(context, (batch, length, hidden_size)))
+        batch, number, _, _ = ops.shape(context)
+        return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
+
+    def _heads(self, projected: Any, parts: int) -> list[Any]:
+        """[batch, length, parts x hidden] to as many of [batch, heads, length, head size]."""
+        batch, length, width = ops.shape(projected)
+        shape = (batch, length, parts, self.num_heads, width // (parts * self.num_heads))
+        return ops.unstack(
+            ops.transpose(ops.reshape(projected, shape), (2, 0, 3, 1, 4)), parts, axis=0
+        )
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
         return input_shape

@@ -9,6 +9,7 @@ from keras import ops
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention
@@ -86,10 +87,18 @@ class TransformerBlock(keras.layers.Layer):
         hidden: Any,
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
+        positions: Any | None = None,
     ) -> Any:
-        """Maps [batch, length, hidden] to the same shape; arguments as in `SelfAttention.call`."""
+        """Maps [batch, length, hidden] to the same shape, or to the tokens at `positions` alone.
+
+        Arguments as in `SelfAttention.call`.
+        """
         hidden = ops.cast(hidden, self.compute_dtype)
-        attended = self.attention(hidden, attention_bias=attention_bias, dropout_key=dropout_key)
+        attended = self.attention(
+            hidden, attention_bias=attention_bias, dropout_key=dropout_key, positions=positions
+        )
+        if positions is not None:
+            hidden = gather_positions(hidden, positions)
         attended = self.attention_dropout(attended, dropout_key=dropout_key)
         hidden = self.attention_layer_norm(hidden + attended)
         transformed = self.output_projection(self.intermediate(hidden))

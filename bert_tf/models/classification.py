@@ -65,6 +65,8 @@ class BertClassifier(LabelScorer):
             float32 logits [batch, labels].
         """
         key = self.encoder.resolve_dropout_key(training, dropout_key)
-        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=key)
+        encoded = self.encoder.encode_inputs(
+            inputs, training=training, dropout_key=key, pooled_only=True
+        )
         pooled = self.dropout(encoded["pooled_output"], dropout_key=key)
         return ops.cast(self.classifier(pooled), "float32")

@@ -10,7 +10,7 @@ from keras import ops
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
-from bert_tf.layers.masked_lm_head import gather_positions
+from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
@@ -80,8 +80,14 @@ class BertEncoder(BertModel):
         training: bool | None = False,
         dropout_key: Any | None = None,
         output_hidden_states: bool = False,
+        read_positions: Any | None = None,
+        pooled_only: bool = False,
     ) -> dict[str, Any]:
         """Encodes a batch of token ids.
+
+        A head that reads few tokens says so by `read_positions` or `pooled_only`: the last block
+        then computes keys and values of all tokens, but the rest, five sixths of it, for those that
+        are read alone, forward and backward. Their outputs are the same.
 
         Args:
             input_word_ids: int32 [batch, length].
@@ -93,10 +99,13 @@ class BertEncoder(BertModel):
                 None for one text per row.
             training: whether dropout is on.
             dropout_key: int32[2] that decides the dropout masks; None draws one.
-            output_hidden_states: also return every layer's output.
+            output_hidden_states: also return every layer's output; not for some tokens alone.
+            read_positions: int32 [batch, number], the tokens of `sequence_output`; None for all.
+            pooled_only: return `pooled_output` alone.
 
         Returns:
-            `sequence_output` [batch, length, hidden]; with a pooler `pooled_output`
+            `sequence_output` [batch, length, hidden], or [batch, number, hidden] at
+            `read_positions`; with a pooler `pooled_output`
             [batch, hidden], or [batch, texts, hidden] at `pooled_positions`; if asked for
             `hidden_states`, a list of the embeddings' and every block's output. All are in the
             compute dtype.
@@ -109,22 +118,56 @@ class BertEncoder(BertModel):
             position_ids=position_ids,
             dropout_key=key,
         )
+        positions = self._computed_positions(
+            input_word_ids, pooled_positions, read_positions, pooled_only
+        )
         hidden_states = [hidden]
         for block in self.blocks:
-            hidden = block(hidden, attention_bias=bias, dropout_key=key)
+            hidden = block(
+                hidden,
+                attention_bias=bias,
+                dropout_key=key,
+                positions=positions if block is self.blocks[-1] else None,
+            )
             hidden_states.append(hidden)
         outputs = {"sequence_output": hidden}
         if self.has_pooler:
-            first = hidden[:, 0]
-            if pooled_positions is not None:
+            texts = 1 if pooled_positions is None else ops.shape(pooled_positions)[1]
+            first = hidden[:, :texts]
+            if positions is not None:
+                outputs["sequence_output"] = hidden[:, texts:]
+            elif pooled_positions is not None:
                 first = gather_positions(hidden, pooled_positions)
-            outputs["pooled_output"] = self.pooler(first)
+            outputs["pooled_output"] = self.pooler(
+                first[:, 0] if pooled_positions is None else first
+            )
+        if pooled_only:
+            del outputs["sequence_output"]
         if output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
 
+    def _computed_positions(
+        self, ids: Any, pooled_positions: Any, read_positions: Any, pooled_only: bool
+    ) -> Any | None:
+        """What the last block computes: the pooled tokens, then those read; None for all."""
+        if read_positions is None and not pooled_only:
+            return None
+        positions = [] if pooled_only else [ops.cast(read_positions, "int32")]
+        if self.has_pooler:
+            if pooled_positions is None:
+                pooled_positions = ops.zeros((ops.shape(ids)[0], 1), "int32")
+            positions.insert(0, ops.cast(pooled_positions, "int32"))
+        return ops.concatenate(positions, axis=1)
+
     def encode_inputs(
-        self, inputs: dict[str, Any], *, training: bool | None, dropout_key: Any | None
+        self,
+        inputs: dict[str, Any],
+        *,
+        training: bool | None,
+        dropout_key: Any | None,
+        read_positions: Any | None = None,
+        pooled_only: bool = False,
     ) -> dict[str, Any]:
         """Encodes a batch given by the names that all task models take; see `call`.
 
@@ -133,6 +176,7 @@ class BertEncoder(BertModel):
                 for several texts per row `sequence_ids` [batch, length], equal where tokens see
                 each other, in place of the mask, and `cls_positions` [batch, texts]. Other keys are
                 ignored.
+            training, dropout_key, read_positions, pooled_only: see `call`.
         """
         mask = inputs.get("input_mask")
         if "sequence_ids" in inputs:
@@ -145,6 +189,8 @@ class BertEncoder(BertModel):
             pooled_positions=inputs.get("cls_positions"),
             dropout_key=dropout_key,
             training=training,
+            read_positions=read_positions,
+            pooled_only=pooled_only,
         )
 
     def resolve_dropout_key(self, training: bool | None, dropout_key: Any | None) -> Any | None:

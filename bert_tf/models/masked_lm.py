@@ -50,9 +50,10 @@ class BertMaskedLM(BertModel):
         Returns:
             float32 logits [batch, predictions, vocab].
         """
-        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
-        return self.masked_lm(
-            encoded["sequence_output"],
-            inputs["masked_lm_positions"],
-            self.encoder.embeddings.word_embeddings,
+        encoded = self.encoder.encode_inputs(
+            inputs,
+            training=training,
+            dropout_key=dropout_key,
+            read_positions=inputs["masked_lm_positions"],
         )
+        return self.masked_lm(encoded["sequence_output"], self.encoder.embeddings.word_embeddings)

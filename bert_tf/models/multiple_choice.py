@@ -51,6 +51,8 @@ class BertMultipleChoice(LinearHeadModel):
             if name in inputs
         }
         key = self.encoder.resolve_dropout_key(training, dropout_key)
-        encoded = self.encoder.encode_inputs(flat, training=training, dropout_key=key)
+        encoded = self.encoder.encode_inputs(
+            flat, training=training, dropout_key=key, pooled_only=True
+        )
         pooled = self.dropout(encoded["pooled_output"], dropout_key=key)
         return ops.reshape(ops.cast(self.classifier(pooled), "float32"), shape[:-1])

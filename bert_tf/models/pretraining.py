@@ -58,11 +58,14 @@ class BertPretrainingModel(BertModel):
             `mlm_logits` float32 [batch, predictions, vocab] and `nsp_logits` float32 [batch, 2],
             for packed rows [batch, sequences, 2], where 1 means that the second segment is random.
         """
-        encoded = self.encoder.encode_inputs(inputs, training=training, dropout_key=dropout_key)
+        encoded = self.encoder.encode_inputs(
+            inputs,
+            training=training,
+            dropout_key=dropout_key,
+            read_positions=inputs["masked_lm_positions"],
+        )
         mlm_logits = self.masked_lm(
-            encoded["sequence_output"],
-            inputs["masked_lm_positions"],
-            self.encoder.embeddings.word_embeddings,
+            encoded["sequence_output"], self.encoder.embeddings.word_embeddings
         )
         nsp_logits = ops.cast(self.next_sentence(encoded["pooled_output"]), "float32")
         return {"mlm_logits": mlm_logits, "nsp_logits": nsp_logits}

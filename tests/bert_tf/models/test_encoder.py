@@ -87,6 +87,52 @@ def test_hidden_states_end_with_the_sequence_output(encoder):
     assert "hidden_states" not in encoder(random_ids(1, 4))
 
 
+SEQUENCES = {
+    "sequence_ids": np.repeat([[0, 1, 2]], 3, 0).repeat([2, 3, 2], 1),
+    "cls_positions": np.array([[0, 2, 5]] * 3, np.int32),
+}
+
+
+@pytest.mark.parametrize("packed", [{}, SEQUENCES], ids=["one text a row", "packed"])
+def test_what_heads_read_is_computed_as_all_tokens_are(encoder, packed):
+    """Outputs and gradients of the tokens read, from the last block that computes them alone."""
+    inputs = {"input_word_ids": random_ids(3, 7), **packed}
+    if not packed:
+        inputs["input_mask"] = np.arange(7)[None, :] < np.array([[7], [4], [5]])
+    positions = np.array([[1, 3], [2, 0], [3, 3]], np.int32)
+
+    def outputs_and_gradients(read, **arguments):
+        with tf.GradientTape() as tape:
+            encoded = encoder.encode_inputs(inputs, training=False, dropout_key=None, **arguments)
+            outputs = read(encoded)
+            loss = tf.add_n([tf.reduce_sum(tf.sin(output)) for output in outputs])
+        variables = [variable.value for variable in encoder.trainable_variables]
+        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+        return outputs, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def all_tokens(encoded):
+        return encoded["pooled_output"], tf.gather(
+            encoded["sequence_output"], positions, batch_dims=1
+        )
+
+    def check(got, expected):
+        keras.tree.map_structure(
+            lambda ours, theirs: np.testing.assert_allclose(ours, theirs, atol=2e-5), got, expected
+        )
+
+    check(
+        outputs_and_gradients(
+            lambda encoded: (encoded["pooled_output"], encoded["sequence_output"]),
+            read_positions=positions,
+        ),
+        outputs_and_gradients(all_tokens),
+    )
+    check(
+        outputs_and_gradients(lambda encoded: tuple(encoded.values()), pooled_only=True),
+        outputs_and_gradients(lambda encoded: (encoded["pooled_output"],)),
+    )
+
+
 def test_the_pooler_is_optional():
     model = BertEncoder(CONFIG, has_pooler=False)
     model.build_weights()
