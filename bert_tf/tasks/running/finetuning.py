@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.losses import FinetuningLoss
@@ -37,6 +36,8 @@ from bert_tf.weights.model_directory import (
 from bert_tf.weights.vocabulary_subset import VocabularySubset
 
 EVALUATION_TOKENS = 4096
+# Fewer tokens per step pay for the 50 ms of processor time that kernels for a new length take.
+_LENGTH_MULTIPLE = 2
 _LENGTHS_UNDER_XLA = 4
 
 
@@ -238,5 +239,5 @@ def _training_loop(
 def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not precision.use_xla:
-        return LENGTH_MULTIPLE
+        return _LENGTH_MULTIPLE
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
