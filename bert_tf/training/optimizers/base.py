@@ -18,11 +18,13 @@ class StepScalars:
 
     Attributes:
         learning_rate: 0 for a skipped step.
+        gradient_factor: what gradients are multiplied with first; 0 for a skipped step.
         beta_1, beta_2: decay of the moments; 1 for a skipped step.
         beta_1_power, beta_2_power: decay ** step number, from 1; 0 without bias correction.
     """
 
     learning_rate: tf.Tensor
+    gradient_factor: tf.Tensor
     beta_1: tf.Tensor
     beta_2: tf.Tensor
     beta_1_power: tf.Tensor
@@ -35,9 +37,11 @@ class StepOptimizer(keras.optimizers.Optimizer):
     Differences from Keras' own:
     - gradients arrive already summed over replicas (the step clips by the global norm, which
       needs the sum first), so `apply` does not sum them again;
-    - `prepare_step` decides whether `apply`, then given zeros for gradients, changes anything; that
+    - `prepare_step` decides whether `apply` changes anything, whatever the gradients are; that
       skips a step whose gradients are not finite without a conditional (those break under
       MirroredStrategy);
+    - `prepare_step` takes the factor that clips the gradients, so that an update may multiply by it
+      in the same pass over memory;
     - a variable may have a factor of its own on the learning rate, weight decay included;
     - what is the same for all variables is computed once per step.
 
@@ -70,8 +74,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments."""
         # Not one of the optimizer's variables, hence not saved: a restored run starts with 1.
-        self.applied = tf.Variable(
-            1.0, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
+        self.applied, self.gradient_factor = (
+            tf.Variable(1.0, trainable=False, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+            for _ in range(2)
         )
         super().build(variables)
         self._momentums, self._velocities = self.add_optimizer_variables(
@@ -82,15 +87,22 @@ class StepOptimizer(keras.optimizers.Optimizer):
             self._rate_factor(variable) if self._rate_factor else 1.0 for variable in variables
         )
 
-    def prepare_step(self, applied: tf.Tensor, learning_rate: tf.Tensor) -> None:
+    def prepare_step(
+        self,
+        applied: tf.Tensor,
+        learning_rate: tf.Tensor,
+        gradient_factor: tf.Tensor | float = 1.0,
+    ) -> None:
         """Sets what the next `apply` does.
 
         Args:
             applied: float32 [], 1 to apply the step, 0 to leave weights, moments and the number of
                 iterations as they are.
             learning_rate: float32 [].
+            gradient_factor: float32 [], what `apply` multiplies gradients with.
         """
         self.applied.assign(applied)
+        self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
         self.learning_rate.assign(learning_rate * applied)
 
     def apply(self, grads: list[tf.Tensor], trainable_variables: Any = None) -> None:
@@ -107,7 +119,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         Args:
             variable: on this replica.
             index: its number among the variables that the optimizer was built on.
-            gradient: of the variable's shape; zeros for a skipped step.
+            gradient: of the variable's shape, to be scaled by `scaled`.
             scalars: of this step.
         """
         raise NotImplementedError
@@ -137,6 +149,7 @@ class StepOptimizer(keras.optimizers.Optimizer):
         ]
         return StepScalars(
             learning_rate=tf.cast(tf.convert_to_tensor(self.learning_rate), tf.float32),
+            gradient_factor=tf.convert_to_tensor(self.gradient_factor),
             beta_1=1.0 - (1.0 - self.beta_1) * applied,
             beta_2=1.0 - (1.0 - self.beta_2) * applied,
             beta_1_power=powers[0],
@@ -145,6 +158,11 @@ class StepOptimizer(keras.optimizers.Optimizer):
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         return grads_and_vars
+
+
+def scaled(gradient: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
+    """Their product, which is 0 where the factor is, even for a gradient that is not finite."""
+    return tf.math.multiply_no_nan(gradient, factor)
 
 
 def decays(variable: keras.Variable) -> bool:

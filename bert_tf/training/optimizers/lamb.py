@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.training.optimizers.base import StepOptimizer, StepScalars
+from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 
 
 class Lamb(StepOptimizer):
@@ -32,6 +32,7 @@ class Lamb(StepOptimizer):
         self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
     ) -> None:
         """See `StepOptimizer.update_variable`."""
+        gradient = scaled(gradient, scalars.gradient_factor)
         m, v = self._momentums[index].value, self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
         velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))
