@@ -36,6 +36,7 @@ from bert_tf.weights.import_weights import read_source
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.outputs.job import RunOptions
+from pipeline.outputs.lock import holding_output
 from pipeline.scoring import running, transforms
 from pipeline.scoring.parts import write_part
 
@@ -521,6 +522,19 @@ def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path)
     assert manifest["engine"] == "tensorflow"
     assert "engine: tensorflow\n" in log.stream.getvalue()
     assert "fine" not in (tmp_path / "scored.csv").read_text()
+
+
+def test_a_second_run_on_the_same_output_is_refused(any_engine_model, tmp_path):
+    write_rows(tmp_path / "new.csv")
+    files = (any_engine_model, tmp_path / "new.csv")
+    output = tmp_path / "scored.csv"
+    config = config_of(*files, output=output, engine="constant")
+    with (
+        holding_output(str(output), is_directory=False, command="score", console=Console()),
+        pytest.raises(UsageError, match=r"is being written by another process \(pid .* score"),
+    ):
+        scoring.run(config, RUNNER, Log().options())
+    assert not output.exists()
 
 
 def test_parts_of_one_engine_are_not_joined_by_another(any_engine_model, tmp_path, monkeypatch):

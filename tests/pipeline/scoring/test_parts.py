@@ -237,6 +237,53 @@ def test_values_of_json_are_values_in_json_lines_and_text_in_cells(
     assert [json.loads(row[2]) for row in cells] == spans
 
 
+@pytest.fixture
+def long_cells():
+    """Lets the csv module read cells of any length."""
+    before = csv.field_size_limit(1 << 30)
+    yield
+    csv.field_size_limit(before)
+
+
+@pytest.mark.usefixtures("long_cells")
+def test_tables_as_people_have_them_keep_every_cell(tmp_path, make_plan, score):
+    """Dates, emoji, HTML, a megabyte, nothing at all, and what looks like a number."""
+    header = ("id", "text", "day", "note")
+    rows = [
+        (
+            "007",
+            "\U0001f469\u200d\U0001f467 café\u0301 مرحبا",
+            "2024-02-30",
+            '<p class="x">a &amp; b</p>\r\n',
+        ),
+        ("1e5", "x" * 1_000_000, "05/06/07 12:00", ""),
+        ("", "a\tb", "", r"\N"),
+        ("NaN", "\u200b text \u00a0", "12:30", "N/A"),
+        ("-0", "last", "1,5", " spaces "),
+    ]
+    with (tmp_path / "in.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    expected = [dict(zip(header, row, strict=True)) for row in rows]
+    names = ["predicted_label", "predicted_score"]
+    for ending in ("csv", "jsonl", "parquet"):
+        counts = score(make_plan("in.csv", output=f"out.{ending}", block_rows=2, identity=ending))
+        assert (counts.rows_out, counts.rejected) == (len(rows), {})
+        output = tmp_path / f"out.{ending}"
+        if ending == "parquet":
+            found = pq.read_table(output).to_pylist()
+        elif ending == "csv":
+            with output.open(encoding="utf-8", newline="") as stream:
+                found = list(csv.DictReader(stream))
+        else:
+            text = output.read_text(encoding="utf-8")
+            found = [json.loads(line) for line in text.split("\n")[:-1]]
+        assert [row | dict.fromkeys(names) for row in expected] == [
+            row | dict.fromkeys(names) for row in found
+        ]
+    counts = score(make_plan("in.csv", output="out.tsv", block_rows=2, identity="tsv"))
+    assert counts.rejected == {"a TSV cell cannot hold a tab or a line end": 2}
+
+
 def test_semicolons_stay(tmp_path, make_plan, score):
     (tmp_path / "in.csv").write_text("id;text;note\n1;a, b;x\n")
     score(make_plan("in.csv", output="out.csv"))
@@ -326,7 +373,7 @@ def test_parquet_that_changed_meanwhile_is_refused(tmp_path, make_plan, score, m
 
 def test_cells_become_texts_and_json_values_typed_columns_of_parquet(tmp_path, make_plan, score):
     (tmp_path / "in.csv").write_text('id,text,day\n007,a,2024-01-05\n1.0,"b\nc",\n')
-    score(make_plan("in.csv", output="cells.parquet", block_rows=1))
+    score(make_plan("in.csv", output="cells.parquet", block_rows=1, identity="cells"))
     assert pq.read_table(tmp_path / "cells.parquet").to_pydict() == {
         "id": ["007", "1.0"],
         "text": ["a", "b\nc"],
