@@ -9,6 +9,7 @@ from bert_tf.base.checksums import check_sums
 from bert_tf.base.json_file import read_json_object
 
 TASK = "task.json"
+SERVING_VERSION = "1"  # the folder in an export for TensorFlow Serving that has the model
 
 
 def read_task(folder: str | Path) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from bert_tf.config.sections.scoring import BEST, top_of
 from bert_tf.data.tables.cells import cell_text, texts_of
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.exported_folder import read_task
-from bert_tf.engines.registry import AUTO, resolve_engine
+from bert_tf.engines.registry import AUTO, exported_folder, resolve_engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.tasks.base.declaration import ServedTaskDeclaration
 from bert_tf.tasks.base.prediction_rows import prediction_rows
@@ -35,6 +35,7 @@ def load(folder: str | Path, *, engine: str = AUTO, threads: int | None = None) 
         UsageError: the folder is not an exported model with a task, or the engine cannot run it.
         InputError: the model is damaged.
     """
+    folder = exported_folder(folder)
     entry = resolve_engine(engine, folder)
     task = read_task(folder)
     declared = declared_task(task, str(folder))

@@ -104,6 +104,17 @@ def is_exported(folder: str | Path) -> bool:
     return any(entry.can_load(Path(folder)) for entry in ENGINES.values())
 
 
+def exported_folder(path: str | Path) -> Path:
+    """The folder with the model: of one for TensorFlow Serving that of its newest version."""
+    folder = Path(path)
+    if is_exported(folder) or not folder.is_dir():
+        return folder
+    versions = [
+        child for child in folder.iterdir() if child.name.isdecimal() and is_exported(child)
+    ]
+    return max(versions, key=lambda version: int(version.name), default=folder)
+
+
 def check_is_exported(folder: str | Path) -> None:
     """Checks that a folder is an exported model.
 

@@ -13,11 +13,15 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
 from bert_tf.engines.row_calls import predict_in_calls
-from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS
+from bert_tf.serving.signatures import (
+    BATCH_TOKENS,
+    BATCHED,
+    DEFAULT_BATCH_TOKENS,
+    IDS,
+    NOT_OF_ROWS,
+)
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
-# Of the model, not of the rows; such as names of labels, which the task has too.
-_NOT_OF_ROWS = ("labels",)
 
 
 class SavedModelEngine:
@@ -49,6 +53,11 @@ class SavedModelEngine:
                 f"{self.path}: the SavedModel cannot be loaded ({first_line}); export it again"
             ) from None
         if BATCHED not in self._loaded.signatures:
+            if IDS in self._loaded.signatures:
+                raise UsageError(
+                    f"{self.path}: takes ids of tokens, not texts (it was made with --inputs ids); "
+                    "make one that takes texts with bert-pipeline export --inputs text"
+                )
             raise UsageError(
                 f"{self.path}: a SavedModel of another tool or version; "
                 "make one with bert-pipeline export"
@@ -58,6 +67,10 @@ class SavedModelEngine:
         del inputs[BATCH_TOKENS]
         self.input_names: tuple[str, ...] = tuple(sorted(inputs))
         self._list_inputs = {name for name, spec in inputs.items() if spec.shape.rank > 1}
+
+    def signature(self, name: str) -> Any:
+        """A function of the SavedModel."""
+        return self._loaded.signatures[name]
 
     def predict(
         self,
@@ -76,7 +89,7 @@ class SavedModelEngine:
             return {
                 name: _decoded(tensor.numpy())
                 for name, tensor in outputs.items()
-                if name not in _NOT_OF_ROWS
+                if name not in NOT_OF_ROWS
             }
 
         columns = {name: columns[name] for name in self.input_names}

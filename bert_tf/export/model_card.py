@@ -18,7 +18,7 @@ from bert_tf.training.run.best_model import BestModel
 
 _ENCODER = TaskCard(
     title="BERT encoder",
-    signature_call='text=tf.constant(["some text"])',
+    example={"text": "some text"},
     signature_output="mean_embedding",
     transformers_class="AutoModel",
     pipeline_tag="feature-extraction",

@@ -46,14 +46,8 @@ class TextEmbedder(TextModule):
         )
 
         def embed(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            encoded = self.model(
-                batch["input_word_ids"],
-                input_type_ids=batch["input_type_ids"],
-                attention_mask=batch["input_mask"],
-                training=False,
-            )
-            mean = pool_tokens(encoded["sequence_output"], batch["input_mask"], "mean")
-            return encoded["pooled_output"], mean
+            outputs = self.head_outputs(batch)
+            return outputs["pooled_output"], outputs["mean_embedding"]
 
         width = tf.TensorSpec([self.model.config.hidden_size], tf.float32)
         pooled, mean = map_row_batches(
@@ -65,6 +59,21 @@ class TextEmbedder(TextModule):
             outputs=(width, width),
         )
         return {"pooled_output": pooled, "mean_embedding": mean}
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The vectors of each row, and `sequence_output`, float32 [n, length, hidden]."""
+        encoded = self.model(
+            batch["input_word_ids"],
+            input_type_ids=batch["input_type_ids"],
+            attention_mask=batch["input_mask"],
+            training=False,
+        )
+        sequence = encoded["sequence_output"]
+        return {
+            "sequence_output": sequence,
+            "pooled_output": encoded["pooled_output"],
+            "mean_embedding": pool_tokens(sequence, batch["input_mask"], "mean"),
+        }
 
 
 def reference_pooled(trained: TrainedModel, texts: Sequence[str]) -> np.ndarray:

@@ -2,6 +2,10 @@
 
 SERVING = "serving_default"
 BATCHED = "batched"
+IDS = "ids"
+IDS_INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
+# Outputs that are of the model, not of the rows; such as names of labels, which the task has too.
+NOT_OF_ROWS = ("labels",)
 BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
 # Output that counts the tokens of each row that its sequence is too short for: int32 [rows].

@@ -10,7 +10,17 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.serving.signatures import BATCH_TOKENS, BATCHED, DEFAULT_BATCH_TOKENS, SERVING
+from bert_tf.serving.signatures import (
+    BATCH_TOKENS,
+    BATCHED,
+    DEFAULT_BATCH_TOKENS,
+    IDS,
+    IDS_INPUTS,
+    NOT_OF_ROWS,
+    SERVING,
+)
+
+Signatures = dict[str, Callable[..., Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +33,9 @@ class _Untracked:
 class TextModule(tf.Module, abc.ABC):
     """Base of the modules: string [n] inputs by name, outputs by name with n as their first axis.
 
-    Saved it has two signatures: `serving_default` takes the texts alone, `batched` also takes
-    `batch_tokens` (int32 scalar, tokens per batch inside the graph).
+    Saved it has three signatures: `serving_default` takes the texts alone, `batched` also takes
+    `batch_tokens` (int32 scalar, tokens per batch inside the graph), and `ids` takes rows that
+    were tokenized and padded elsewhere.
 
     Args:
         model: built Keras model with its weights, float32.
@@ -34,10 +45,12 @@ class TextModule(tf.Module, abc.ABC):
         input_names: names of the inputs.
         list_inputs: those of them that hold several texts of each row: string [n, texts], in which
             an empty text is none.
+        ids_rank: axes of tokenized rows: 2 for [n, length], 3 for [n, sequences, length].
     """
 
     input_names: ClassVar[tuple[str, ...]]
     list_inputs: ClassVar[tuple[str, ...]] = ()
+    ids_rank: ClassVar[int] = 2
 
     def __init__(self, model: Any, tokenizer: WordPieceTokenizer):
         super().__init__(name=type(self).__name__)
@@ -63,7 +76,16 @@ class TextModule(tf.Module, abc.ABC):
         """Names of the inputs; fewer than `input_names` where the task leaves some out."""
         return self.input_names
 
-    def signatures(self) -> dict[str, Callable[..., Any]]:
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What the model's head gives for tokenized rows, by name; graph-safe.
+
+        Args:
+            batch: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and
+                `input_type_ids`: int32 [n, length], or [n, sequences, length].
+        """
+        return {"logits": self.model(batch, training=False)}
+
+    def signatures(self) -> Signatures:
         """The functions to save, by name, traced."""
         texts = {
             name: tf.TensorSpec(
@@ -80,9 +102,42 @@ class TextModule(tf.Module, abc.ABC):
 
         @tf.function
         def serve(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            return predict(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)})
+            outputs = predict(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)})
+            return _of_rows(outputs, tf.shape(next(iter(given.values())))[0])
 
         return {
             SERVING: serve.get_concrete_function(**texts),
             BATCHED: predict.get_concrete_function(**texts, **{BATCH_TOKENS: budget}),
+            IDS: self._ids_signature(),
         }
+
+    def ids_signatures(self) -> Signatures:
+        """The functions to save of a model without texts, by name, traced; none tokenizes."""
+        ids = self._ids_signature()
+        return {SERVING: ids, IDS: ids}
+
+    def without_texts(self) -> tf.Module:
+        """What is saved with `ids_signatures`: the weights alone."""
+        weights = tf.Module(name=self.name)
+        weights.model_weights = self.model_weights
+        return weights
+
+    def _ids_signature(self) -> Callable[..., Any]:
+        @tf.function
+        def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
+            return self.head_outputs(given)
+
+        shape = [None] * self.ids_rank
+        rows = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in IDS_INPUTS}
+        concrete: Callable[..., Any] = head.get_concrete_function(**rows)
+        return concrete
+
+
+def _of_rows(outputs: dict[str, tf.Tensor], rows: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Repeats what is not of the rows for each: TensorFlow Serving answers a request that lists
+    rows only if every output has one of each (MakeRowFormatJsonFromTensors of its json_tensor.cc).
+    """
+    return {
+        name: tf.repeat(values[None], rows, axis=0) if name in NOT_OF_ROWS else values
+        for name, values in outputs.items()
+    }

@@ -211,6 +211,7 @@ def write_model_directory(
     task: dict[str, Any] | None,
     recipe: EmbeddingRecipe | None = None,
     restore: Restore | None = None,
+    with_weights: bool = True,
 ) -> None:
     """Writes a model in HuggingFace's format.
 
@@ -227,6 +228,7 @@ def write_model_directory(
         recipe: how vectors of texts are made, which makes the folder one of sentence-transformers;
             None for that of a model that has one.
         restore: puts back what the model was built without.
+        with_weights: False writes the other files alone, for a folder with the weights elsewhere.
 
     Raises:
         UsageError: the vocabulary is not of the model's size.
@@ -245,7 +247,7 @@ def write_model_directory(
         lowercase=lowercase,
         task=task,
         recipe=recipe or getattr(model, "recipe", None),
-        tensors=tensors,
+        tensors=tensors if with_weights else None,
     )
 
 
@@ -281,7 +283,7 @@ def write_directory(
     vocab: list[str],
     lowercase: bool,
     task: dict[str, Any] | None,
-    tensors: Mapping[str, np.ndarray],
+    tensors: Mapping[str, np.ndarray] | None,
     recipe: EmbeddingRecipe | None = None,
 ) -> None:
     """Writes the files of a model directory; see `write_model_directory`.
@@ -290,7 +292,7 @@ def write_directory(
         architecture: HuggingFace's class, for its automatic loading.
         problem_type: HuggingFace's name of what a classifier is for; None for its default.
         labels: names of the classifier's logits; empty if there is none.
-        tensors: float32 by HuggingFace name.
+        tensors: float32 by HuggingFace name; None leaves the file of the weights out.
         recipe: how vectors of texts are made; None where the folder does not say.
     """
     path = Path(path)
@@ -324,7 +326,10 @@ def write_directory(
         if recipe is not None:
             write_recipe(folder, recipe, hidden_size=config.hidden_size)
             written |= RECIPE_FILES
-        write_tensors(folder / SAFETENSORS, tensors)
+        if tensors is None:
+            (folder / SAFETENSORS).unlink(missing_ok=True)
+        else:
+            write_tensors(folder / SAFETENSORS, tensors)
         write_sums(folder, [name for name in sorted(written) if (folder / name).is_file()])
 
     own = {*_FILES, *(Path(name).parts[0] for name in RECIPE_FILES), SUMS}

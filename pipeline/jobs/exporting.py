@@ -10,8 +10,9 @@ from bert_tf.base.atomic_files import sync_tree, write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
+from bert_tf.engines.exported_folder import SERVING_VERSION
 from bert_tf.engines.registry import is_exported
-from bert_tf.export.formats.registry import FORMATS
+from bert_tf.export.formats.registry import FORMATS, SERVING, TEXT
 from bert_tf.export.hub_metadata import front_matter, hub_metadata
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
@@ -40,14 +41,18 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 normalize=config.normalize,
             )
         entry = FORMATS[config.format]
-        written = entry.load()
+        written = entry.load(**{name: getattr(config, name) for name in entry.options})
+        folder = output / SERVING_VERSION if config.layout == SERVING else output
+        folder.mkdir(exist_ok=True)
         with record.stage("write"):
             with naming_file(output):
-                notes = written.write(trained, output, options.console)
+                notes = written.write(trained, folder, options.console)
             of_task = card_of(trained)
+            # For serving there are no weights that the library of the format would load.
+            library_name = None if config.layout == SERVING else entry.library_name
             metadata = hub_metadata(
                 of_task,
-                entry,
+                dataclasses.replace(entry, library_name=library_name),
                 name=output.resolve().name,
                 manifest=run_manifest or {},
                 source=directory.path,
@@ -65,7 +70,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 written=written,
                 notes=notes,
             )
-            write_sums(output, _new_files_of_model(output))
+            write_sums(folder, _new_files_of_model(folder))
             write_text_atomically(output / CARD, front_matter(metadata) + card)
             sync_tree(output)  # TensorFlow and Keras do not
         for note in notes:
@@ -83,7 +88,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 *("bert-pipeline", "embed", "--model", config.output),
                 *("--input", "texts.csv", "--output", "vectors.parquet"),
             ]
-        elif is_exported(output) and directory.task is not None:
+        elif is_exported(folder) and config.inputs == TEXT and directory.task is not None:
             record.next_command = [
                 *("bert-pipeline", "score", "--model", config.output),
                 *("--input", "new.csv", "--output", "scored.csv"),
@@ -100,10 +105,10 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     )
 
 
-def _new_files_of_model(output: Path) -> list[str]:
+def _new_files_of_model(folder: Path) -> list[str]:
     """What `SHA256SUMS` is to vouch for and does not yet.
 
     Not the card, which people add to before they publish it.
     """
-    names = (str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
-    return sorted(set(names) - {*JOB_FILES, SUMS, CARD} - read_sums(output).keys())
+    names = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return sorted(set(names) - {*JOB_FILES, SUMS, CARD} - read_sums(folder).keys())

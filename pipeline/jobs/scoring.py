@@ -13,6 +13,7 @@ from bert_tf.serving.signatures import MANY_CUT
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
 from pipeline.scoring.join import ScoringCounts, join_parts
@@ -31,6 +32,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     output folder, and resumes from them.
     """
     use_storage_options(runner.options)
+    config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
     if config.dry_run:
         return preview(plan, config.output, options.console)

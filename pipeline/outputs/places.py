@@ -19,6 +19,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.sealed_json import read_sealed, sealed
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, plain_values
+from bert_tf.engines.registry import exported_folder
 from pipeline.outputs.identity import (
     are_same_contents,
     different_keys,
@@ -46,6 +47,20 @@ def check_finished(folder: str | Path) -> None:
     is_marked = read_marker(marker_path(str(folder), is_directory=True)) is not None
     if is_marked and read_manifest(folder) is None:
         raise UsageError(f"{folder}: is not finished; run the command that makes it again")
+
+
+def exported_model(path: str) -> str:
+    """The folder that `score` and `evaluate` read of an exported model: for one that is laid out
+    for TensorFlow Serving that of its newest version, otherwise `path`.
+
+    Raises:
+        UsageError: what is laid out so is not finished.
+    """
+    folder = exported_folder(path)
+    if folder == Path(path):
+        return path
+    check_finished(path)
+    return str(folder)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.engines.registry import exported_folder
 from bert_tf.export.formats.registry import recognize_format
 from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
@@ -196,6 +197,7 @@ def model_lines(folder: Path) -> list[str]:
     Raises:
         InputError: one of the former is not JSON.
     """
+    folder = exported_folder(folder)
     lines = []
     found = recognize_format(folder)
     for name in (CONFIG if found is None else found.config_file, TASK):

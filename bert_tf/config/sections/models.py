@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
-from bert_tf.export.formats.registry import DEFAULT_FORMAT, FORMATS
+from bert_tf.export.formats.registry import DEFAULT_FORMAT, FOLDER, FORMATS, IDS, SERVING, TEXT
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
@@ -46,6 +46,18 @@ class ExportConfig(Section):
         "whether such vectors are divided by their Euclidean norm (default: the model's, "
         "otherwise no)",
         default=None,
+    )
+    layout: str = option(
+        "folder: the model beside its weights for HuggingFace; serving: OUTPUT/1 without these, as "
+        "TensorFlow Serving wants it",
+        default=FOLDER,
+        choices=(FOLDER, SERVING),
+    )
+    inputs: str = option(
+        "what the graph takes: text, tokenized in it, or ids of tokens alone, which needs no "
+        "tensorflow_text",
+        default=TEXT,
+        choices=(TEXT, IDS),
     )
     license: str | None = option(
         "license of the model for its card, as the Hugging Face Hub names it: apache-2.0, mit, … "
@@ -90,10 +102,15 @@ class ExportConfig(Section):
         for key in ("pooling", "normalize"):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]
-                faults.append(
-                    f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
-                )
+                faults.append(self._no_meaning(key, able))
+        for key, default in (("layout", FOLDER), ("inputs", TEXT)):
+            if getattr(self, key) != default and key not in FORMATS[self.format].options:
+                able = [name for name, entry in FORMATS.items() if key in entry.options]
+                faults.append(self._no_meaning(key, able))
         return faults
+
+    def _no_meaning(self, key: str, able: list[str]) -> str:
+        return f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

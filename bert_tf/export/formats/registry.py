@@ -7,13 +7,17 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.errors import UsageError
 
 if TYPE_CHECKING:
     from bert_tf.export.formats.model_format import ModelFormat
     from bert_tf.tasks.base.task_card import TaskCard
+
+
+FOLDER, SERVING = "folder", "serving"
+TEXT, IDS = "text", "ids"
 
 
 def _keeps_any_head(card: TaskCard) -> bool:
@@ -40,6 +44,7 @@ class FormatEntry:
         model_file: name of the file that, with `config_file`, makes a folder one of this format.
         packages: what must be importable to write it, beyond what this package requires; the first
             has the name of the extra that installs them.
+        options: keys of `ExportConfig` that it follows and other formats do not have.
         has_pooling: whether it states how the vector of a text is made.
         library_name: the library that the Hub shows such a model under, None where it knows none.
         tags: by which the Hub finds such models.
@@ -53,6 +58,7 @@ class FormatEntry:
     config_file: str
     model_file: str
     packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     has_pooling: bool = False
     library_name: str | None = None
     tags: tuple[str, ...] = ()
@@ -71,14 +77,18 @@ class FormatEntry:
                 f"install them (pip install 'bert-pipeline[{self.packages[0]}]')"
             )
 
-    def load(self) -> ModelFormat:
+    def load(self, **options: Any) -> ModelFormat:
         """Imports the format.
+
+        Args:
+            options: values of its `options`, which are fields of it; those left out have defaults.
 
         Raises:
             UsageError: see `check_installed`.
         """
         self.check_installed()
-        model_format: ModelFormat = importlib.import_module(self.module).FORMAT
+        found: Any = importlib.import_module(self.module).FORMAT
+        model_format: ModelFormat = dataclasses.replace(found, **options) if options else found
         return model_format
 
 
@@ -92,6 +102,7 @@ FORMATS: dict[str, FormatEntry] = {
             title="SavedModel in a HuggingFace folder",
             config_file="config.json",
             model_file="saved_model.pb",
+            options=("layout", "inputs"),
             library_name="transformers",
             tags=("tensorflow", "saved-model"),
         ),

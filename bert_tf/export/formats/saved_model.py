@@ -1,9 +1,13 @@
-"""A SavedModel that takes raw text, in a HuggingFace folder: written, loaded again and checked."""
+"""A SavedModel, of texts or of ids, in a HuggingFace folder: written, loaded again and checked."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,46 +15,136 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.plain_path import plain_path
+from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
+from bert_tf.engines.exported_folder import SERVING_VERSION
 from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngine
-from bert_tf.export.formats.huggingface import HuggingFaceFormat
+from bert_tf.export.formats.huggingface import HuggingFaceFormat, write_folder
+from bert_tf.export.formats.registry import FOLDER, IDS, SERVING, TEXT
 from bert_tf.export.loading import TrainedModel
 from bert_tf.export.text_embedder import TextEmbedder, reference_pooled
-from bert_tf.serving.text_module import TextModule
+from bert_tf.export.text_operations import first_serving_release, text_operations
+from bert_tf.serving import signatures
+from bert_tf.serving.text_module import Signatures, TextModule
 from bert_tf.tasks.base.declaration import same_text
 from bert_tf.tasks.base.task_card import TaskCard
 
 TOLERANCE = 1e-4
 _TRIAL_TEXTS = ("The service was friendly and quick.", "Where is it?", "", "Łódź, 北京, naïve")
+_TRIAL_LENGTHS = (7, 2, 5)
+_LOWEST = -1e4
+# An address of TensorFlow Serving that its image has by default.
+_SERVER = "http://localhost:8501/v1/models/bert:predict"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SavedModelFormat(HuggingFaceFormat):
-    """A `ModelFormat`: what HuggingFace's libraries load, and the graph beside it."""
+    """A `ModelFormat`: what HuggingFace's libraries load, and the graph beside it.
+
+    Attributes:
+        layout, inputs: see `ExportConfig`. In the layout for serving, what is written is the folder
+            of a version, which has no weights but the graph's.
+    """
+
+    layout: str = FOLDER
+    inputs: str = TEXT
 
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         """See `ModelFormat.write`."""
-        notes = super().write(trained, output, console)
+        write_folder(trained, output, with_weights=self.layout == FOLDER)
         console.progress("tracing the model")
-        write_saved_model(trained, output)
-        return notes
+        if self.inputs == IDS:
+            write_ids_model(trained, output)
+        else:
+            write_saved_model(trained, output)
+        return _serving_notes(output) if self.layout == SERVING else []
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         """See `ModelFormat.loading`."""
+        if self.layout == SERVING:
+            return [
+                *self._with_tensorflow(card, f"THIS_FOLDER/{SERVING_VERSION}"),
+                *self._served(card),
+            ]
+        with_transformers = super().loading(card, config, lowercase=lowercase)
+        return [*self._with_tensorflow(card, "THIS_FOLDER"), *with_transformers]
+
+    def _with_tensorflow(self, card: TaskCard, folder: str) -> list[str]:
+        load = f'model = tf.saved_model.load("{folder}").signatures["{signatures.SERVING}"]'
+        if self.inputs == IDS:
+            return [
+                "Ids of tokens in (the lines of `vocab.txt`, counted from 0, padded with `[PAD]`), "
+                "logits out, with tensorflow alone:",
+                "```python",
+                "import tensorflow as tf",
+                load,
+                f"rows = tf.constant({_example_ids(card)})",
+                "outputs = model(",
+                "    input_word_ids=rows,",
+                "    input_mask=tf.ones_like(rows),",
+                "    input_type_ids=tf.zeros_like(rows),",
+                ")",
+                "print([(name, values.numpy()) for name, values in outputs.items()])",
+                "```",
+            ]
         return [
             "Text in, predictions out, with tensorflow and tensorflow_text alone:",
             "```python",
             "import tensorflow as tf",
             "import tensorflow_text",
-            'model = tf.saved_model.load("THIS_FOLDER")',
-            f'outputs = model.signatures["serving_default"]({card.signature_call})',
+            load,
+            f"outputs = model({card.signature_call})",
             f'print(outputs["{card.signature_output}"].numpy())',
             "```",
-            *super().loading(card, config, lowercase=lowercase),
+        ]
+
+    def _served(self, card: TaskCard) -> list[str]:
+        ids = _example_ids(card)[0]
+        row: Mapping[str, Any] = card.example
+        if self.inputs == IDS:
+            values = (ids, _like(ids, 1), _like(ids, 0))
+            row = dict(zip(signatures.IDS_INPUTS, values, strict=True))
+        return [
+            "With TensorFlow Serving:",
+            "```",
+            'docker run --rm -p 8501:8501 -v "$PWD/THIS_FOLDER:/models/bert" '
+            "-e MODEL_NAME=bert tensorflow/serving",
+            f"curl {_SERVER} -d '{request_body(row)}'",
+            "```",
         ]
 
 
+def request_body(row: Mapping[str, Any]) -> str:
+    """JSON that has TensorFlow Serving predict a row, given by input name."""
+    return json.dumps({"instances": [dict(row)]}, ensure_ascii=False)
+
+
+def _example_ids(card: TaskCard) -> list[Any]:
+    """Ids of a row of the shortest vocabulary, or of one of several sequences."""
+    row = [2, 1, 3]
+    has_lists = any(not isinstance(value, str) for value in card.example.values())
+    return [[row, row]] if has_lists else [row]
+
+
+def _like(ids: list[Any], value: int) -> list[Any]:
+    return [_like(each, value) if isinstance(each, list) else value for each in ids]
+
+
+def _serving_notes(folder: Path) -> list[str]:
+    operations = text_operations(folder / SAVED_MODEL)
+    if not operations:
+        return []
+    first = first_serving_release(operations)
+    needed = f"{first} or later has them" if first else "may not have them in any release"
+    return [
+        f"The graph uses {quantity(len(operations), 'operation')} of tensorflow_text, "
+        f"{' and '.join(operations)}; TensorFlow Serving {needed}."
+    ]
+
+
 def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
-    """Writes a SavedModel, loads it again and compares it with the model it was made from.
+    """Writes a SavedModel that takes texts, loads it again and compares it with its model.
 
     Args:
         trained: the model.
@@ -60,17 +154,35 @@ def write_saved_model(trained: TrainedModel, output: Path) -> SavedModelEngine:
         BertPipelineError: the SavedModel gives other results; its graph is removed again.
     """
     module = text_module(trained)
-    tf.saved_model.save(module, str(output), signatures=module.signatures())
-    identify_by_content(output / FINGERPRINT)
+    _save(module, module.signatures(), output)
     exported = SavedModelEngine(output)
-    difference = largest_difference(trained, exported)
+    by_ids = ids_difference(module, exported.signature(signatures.IDS))
+    _check_difference(max(largest_difference(trained, exported), by_ids), trained, output)
+    return exported
+
+
+def write_ids_model(trained: TrainedModel, output: Path) -> None:
+    """Writes a SavedModel that takes ids; see `write_saved_model`."""
+    module = text_module(trained)
+    _save(module.without_texts(), module.ids_signatures(), output)
+    with plain_path(output) as plain:
+        loaded: Any = tf.saved_model.load(str(plain))
+    difference = ids_difference(module, loaded.signatures[signatures.SERVING])
+    _check_difference(difference, trained, output)
+
+
+def _save(module: tf.Module, functions: Signatures, output: Path) -> None:
+    tf.saved_model.save(module, str(output), signatures=functions)
+    identify_by_content(output / FINGERPRINT)
+
+
+def _check_difference(difference: float, trained: TrainedModel, output: Path) -> None:
     if not difference <= TOLERANCE:
         (output / SAVED_MODEL).unlink()
         raise BertPipelineError(
             f"{output}: the SavedModel's results differ by {difference:.2g} from those of "
             f"{trained.directory.path}; report this with the output of bert-pipeline doctor"
         )
-    return exported
 
 
 def identify_by_content(path: Path) -> None:
@@ -105,7 +217,31 @@ def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> flo
         reference = {"pooled_output": reference_pooled(trained, _TRIAL_TEXTS)}
     else:
         reference = trained.task.reference_outputs(trained.model, trained.tokenizer, values)
-    return float(np.max([np.abs(got[name] - values).max() for name, values in reference.items()]))
+    return _largest(got, reference)
+
+
+def ids_difference(module: TextModule, signature: Any) -> float:
+    """How far the outputs of a signature that takes ids are from the Keras model's."""
+    mask = np.arange(max(_TRIAL_LENGTHS)) < np.array(_TRIAL_LENGTHS)[:, None]
+    numbers = np.arange(mask.size).reshape(mask.shape)
+    rows = {
+        "input_word_ids": np.where(mask, numbers % module.tokenizer.vocab_size, 0),
+        "input_mask": mask,
+        "input_type_ids": np.where(mask, numbers % module.model.config.type_vocab_size, 0),
+    }
+    batch = {
+        name: tf.constant((values if module.ids_rank == 2 else values[None]).astype(np.int32))
+        for name, values in rows.items()
+    }
+    return _largest(signature(**batch), module.head_outputs(batch))
+
+
+def _largest(got: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
+    pairs = ((np.asarray(got[name]), np.asarray(wanted[name])) for name in wanted)
+    # Padding has logits so low that float32 rounds them to dozens.
+    return float(
+        np.max([np.abs(one.clip(_LOWEST) - two.clip(_LOWEST)).max() for one, two in pairs])
+    )
 
 
 FORMAT = SavedModelFormat()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
+from typing import Any
 
 _KERAS_HUB_ENCODER = "BertBackbone"
 PRETRAINING_METRIC_TYPES = dict.fromkeys(
@@ -19,7 +21,7 @@ class TaskCard:
     Attributes:
         title: the card's heading.
         facts: what goes in and comes out, an item of a list each.
-        signature_call: arguments of the exported model's signature, as Python source.
+        example: a row for the exported model: a text, or a list of texts, by input name.
         signature_output: name of the output to look at first.
         transformers_class: the class of HuggingFace's library that loads the model.
         pipeline_tag: the Hub's name of what the model is for.
@@ -33,7 +35,7 @@ class TaskCard:
 
     title: str
     facts: tuple[str, ...] = ()
-    signature_call: str
+    example: Mapping[str, Any]
     signature_output: str
     transformers_class: str
     pipeline_tag: str
@@ -45,6 +47,14 @@ class TaskCard:
         "The model is as good as its data: measure it on rows of your own with "
         "`bert-pipeline evaluate` before relying on it."
     )
+
+    @property
+    def signature_call(self) -> str:
+        """The arguments that the exported model's signature takes the example by, in Python."""
+        rows = {
+            name: json.dumps([value], ensure_ascii=False) for name, value in self.example.items()
+        }
+        return ", ".join(f"{name}=tf.constant({row})" for name, row in rows.items())
 
     @property
     def is_keras_hub_task(self) -> bool:

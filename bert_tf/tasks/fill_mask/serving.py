@@ -55,6 +55,12 @@ class MaskFiller(TextModule):
             "predicted_tokens": self._text.as_json(text, masked.parts, tokens, scores),
         }
 
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`logits` of every token, float32 [n, length, vocab]."""
+        shape = tf.shape(batch["input_word_ids"])
+        positions = tf.broadcast_to(tf.range(shape[1]), shape)
+        return {"logits": self.model({**batch, "masked_lm_positions": positions}, training=False)}
+
     def _candidates(
         self, masked: MaskedTexts, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:

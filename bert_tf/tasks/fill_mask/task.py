@@ -108,7 +108,7 @@ class FillMaskTask:
                 f"of a text longer than {self.max_seq_length} tokens, those around each mask are "
                 "read",
             ),
-            signature_call=f'text=tf.constant(["Rome is the {MASK} of Italy."])',
+            example={"text": f"Rome is the {MASK} of Italy."},
             signature_output="predicted_tokens",
             transformers_class="AutoModelForMaskedLM",
             pipeline_tag="fill-mask",

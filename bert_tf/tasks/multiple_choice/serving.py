@@ -33,6 +33,7 @@ class ChoiceModule(TextModule):
 
     input_names: ClassVar[tuple[str, ...]] = MULTIPLE_CHOICE.inputs
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
+    ids_rank: ClassVar[int] = 3
 
     def __init__(self, task: MultipleChoiceTask, model: Any, tokenizer: WordPieceTokenizer):
         super().__init__(model, tokenizer)
@@ -62,6 +63,10 @@ class ChoiceModule(TextModule):
             "predicted_score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
         }
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [n, choices], far below zero where a row has fewer choices."""
+        return self._task.outputs(self.model, batch, training=False, dropout_key=None)
 
     def _scores(
         self, texts: dict[str, tf.Tensor], places: tf.Tensor, batch_tokens: tf.Tensor

@@ -243,7 +243,6 @@ class MultipleChoiceTask:
         columns = self.columns
         question = "" if columns.question is None else f", `{columns.question}` (question)"
         listed = ", ".join(f"`{name}`" for name in columns.choices)
-        asked = "" if columns.question is None else 'question=tf.constant(["Then she"]), '
         return TaskCard(
             title="Multiple choice model",
             facts=(
@@ -255,10 +254,11 @@ class MultipleChoiceTask:
                 "the choice with the highest score is predicted",
                 f"such a pair is cut at {self.max_seq_length} tokens",
             ),
-            signature_call=(
-                f'context=tf.constant(["Ada sits down."]), {asked}'
-                'choices=tf.constant([["writes a letter.", "flies away."]])'
-            ),
+            example={
+                "context": "Ada sits down.",
+                **({} if columns.question is None else {"question": "Then she"}),
+                "choices": ["writes a letter.", "flies away."],
+            },
             signature_output="predicted_text",
             transformers_class="AutoModelForMultipleChoice",
             pipeline_tag="multiple-choice",

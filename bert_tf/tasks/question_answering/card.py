@@ -35,7 +35,7 @@ def question_answering_card(task: QuestionAnsweringTask) -> TaskCard:
             unanswered,
             *_sentence_fact(task.sentence_margin),
         ),
-        signature_call=('question=tf.constant(["Who?"]), context=tf.constant(["Ada wrote it."])'),
+        example={"question": "Who?", "context": "Ada wrote it."},
         signature_output="predicted_answer",
         transformers_class="AutoModelForQuestionAnswering",
         pipeline_tag="question-answering",

@@ -74,6 +74,10 @@ class QuestionAnswerer(TextModule):
             "predicted_nbest": chosen.nbest,
         }
 
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`start_logits` and `end_logits`, float32 [n, length], far below zero on padding."""
+        return self._task.outputs(self.model, batch, training=False, dropout_key=None)
+
     def _span_scores(
         self, rows: WindowRows, batch_tokens: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -81,7 +85,7 @@ class QuestionAnswerer(TextModule):
         task = self._task
 
         def score(batch: dict[str, tf.Tensor], chosen: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            outputs = task.outputs(self.model, batch, training=False, dropout_key=None)
+            outputs = self.head_outputs(batch)
             start, end = outputs["start_logits"], outputs["end_logits"]
             spans = window_spans(
                 start,

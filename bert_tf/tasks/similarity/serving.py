@@ -25,7 +25,7 @@ class SimilarityModule(TextModule):
     """From `text` and `text_pair` to their vectors and cosine.
 
     Outputs: `embedding` and `text_pair_embedding`, float32 [n, hidden]; `predicted_similarity`
-    float32 [n]. Saved it has a third signature, `embed`, which takes `text` alone and gives its
+    float32 [n]. Saved it has another signature, `embed`, which takes `text` alone and gives its
     `embedding`.
 
     Args:
@@ -63,6 +63,10 @@ class SimilarityModule(TextModule):
         text = tf.TensorSpec([None], tf.string, name="text")
         return {**super().signatures(), EMBED: embed.get_concrete_function(text=text)}
 
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`embedding`, float32 [n, hidden]."""
+        return {FIRST: self.model(batch, training=False)}
+
     def _embed(self, texts: tf.Tensor, batch_tokens: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Vectors [n, hidden] and the tokens that each text loses, int32 [n]."""
         tokens = self.tokenizer.tokenize(texts)
@@ -70,7 +74,7 @@ class SimilarityModule(TextModule):
             tokens, None, max_seq_length=self._task.max_seq_length, tokenizer=self.tokenizer
         )
         (vectors,) = map_row_batches(
-            lambda batch, _: (self.model(batch, training=False),),
+            lambda batch, _: (self.head_outputs(batch)[FIRST],),
             word_ids,
             type_ids,
             batch_tokens=batch_tokens,

@@ -341,9 +341,11 @@ class SimilarityTask:
                 "the same vectors of this folder; its SavedModel has a signature `embed`, which "
                 "takes `text` alone",
             ),
-            signature_call='text=tf.constant(["some text"]), text_pair=tf.constant(["another"])',
+            example={"text": "some text", "text_pair": "another"},
             signature_output="predicted_similarity",
             transformers_class="AutoModel",
+            pipeline_tag="sentence-similarity",
+            metric_types={"pearson": "pearsonr", "spearman": "spearmanr"},
         )
 
     def _loss_settings(self) -> str:

@@ -41,8 +41,7 @@ class TableModule(TextModule):
         sequences = self._sequences(texts)
 
         def logits(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor]:
-            outputs = self._task.outputs(self.model, batch, training=False, dropout_key=None)
-            return (outputs["logits"],)
+            return (self.head_outputs(batch)["logits"],)
 
         (found,) = map_row_batches(
             logits,
@@ -59,6 +58,10 @@ class TableModule(TextModule):
             **self._task.served_constants(),
             LOST_TOKENS: sequences.lost_tokens,
         }
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [n, num_logits]."""
+        return self._task.outputs(self.model, batch, training=False, dropout_key=None)
 
     def _sequences(self, texts: dict[str, tf.Tensor]) -> Sequences:
         tokens, *pair = (self.tokenizer.tokenize(texts[name]) for name in self.inputs())

@@ -389,7 +389,6 @@ class TableTask(abc.ABC):
         """Columns and length, then `card_facts`."""
         pair = self.text_pair_column
         texts = f"`{self.text_column}`" + ("" if pair is None else f" and `{pair}`")
-        calls = zip(self.inputs(), ("some text", "another text"), strict=False)
         return TaskCard(
             title=self.title,
             facts=(
@@ -397,7 +396,7 @@ class TableTask(abc.ABC):
                 _READING[self.long_texts].format(self.max_seq_length),
                 *self.card_facts(),
             ),
-            signature_call=", ".join(f'{name}=tf.constant(["{text}"])' for name, text in calls),
+            example=dict(zip(self.inputs(), ("some text", "another text"), strict=False)),
             signature_output=self.declaration.predictions[0].name,
             transformers_class="AutoModelForSequenceClassification",
             pipeline_tag="text-classification",

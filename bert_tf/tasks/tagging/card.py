@@ -27,7 +27,7 @@ def tagging_card(task: TaggingTask) -> TaskCard:
             "`predicted_entities` is a JSON list with start and end (characters), label, text "
             "and score (mean probability of the words' tags); `predicted_tags` has every word",
         ),
-        signature_call='text=tf.constant(["Ada Lovelace was born in London."])',
+        example={"text": "Ada Lovelace was born in London."},
         signature_output="predicted_entities",
         transformers_class="AutoModelForTokenClassification",
         pipeline_tag="token-classification",

@@ -48,7 +48,7 @@ class TextTagger(TextModule):
         )
 
         def best_tags(batch: dict[str, tf.Tensor], _: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            logits = task.outputs(self.model, batch, training=False, dropout_key=None)["logits"]
+            logits = self.head_outputs(batch)["logits"]
             probabilities = tf.nn.softmax(logits, axis=-1)
             # Batches are of several lengths; a row of `max_seq_length` can hold each.
             beyond = task.max_seq_length - tf.shape(logits)[1]
@@ -76,3 +76,7 @@ class TextTagger(TextModule):
             texts["text"], words, tf.gather_nd(tags, places), tf.gather_nd(probabilities, places)
         )
         return {**outputs, "labels": tf.constant(task.labels)}
+
+    def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """`logits`, float32 [n, length, labels]."""
+        return self._task.outputs(self.model, batch, training=False, dropout_key=None)

@@ -5,7 +5,13 @@ import pytest
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
-from bert_tf.engines.registry import ENGINES, EngineEntry, check_is_exported, resolve_engine
+from bert_tf.engines.registry import (
+    ENGINES,
+    EngineEntry,
+    check_is_exported,
+    exported_folder,
+    resolve_engine,
+)
 
 GIVEN = {"model": "m", "input": ["a.csv"], "output": "b.csv"}
 
@@ -68,3 +74,15 @@ def test_an_engine_reads_its_files_and_folders_alone():
     assert not reads("variables")
     assert entry("json").reads("model.json")
     assert not entry("json").reads("task.json")
+
+
+def test_the_newest_version_is_taken_of_what_tensorflow_serving_serves(tmp_path):
+    assert exported_folder(tmp_path / "absent") == tmp_path / "absent"
+    for name in ("9", "10", "11", "assets"):
+        (tmp_path / name).mkdir()
+    assert exported_folder(tmp_path) == tmp_path
+    for name in ("9", "10", "assets"):
+        (tmp_path / name / "saved_model.pb").touch()
+    assert exported_folder(tmp_path) == tmp_path / "10"
+    (tmp_path / "saved_model.pb").touch()
+    assert exported_folder(tmp_path) == tmp_path

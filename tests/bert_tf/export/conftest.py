@@ -59,6 +59,31 @@ MULTIPLE_CHOICE = {
     "label_form": "number",
     "max_seq_length": 24,
 }
+MULTI_LABEL = {
+    "task": "multilabel",
+    "labels": ["blame", "film, or play", "praise"],
+    "label_separator": "|",
+    "thresholds": "0.5",
+    "columns": {"text": "text", "text_pair": None, "label": "label"},
+    "max_seq_length": 24,
+    "long_texts": "windows",
+}
+REGRESSION = {
+    "task": "regression",
+    "target_scaling": "standard",
+    "target_mean": 2.5,
+    "target_scale": 1.5,
+    "columns": {"text": "text", "text_pair": "reply", "label": "label"},
+    "max_seq_length": 24,
+}
+TAGGING = {
+    "task": "tagging",
+    "columns": {"text": "text", "tokens": "tokens", "tags": "tags", "entities": "entities"},
+    "scheme": "bio",
+    "labels": ["O", "B-city", "I-city", "B-river"],
+    "max_seq_length": 24,
+    "window_stride": 8,
+}
 FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3}
 
 Exported = tuple[TrainedModel, SavedModelEngine]
@@ -128,3 +153,28 @@ def chooser(export) -> Exported:
 @pytest.fixture(scope="session")
 def filler(export) -> Exported:
     return export(FILL_MASK)
+
+
+@pytest.fixture(scope="session")
+def multi_labeler(export) -> Exported:
+    return export(MULTI_LABEL)
+
+
+@pytest.fixture(scope="session")
+def regressor(export) -> Exported:
+    return export(REGRESSION)
+
+
+@pytest.fixture(scope="session")
+def tagger(export) -> Exported:
+    return export(TAGGING)
+
+
+@pytest.fixture(scope="session")
+def all_kinds(request) -> dict[str, Exported]:
+    """A model of every task, and one without."""
+    kinds = (
+        *("classifier", "multi_labeler", "regressor", "tagger", "answerer", "chooser", "filler"),
+        "embedder",
+    )
+    return {kind: request.getfixturevalue(kind) for kind in kinds}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
 import re
 
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import load_trained_model
@@ -150,3 +153,41 @@ def test_the_snippet_of_a_card_runs(kind, request, capsys):
     snippet = re.search(r"```python\n(import tensorflow as tf\n.*?)```", card, re.DOTALL)[1]
     exec(snippet.replace("THIS_FOLDER", str(exported.path)), {})
     assert capsys.readouterr().out.startswith("[")
+
+
+@pytest.mark.slow  # exports models
+@pytest.mark.parametrize("kind", ["classifier", "chooser"])
+def test_the_snippet_of_a_model_of_ids_runs(kind, request, capsys, tmp_path):
+    trained, _ = request.getfixturevalue(kind)
+    written = FORMATS["savedmodel"].load(inputs="ids")
+    written.write(trained, tmp_path / "m", Console(io.StringIO()))
+    card = model_card(trained.directory.config, card_of(trained), **{**PLAIN, "written": written})
+    assert "tensorflow_text" not in card
+    snippet = re.search(r"```python\n(import tensorflow as tf\n.*?)```", card, re.DOTALL)[1]
+    exec(snippet.replace("THIS_FOLDER", str(tmp_path / "m")), {})
+    assert capsys.readouterr().out.startswith("[('logits', array([[")
+
+
+def test_requests_for_tensorflow_serving_are_json():
+    settings = {
+        "task": "multiple-choice",
+        "columns": {"context": "c", "question": None, "choices": ["a", "b"], "label": "l"},
+        "label_form": "number",
+        "max_seq_length": 24,
+    }
+    card = task_from_settings(settings, "m").card()
+    for inputs, row in (
+        ("text", {"context": "Ada sits down.", "choices": ["writes a letter.", "flies away."]}),
+        (
+            "ids",
+            {
+                "input_word_ids": [[2, 1, 3], [2, 1, 3]],
+                "input_mask": [[1, 1, 1], [1, 1, 1]],
+                "input_type_ids": [[0, 0, 0], [0, 0, 0]],
+            },
+        ),
+    ):
+        written = FORMATS["savedmodel"].load(layout="serving", inputs=inputs)
+        lines = "\n".join(written.loading(card, CONFIG, lowercase=True))
+        body = re.search(r":predict -d '(.*)'", lines)[1]
+        assert json.loads(body) == {"instances": [row]}

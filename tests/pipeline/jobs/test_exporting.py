@@ -64,11 +64,10 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def export(model, tmp_path_factory):
-    def make(kind):
+    def make(kind, **values):
         output = tmp_path_factory.mktemp(kind) / "exported"
-        config = build_section(
-            ExportConfig, {"run": str(model), "output": str(output), "format": kind}
-        )
+        given = {"run": str(model), "output": str(output), "format": kind, **values}
+        config = build_section(ExportConfig, given)
         keras.utils.clear_session()  # Keras numbers the layers of a process
         exporting.run(config, RunOptions(console=Console(io.StringIO())))
         return output
@@ -214,3 +213,53 @@ def test_a_graph_that_scores_otherwise_is_not_exported(tmp_path, monkeypatch):
         exporting.run(
             build_section(FillMaskConfig, values), RunOptions(console=Console(io.StringIO()))
         )
+
+
+def test_a_model_is_laid_out_for_tensorflow_serving(export, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    output = export("savedmodel", layout="serving")
+    shutil.copytree(output, "served")
+    of_version = {str(path.relative_to(output / "1")) for path in (output / "1").rglob("*.*")}
+    names = {"config.json", "fingerprint.pb", "saved_model.pb", "task.json", "vocab.txt"}
+    variables = {"variables/variables.index", "variables/variables.data-00000-of-00001"}
+    assert of_version == names | variables | {"tokenizer_config.json"}
+    assert read_sums(output / "1").keys() == of_version
+    assert {path.name for path in output.iterdir()} == {"1", CARD, "config.yaml", "manifest.json"}
+    manifest = read_manifest(output)
+    (note,) = manifest["notes"]
+    assert "FastBertNormalize and FastWordpieceTokenizeWithOffsets; TensorFlow Serving 2.12" in note
+    assert manifest["next"].startswith("bert-pipeline score ")
+    card = (output / CARD).read_text()
+    assert "library_name" not in card
+    assert 'tf.saved_model.load("THIS_FOLDER/1")' in card and note in card
+    assert """:predict -d '{"instances": [{"text": "some text"}]}'""" in card
+    assert "task.json: task = classification" in describe_artifact(str(output), samples=1)
+
+    Path("new.csv").write_text("text,label\na b,no\nc,yes\n")
+    for name in ("served", "served/1"):
+        for line in (
+            f"score --model {name} --input new.csv --output {name[-1]}.csv",
+            f"evaluate --model {name} --data new.csv --output {name[-1]}",
+        ):
+            with pytest.raises(SystemExit) as exited:
+                main(line.split())
+            assert exited.value.code == 0
+    assert Path("d.csv").read_bytes() == Path("1.csv").read_bytes()
+    Path("served/manifest.json").unlink()
+    with pytest.raises(SystemExit) as exited:
+        main(["score", "--model", "served", "--input", "new.csv", "--output", "again.csv"])
+    assert exited.value.code == 2
+    assert "served: is not finished" in capsys.readouterr().err
+
+
+def test_a_model_of_ids_is_not_for_texts(export, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    output = export("savedmodel", inputs="ids")
+    manifest = read_manifest(output)
+    assert manifest["notes"] == [] and manifest["next"] is None
+    assert (output / "model.safetensors").is_file()
+    Path("new.csv").write_text("text\na b\n")
+    with pytest.raises(SystemExit) as exited:
+        main(["score", "--model", str(output), "--input", "new.csv", "--output", "scored.csv"])
+    assert exited.value.code == 2
+    assert "takes ids of tokens, not texts" in capsys.readouterr().err

@@ -32,3 +32,11 @@ def test_a_registered_format_is_a_value_of_the_config(monkeypatch):
     monkeypatch.setitem(FORMATS, "toy", entry)
     assert build_section(ExportConfig, {**GIVEN, "format": "toy"}).format == "toy"
     assert build_section(ExportConfig, GIVEN).format == "savedmodel"
+
+
+@pytest.mark.parametrize(("key", "value"), [("layout", "serving"), ("inputs", "ids")])
+def test_what_only_some_formats_follow_is_refused_for_others(key, value):
+    given = {**GIVEN, key: value}
+    assert getattr(build_section(ExportConfig, given), key) == value
+    with pytest.raises(ConfigError, match=f"{key}: has no meaning for --format keras-hub; it is"):
+        build_section(ExportConfig, {**given, "format": "keras-hub"})

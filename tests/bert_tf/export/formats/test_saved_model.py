@@ -136,7 +136,7 @@ def test_served_labels_come_in_the_order_of_the_probabilities(classifier):
     outputs = loaded.signatures["serving_default"](
         text=tf.constant(["the city"]), text_pair=tf.constant(["is it ?"])
     )
-    labels = [label.decode() for label in outputs["labels"].numpy()]
+    labels = [label.decode() for label in outputs["labels"].numpy()[0]]
     assert labels == ["no", "yes, or so", "Łódź"]
     best = int(np.argmax(outputs["probabilities"][0]))
     assert outputs["predicted_label"].numpy()[0].decode() == labels[best]
