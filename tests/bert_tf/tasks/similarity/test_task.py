@@ -161,6 +161,6 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
     assert json.loads(reject)["reason"] == "column 'anchor' is empty"
     nearest = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
     assert {row["corpus_row"] for row in nearest if row["rank"] == 1} == {0, 1}
-    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
-    assert card.startswith("# Sentence embedding model\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "\n---\n\n# Sentence embedding model\n" in card
     assert "[CLS] vectors of a BERT" not in card
