@@ -22,6 +22,10 @@ class UsageError(BertPipelineError):
     exit_code = 2
 
 
+class RunnerFailed(BertPipelineError):
+    """A Beam runner failed for a reason of its own: a lost worker, its memory (exit code 1)."""
+
+
 def no_folder(path: str | Path, what: str) -> UsageError:
     """The error for a path that is not the folder it should be.
 

@@ -7,11 +7,13 @@ import gzip
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import HashingStream
+from bert_tf.base.errors import UsageError
 from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 
@@ -45,26 +47,46 @@ class Run:
         yield np.array([len(self.ranks)], np.uint64).data.cast("B")
 
 
-@dataclasses.dataclass(frozen=True)
 class _StoredRun:
-    reference: BlobReference
-    ranks: np.ndarray
-    offsets: np.ndarray
+    """A run of which records are read in order, a stretch at a time.
 
+    Attributes:
+        ranks: as of `Run`.
+        offsets: int64 [records + 1], where each record begins.
+    """
 
-def _open_run(store: BlobStore, reference: BlobReference) -> _StoredRun:
-    end = store.size(reference) - 8
-    count = int(np.frombuffer(store.read(reference, end, 8), np.uint64)[0])
-    index = store.read(reference, end - 12 * count, 12 * count)
-    sizes = np.frombuffer(index, np.uint32, count)
-    return _StoredRun(
-        reference, np.frombuffer(index, np.uint64, count, 4 * count), offsets_of(sizes)
-    )
+    def __init__(self, store: BlobStore, reference: BlobReference):
+        self._store, self._reference = store, reference
+        number = store.read(reference, reference.length - 8, 8)
+        count = int(np.frombuffer(number, np.uint64)[0])
+        index = store.read(reference, reference.length - 8 - 12 * count, 12 * count)
+        self._tail = index + number
+        self._crc32c = 0
+        self.ranks = np.frombuffer(index, np.uint64, count, 4 * count)
+        self.offsets = offsets_of(np.frombuffer(index, np.uint32, count))
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """Bytes of the records, uint8; `begin` is the `end` of the call before."""
+        data = self._store.read(self._reference, begin, end - begin)
+        self._crc32c = google_crc32c.extend(self._crc32c, data)
+        return np.frombuffer(data, np.uint8)
+
+    def check(self) -> None:
+        """Checks, once all is read, that it is what was stored.
+
+        Raises:
+            UsageError: it is not.
+        """
+        if google_crc32c.extend(self._crc32c, self._tail) != self._reference.crc32c:
+            raise UsageError(
+                f"{self._reference.name}: is not what was written; the storage of the output is "
+                "damaged or has changed while the job ran; run the same command again"
+            )
 
 
 def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np.ndarray]:
     """The records of all runs in the order of their ranks, some 16 MB (uint8) at a time."""
-    runs = [_open_run(store, reference) for reference in references]
+    runs = [_StoredRun(store, reference) for reference in references]
     if not runs:
         return
     sizes = np.concatenate([np.diff(run.offsets) for run in runs])
@@ -77,14 +99,14 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
         limit = (done[begin - 1] if begin else 0) + _CHUNK_BYTES
         end = max(int(np.searchsorted(done, limit, side="right")), begin + 1)
         members = run_of[order[begin:end]]
-        yield _gather_records(store, runs, taken, members)
+        yield _gather_records(runs, taken, members)
         taken += np.bincount(members, minlength=len(runs))
         begin = end
+    for run in runs:
+        run.check()
 
 
-def _gather_records(
-    store: BlobStore, runs: list[_StoredRun], taken: np.ndarray, members: np.ndarray
-) -> np.ndarray:
+def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarray) -> np.ndarray:
     """The next records, each from the run that `members` names, from what `taken` left of them."""
     counts = np.bincount(members, minlength=len(runs))
     stretches = [
@@ -99,8 +121,8 @@ def _gather_records(
     for run, offsets, count in zip(runs, stretches, counts, strict=True):
         if not count:
             continue
-        part = store.read(run.reference, int(offsets[0]), int(offsets[-1] - offsets[0]))
-        data[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        part = run.read(int(offsets[0]), int(offsets[-1]))
+        data[at : at + len(part)] = part
         places = by_run[filled : filled + count]
         starts[places] = offsets[:-1] - offsets[0] + at
         sizes[places] = np.diff(offsets)

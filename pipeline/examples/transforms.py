@@ -295,11 +295,11 @@ def _load_some(
     loaded: list[TokenizedDocuments] = []
     size = 0
     for reference in references:
-        if loaded and size + store.size(reference) > _PARTITION_CHUNK_BYTES:
+        if loaded and size + reference.length > _PARTITION_CHUNK_BYTES:
             yield concatenate(loaded)
             loaded, size = [], 0
         loaded.append(from_bytes(store.read(reference)))
-        size += store.size(reference)
+        size += reference.length
     if loaded:
         yield concatenate(loaded)
 

@@ -18,7 +18,7 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
-from pipeline.beam.blobs import count_finished_work, store_for
+from pipeline.beam.blobs import BlobStore, count_finished_work
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
@@ -75,12 +75,12 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             config,
             vocab,
             plan,
-            store_for(runner.runner, str(work)),
+            BlobStore(str(work)),
             output=str(output),
             work=str(work),
         )
         found = record.extra["found_finished"] = _report_found(job, options.console)
-        with keeping_finished_work(work, options.console, can_resume=can_resume):
+        with keeping_finished_work(work, options.console):
             with record.stage("examples"):
                 _make_shards(job, runner, files, found["shards"], options.console)
             write_rejects(job.work, rejects_path(output))
@@ -95,7 +95,6 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             _check_not_empty(config, record.counts)
         _finish(job, record)
 
-    can_resume = runner.runner == "local"
     return run_job(
         "preprocess",
         config,
@@ -105,7 +104,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
         body=body,
         ignored_keys=("block_megabytes",),
-        can_resume=can_resume,
+        can_resume=True,
         temporary=Path(config.output) / WORK_FOLDER,
     )
 

@@ -15,7 +15,7 @@ from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.text.vocab_file import read_vocab
-from pipeline.beam.blobs import store_for
+from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
@@ -168,7 +168,7 @@ def _count_words(
 
     def build(pipeline: beam.Pipeline) -> None:
         blocks = pipeline | ReadDocuments(config, files)
-        blocks = blocks | DropDuplicates(config, store_for(runner.runner, folder), folder)
+        blocks = blocks | DropDuplicates(config, BlobStore(folder), folder)
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,

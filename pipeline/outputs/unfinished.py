@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.errors import BertPipelineError, RunnerFailed
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from pipeline.beam.blobs import remove_unfinished_work
 from pipeline.outputs.manifest import JOB_FILES
@@ -49,12 +49,12 @@ def open_work_folder(output: Path, identity: dict[str, Any], console: Console) -
 
 
 @contextmanager
-def keeping_finished_work(work: Path, console: Console, *, can_resume: bool) -> Iterator[None]:
-    """Removes the folder if its work fails for good: on its input, or if runs cannot be resumed."""
+def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
+    """Removes the folder if its work fails for good: on its input."""
     try:
         yield
     except BaseException as error:
-        if can_resume and not isinstance(error, BertPipelineError):
+        if isinstance(error, RunnerFailed) or not isinstance(error, BertPipelineError):
             console.info(f"finished work is kept in {work}; the same command resumes from it")
         else:
             shutil.rmtree(work, ignore_errors=True)

@@ -1,13 +1,13 @@
 """Work that is done once, though the process that does it may be killed on the way."""
 
+import threading
+import time
+
 import pytest
 
-from pipeline.beam.blobs import (
-    InlineBlobs,
-    SpilledBlobs,
-    count_finished_work,
-    remove_unfinished_work,
-)
+from bert_tf.base.errors import UsageError
+from pipeline.beam.blobs import BlobStore, count_finished_work, remove_unfinished_work
+from pipeline.beam.visibility import VARIABLE
 
 
 class Work:
@@ -38,23 +38,68 @@ BLOBS = {7: b"abc", "last": b"de"}
 
 
 def test_finished_work_is_not_done_again(tmp_path, work):
-    assert do(SpilledBlobs(str(tmp_path)), "pool-1", work) == BLOBS
-    assert do(SpilledBlobs(str(tmp_path)), "pool-1", work) == BLOBS
+    assert do(BlobStore(str(tmp_path)), "pool-1", work) == BLOBS
+    assert do(BlobStore(str(tmp_path)), "pool-1", work) == BLOBS
     assert work.runs == 1
     assert count_finished_work(tmp_path, "pool") == 1
-    assert do(SpilledBlobs(str(tmp_path)), "pool-2", work) == BLOBS
+    assert do(BlobStore(str(tmp_path)), "pool-2", work) == BLOBS
     assert work.runs == 2
 
 
-def test_what_goes_through_the_shuffle_is_done_each_time(work):
-    assert do(InlineBlobs(), "pool-1", work) == BLOBS
-    assert InlineBlobs().finished("pool-1") is None
-    assert do(InlineBlobs(), "pool-1", work) == BLOBS
+def test_what_another_machine_wrote_is_waited_for(tmp_path):
+    """As a network file system shows it: no such name, then fewer bytes, then blank pages."""
+    (tmp_path / "elsewhere").mkdir()
+    with BlobStore(str(tmp_path / "elsewhere")).writer() as writer:
+        reference = writer.add([b"some content"])
+    seen = tmp_path / reference.name
+
+    def appear():
+        for content in (None, b"some", bytes(12), b"some content"):
+            time.sleep(0.1)
+            if content is not None:
+                seen.write_bytes(content)
+
+    thread = threading.Thread(target=appear)
+    thread.start()
+    assert BlobStore(str(tmp_path)).read(reference) == b"some content"
+    thread.join()
+
+
+def test_what_never_appears_is_one_message(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "0.2")
+    store = BlobStore(str(tmp_path))
+    with store.writer() as writer:
+        reference = writer.add([b"some content"])
+    with pytest.raises(UsageError, match=r"no such file.*storage that all workers share"):
+        store.read(reference._replace(name="gone.blobs"))
+    with pytest.raises(UsageError, match=r"12 of 13 bytes"):
+        store.read(reference._replace(length=13))
+    with pytest.raises(UsageError, match="other bytes"):
+        store.read(reference._replace(crc32c=1))
+    assert store.read(reference._replace(crc32c=1), 5, 3) == b"con"
+
+
+def test_two_attempts_at_once_both_leave_what_can_be_read(tmp_path, work):
+    store = BlobStore(str(tmp_path))
+    first = store.once("pool-1", lambda writer: interleaved(store, work, writer))
+    assert {label: store.read(reference) for label, reference in first} == BLOBS
+    assert do(store, "pool-1", work) == BLOBS
     assert work.runs == 2
+    remove_unfinished_work(tmp_path)
+    assert do(store, "pool-1", work) == BLOBS
+    assert work.runs == 2
+
+
+def interleaved(store, work, writer):
+    """The work, in the middle of which another attempt at it is begun and finished."""
+    labeled = work(writer)
+    yield next(labeled)
+    assert do(store, "pool-1", work) == BLOBS
+    yield from labeled
 
 
 def test_unfinished_work_leaves_nothing(tmp_path, work):
-    store = SpilledBlobs(str(tmp_path))
+    store = BlobStore(str(tmp_path))
     do(store, "pool-1", work)
     kept = set(tmp_path.iterdir())
     work.dies = True
@@ -72,7 +117,7 @@ def test_unfinished_work_leaves_nothing(tmp_path, work):
 
 @pytest.mark.parametrize("damage", ["cut short", "gone", "flipped", "note"])
 def test_damaged_work_is_done_again(tmp_path, work, damage):
-    store = SpilledBlobs(str(tmp_path))
+    store = BlobStore(str(tmp_path))
     do(store, "pool-1", work)
     (blobs,) = tmp_path.glob("*.blobs")
     if damage == "gone":

@@ -1,23 +1,22 @@
 """Runs: stored, merged in order of their ranks, written as TFRecord files."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.base.errors import UsageError
 from bert_tf.data.records.example_bytes import frame_examples
-from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
+from pipeline.beam.blobs import BlobStore
 from pipeline.examples import runs as runs_module
 from pipeline.examples.runs import Run, merge_runs, write_shard
 
 
-@pytest.fixture(params=["spilled", "inline"])
-def store(request, tmp_path):
-    if request.param == "inline":
-        return InlineBlobs()
-    (tmp_path / "spill").mkdir()
-    return SpilledBlobs(str(tmp_path / "spill"))
+@pytest.fixture
+def store(tmp_path_factory):
+    return BlobStore(str(tmp_path_factory.mktemp("spill")))
 
 
 def run_of(ranks: list[int]) -> Run:
@@ -64,8 +63,18 @@ def test_no_runs_make_an_empty_file(store, tmp_path):
     assert (tmp_path / "shard").read_bytes() == b""
 
 
-def test_gzip_holds_the_same_records_and_no_time_or_name(tmp_path):
-    store = InlineBlobs()
+def test_a_run_that_changed_meanwhile_is_no_shard(store, tmp_path):
+    references = stored(store, [run_of([1, 4, 9]), run_of([2, 3])])
+    path = Path(store._folder) / references[0].name
+    data = bytearray(path.read_bytes())
+    data[references[0].offset + 20] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="is not what was written"):
+        write_shard(tmp_path / "shard", merge_runs(store, references), compression="none")
+    assert not list(tmp_path.iterdir())
+
+
+def test_gzip_holds_the_same_records_and_no_time_or_name(store, tmp_path):
     for name in ("one", "two"):
         write_shard(
             tmp_path / name, merge_runs(store, stored(store, [run_of([1, 2])])), compression="gzip"

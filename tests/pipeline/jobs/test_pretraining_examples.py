@@ -16,7 +16,7 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.schema import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
+from pipeline.beam.blobs import BlobStore
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
 from pipeline.examples import transforms
@@ -169,14 +169,15 @@ def write_with(folder: Path, name: str, store, pools: int) -> dict[str, bytes]:
     return shards_in(folder / name)
 
 
-def test_shuffling_the_data_or_references_in_one_level_or_two_is_the_same(folder, monkeypatch):
-    (folder / "spill").mkdir()
-    spilled = write_with(folder, "one", SpilledBlobs(str(folder / "spill")), pools=6)
-    assert write_with(folder, "two", InlineBlobs(), pools=6) == spilled
+def test_partitioning_in_one_level_or_two_is_the_same(folder, tmp_path_factory, monkeypatch):
+    def store() -> BlobStore:
+        return BlobStore(str(tmp_path_factory.mktemp("spill")))
+
+    one_level = write_with(folder, "one", store(), pools=6)
+    assert write_with(folder, "two", store(), pools=5) != one_level
     monkeypatch.setattr("pipeline.examples.plan.MAX_BUCKETS", 3)
     monkeypatch.setattr(transforms, "MAX_BUCKETS", 3)
-    assert write_with(folder, "three", SpilledBlobs(str(folder / "spill")), pools=6) == spilled
-    assert write_with(folder, "four", InlineBlobs(), pools=5) != spilled
+    assert write_with(folder, "three", store(), pools=6) == one_level
 
 
 def test_gzip_and_model_garden_names(folder):

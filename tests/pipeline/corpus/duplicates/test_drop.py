@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
-from pipeline.beam.blobs import InlineBlobs, SpilledBlobs
+from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.blocks.identity import document_hashes
@@ -47,7 +47,7 @@ def config_for(**values):
 def drop(block_of, tmp_path):
     """Runs the transform; gives the documents that stay, all counts, and the report."""
 
-    def run(documents, *, cuts=(), spills=True, workers=1, **values):
+    def run(documents, *, cuts=(), workers=1, **values):
         folder = tmp_path / f"work-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         bounds = [0, *cuts, len(documents)]
@@ -56,7 +56,7 @@ def drop(block_of, tmp_path):
             for begin, end in itertools.pairwise(bounds)
             if begin < end
         ]
-        store = SpilledBlobs(str(folder)) if spills else InlineBlobs()
+        store = BlobStore(str(folder))
 
         def build(pipeline):
             _ = (
@@ -193,7 +193,7 @@ def test_of_near_duplicates_one_stays_as_brute_force_finds_them(drop, block_of):
 
 
 @pytest.mark.slow  # starts worker processes
-def test_cuts_order_stores_and_workers_do_not_matter(drop):
+def test_cuts_order_and_workers_do_not_matter(drop):
     source = random.Random(5)
     texts = varied_corpus(7)
     texts = [text.replace(" ", "|", 3) for text in texts] + ["same|line"] * 3
@@ -202,7 +202,7 @@ def test_cuts_order_stores_and_workers_do_not_matter(drop):
         "near_duplicate_threshold": 0.7,
         "duplicate_lines": "drop",
     }
-    kept, counts, report = drop(documents_of(texts), spills=False, **values)
+    kept, counts, report = drop(documents_of(texts), **values)
     assert {"exact copy", "near duplicate"} <= set(counts)
     source.shuffle(texts)
     cuts = sorted(source.sample(range(1, len(texts)), 6))
