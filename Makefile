@@ -6,6 +6,7 @@
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
 #              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
+# make flink-test  the data jobs on a Flink cluster of processes on this machine (Java 17, Maven)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format parity runners lock clean
+.PHONY: demo test test-fast fuzz lint format parity runners flink-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -69,6 +70,27 @@ $(PARITY_READY): tests/parity/requirements.in
 
 runners: $(READY)
 	$(BIN)/python -m pytest -rs tests/runners
+
+FLINK_VERSION := 1.19.3
+FLINK := .cache/flink
+FLINK_JARS := $(FLINK)/apache-flink-libraries-$(FLINK_VERSION)/deps
+FLINK_JOB_SERVER := $(FLINK)/job-server/flink-job-server.jar
+
+flink-test: $(READY) $(FLINK_JOB_SERVER) $(FLINK_JARS)
+	BERT_PIPELINE_FLINK_JARS=$(abspath $(FLINK_JARS)) \
+		BERT_PIPELINE_FLINK_JAR=$(abspath $(FLINK_JOB_SERVER)) \
+		$(BIN)/python -m pytest -rs tests/runners/test_flink.py
+
+$(FLINK_JOB_SERVER): deploy/flink/pom.xml
+	mvn --quiet --batch-mode -f $< -DbuildDirectory=$(abspath $(@D)) package
+	touch $@
+
+# Its setup.py is never run: only the jars inside are wanted. The source package has no wheel.
+$(FLINK_JARS):
+	mkdir -p $(FLINK)
+	$(PYTHON) -m pip download --quiet --no-deps --no-binary :all: \
+		--dest $(FLINK) apache-flink-libraries==$(FLINK_VERSION)
+	tar -xzf $(FLINK)/apache-flink-libraries-$(FLINK_VERSION).tar.gz -C $(FLINK)
 
 LOCK_VENV := .venv-lock
 UV_COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes \

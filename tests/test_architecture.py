@@ -39,6 +39,7 @@ PIPELINE_LEVELS = {
     "jobs": 6,
     "demo": 7,
     "cli": 8,
+    "__main__": 9,
 }
 
 

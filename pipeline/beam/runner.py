@@ -7,18 +7,21 @@ import os
 import shlex
 import socket
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.runners.runner import PipelineState
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.run import RunnerConfig
+from pipeline.beam.cluster_job import run_on_cluster
+from pipeline.beam.flink_rest import flink_job
+from pipeline.beam.job_server import let_job_server_outlive_ctrl_c
 from pipeline.beam.progress import ProgressLine, ProgressWatch, text_line
 from pipeline.beam.verbosity import is_verbose
 from pipeline.beam.worker_errors import user_error
@@ -76,7 +79,8 @@ def run_pipeline(
 
     Raises:
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
-        InputError: the pipeline failed on its input or ended in another state than done.
+        InputError: the pipeline failed on its input.
+        RunnerFailed: a runner other than the local one failed for a reason of its own.
     """
     _keep_beam_quiet()
     runner, options = pipeline_options(config, input_bytes=input_bytes)
@@ -84,21 +88,28 @@ def run_pipeline(
         console.info(f"running on {config.runner}: {' '.join(options)}")
     elif options:
         console.info(f"running in worker processes: {' '.join(options)}")
-    beam_options = PipelineOptions(options)
+    name = f"bert-pipeline-{uuid.uuid4().hex[:12]}"
+    beam_options = PipelineOptions([f"--job_name={name}", *options])
+    if config.runner in ("flink", "spark"):
+        let_job_server_outlive_ctrl_c(beam_options)
     _check_endpoint_answers(beam_options)
     pipeline = beam.Pipeline(runner=runner, options=beam_options)
     build(pipeline)
-    try:
+    if isinstance(runner, FnApiRunner):
         with ProgressWatch(console, progress):
-            result = pipeline.run()
-            state = result.wait_until_finish()
-    except Exception as error:  # runners wrap what a worker raised in types of their own
+            _run_locally(pipeline)
+    else:
+        run_on_cluster(pipeline, config.runner, console, flink_job(options, name))
+
+
+def _run_locally(pipeline: beam.Pipeline) -> None:
+    try:
+        pipeline.run().wait_until_finish()
+    except Exception as error:  # wraps what a worker raised in types of its own
         failure = user_error(error)
         if failure is None:
             raise
         raise failure from error
-    if state != PipelineState.DONE:
-        raise InputError(f"the {config.runner} pipeline ended as {state}; see the runner's log")
 
 
 def pipeline_options(

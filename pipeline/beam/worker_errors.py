@@ -9,6 +9,8 @@ from bert_tf.base import errors
 from bert_tf.base.errors import BertPipelineError, UsageError
 
 _USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
+_CAUSE = "Caused by: "
+_JOB_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: ")
 _HEADER = "Traceback (most recent call last):\n"
 _STEP = re.compile(r" \[while running '[^']*'\]")
 # Beam puts an exception whose message it cannot extend into the message of a RuntimeError.
@@ -37,6 +39,16 @@ def failure_in(text: str) -> tuple[str, str] | None:
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
     return (found.group(1), found.group(2) or "") if found else None
+
+
+def last_cause(text: str) -> str:
+    """The innermost cause in what a runner says of a failure, in one line.
+
+    Java's runners write the whole chain of causes with their stacks.
+    """
+    lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return next(iter([*causes[-1:], *lines]), "no reason given")
 
 
 def system_error(name: str, message: str) -> OSError | None:

@@ -1,30 +1,42 @@
-"""A worker process of the local runner: Beam's own, but errors meant for the user are printed once.
+"""A worker process: Beam's own, but errors meant for the user are printed once.
 
-Run as `python -m pipeline.beam.worker_process`, with the environment variables that Beam sets.
+The local runner starts it with Beam's environment variables. A cluster's runner starts it as the
+command of `--environment_type=PROCESS` (the script `bert-pipeline-worker`), with `--id` and
+`--provision_endpoint`.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from pipeline.beam.verbosity import is_verbose
 from pipeline.beam.worker_errors import failure_in, system_error, user_error_in
 
 
-def main() -> None:
-    """Works until the submitting process has no more work."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Works until the runner has no more work.
+
+    Args:
+        arguments: of the command line, by default the process's own.
+    """
+    given = _parsed(sys.argv[1:] if arguments is None else arguments)
     if not is_verbose():
         # Without a root handler the first warning of an import sends all logs to the terminal.
         logging.getLogger().addHandler(logging.NullHandler())
+    if given.provision_endpoint:
+        os.environ.update(_provisioned(given.id, given.provision_endpoint))
+    # Now: it reads the worker's id from the environment as it is imported.
     from apache_beam.runners.worker import sdk_worker, sdk_worker_main
 
     if not os.environ.get("BERT_PIPELINE_TRACEBACK"):
         leave_user_errors_to_the_submitter(sdk_worker)
-    sdk_worker_main.main(sys.argv)
+    sdk_worker_main.main(sys.argv[:1])
 
 
 def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
@@ -43,6 +55,38 @@ def leave_user_errors_to_the_submitter(sdk_worker: Any) -> None:
                 print(text, file=file)
 
     sdk_worker.print = print_unless_meant_for_the_user
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Runners add arguments that no worker in Python needs."""
+    parser = argparse.ArgumentParser(prog="pipeline.beam.worker_process")
+    parser.add_argument("--id", default="", help="of the worker")
+    parser.add_argument("--provision_endpoint", default="", help="host:port to ask what to do")
+    given, _ = parser.parse_known_args(arguments)
+    return given
+
+
+def _provisioned(worker: str, endpoint: str) -> dict[str, str]:
+    """Asks the runner for what Beam's worker reads from its environment, as Beam's `boot` does."""
+    import grpc
+    from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
+    from google.protobuf import json_format, text_format
+
+    with grpc.insecure_channel(endpoint) as channel:
+        service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
+        request = beam_provision_api_pb2.GetProvisionInfoRequest()
+        info = service.GetProvisionInfo(request, metadata=[("worker_id", worker)]).info
+    endpoints = {
+        f"{name.upper()}_API_SERVICE_DESCRIPTOR": getattr(info, f"{name}_endpoint")
+        for name in ("control", "logging", "status")
+        if info.HasField(f"{name}_endpoint")
+    }
+    return {
+        "WORKER_ID": worker,
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+        **{name: text_format.MessageToString(each) for name, each in endpoints.items()},
+    }
 
 
 if __name__ == "__main__":

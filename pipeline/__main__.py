@@ -1,0 +1,6 @@
+"""`python -m pipeline`: the command line `bert-pipeline`."""
+
+from pipeline.cli.main import main
+
+if __name__ == "__main__":
+    main()
