@@ -65,7 +65,7 @@ def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
 
 def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
     """Cancels a job and waits, for a bounded time, until the cluster has ended it."""
-    console.info(f"cancelling the {runner} job")
+    console.info(f"canceling the {runner} job")
     try:
         if flink is not None:
             flink.cancel()
@@ -78,11 +78,11 @@ def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJ
             time.sleep(_PAUSE)
     except Exception as error:
         console.warn(
-            f"the {runner} job could not be cancelled ({last_cause(str(error))}); it may still "
+            f"the {runner} job could not be canceled ({last_cause(str(error))}); it may still "
             "run: look at the runner's pages"
         )
         return
-    console.info(f"the {runner} job is cancelled")
+    console.info(f"the {runner} job is canceled")
 
 
 @contextmanager

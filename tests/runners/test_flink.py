@@ -135,7 +135,7 @@ def test_a_stopped_command_leaves_no_job_and_resumes(number, cluster, local, fol
     wait_for_blocks(folder / output, 3)
     os.killpg(process.pid, number) if number == signal.SIGINT else process.terminate()
     shown = finish(process, expected=128 + number)
-    assert "the flink job is cancelled" in shown
+    assert "the flink job is canceled" in shown
     assert not {"RUNNING", "CREATED", "RESTARTING"} & set(cluster.states())
     shown = finish(start(folder, *preprocess(output, "static", *cluster.options())))
     assert "found finished" in shown

@@ -13,12 +13,12 @@ from pipeline.beam.worker_errors import last_cause
 
 
 class Job:
-    """A pipeline whose job ends as told, or runs until it is cancelled."""
+    """A pipeline whose job ends as told, or runs until it is canceled."""
 
     def __init__(self, outcome=PipelineState.DONE, *, during=lambda: None):
         self.outcome = outcome
         self.during = during
-        self.cancelled = False
+        self.canceled = False
 
     def run(self):
         self.during()
@@ -30,11 +30,11 @@ class Job:
         return self.outcome
 
     def cancel(self):
-        self.cancelled = True
+        self.canceled = True
 
     @property
     def state(self):
-        return PipelineState.CANCELLED if self.cancelled else PipelineState.RUNNING
+        return PipelineState.CANCELLED if self.canceled else PipelineState.RUNNING
 
 
 def run(job):
@@ -87,8 +87,8 @@ def test_a_stopped_process_cancels_its_job():
     job = Job(KeyboardInterrupt("stopped"))
     with pytest.raises(KeyboardInterrupt):
         run(job)
-    assert job.cancelled
-    assert job.log.splitlines() == ["cancelling the flink job", "the flink job is cancelled"]
+    assert job.canceled
+    assert job.log.splitlines() == ["canceling the flink job", "the flink job is canceled"]
 
 
 def test_so_it_does_where_the_signal_came_during_the_submission():
@@ -101,11 +101,11 @@ def test_so_it_does_where_the_signal_came_during_the_submission():
     job = Job(during=during)
     with pytest.raises(KeyboardInterrupt):
         run(job)
-    assert job.cancelled
+    assert job.canceled
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_job_that_cannot_be_cancelled_is_said(monkeypatch):
+def test_a_job_that_cannot_be_canceled_is_said(monkeypatch):
     job = Job(KeyboardInterrupt("stopped"))
 
     def cancel():
@@ -114,4 +114,4 @@ def test_a_job_that_cannot_be_cancelled_is_said(monkeypatch):
     job.cancel = cancel
     with pytest.raises(KeyboardInterrupt):
         run(job)
-    assert "could not be cancelled (connection refused); it may still run" in job.log
+    assert "could not be canceled (connection refused); it may still run" in job.log
