@@ -1,9 +1,11 @@
-"""Adds positions or vocabulary entries to imported models."""
+"""Adds positions or vocabulary entries to imported models, and takes some of their layers."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
 _POSITIONS = "bert.embeddings.position_embeddings.weight"
 _MASKED_LM_BIAS = "cls.predictions.bias"
+_LAYER = re.compile(r"(bert\.encoder\.layer\.)(\d+)(\..+)")
 
 
 def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
@@ -47,6 +50,36 @@ def with_positions(directory: ModelDirectory, positions: int) -> ModelDirectory:
         directory,
         config=dataclasses.replace(directory.config, max_position_embeddings=positions),
         tensors={**directory.tensors, _POSITIONS: longer},
+    )
+
+
+def with_layers(directory: ModelDirectory, layers: Sequence[int]) -> ModelDirectory:
+    """The model with some of its layers alone, a start for a student (Sanh et al. 2019, section 3).
+
+    Args:
+        directory: the model.
+        layers: which, counted from 0, in ascending order.
+
+    Raises:
+        UsageError: the model has no such layer.
+    """
+    number = directory.config.num_hidden_layers
+    if layers[-1] >= number:
+        raise UsageError(
+            f"--layers: {directory.path} has the layers 0 to {number - 1}, but no {layers[-1]}"
+        )
+    place = {layer: number for number, layer in enumerate(layers)}
+    names: dict[str, str] = {}  # of the source, by new name
+    for name in directory.tensors:
+        found = _LAYER.fullmatch(name)
+        if found is None:
+            names[name] = name
+        elif (layer := int(found[2])) in place:
+            names[f"{found[1]}{place[layer]}{found[3]}"] = name
+    return dataclasses.replace(
+        directory,
+        config=dataclasses.replace(directory.config, num_hidden_layers=len(layers)),
+        tensors={name: directory.tensors[before] for name, before in names.items()},
     )
 
 

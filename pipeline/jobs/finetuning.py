@@ -50,7 +50,12 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
     Of several workers only the chief writes; the others train along and return {}.
     """
     inputs = check_inputs_exist(
-        {"train": config.train, "eval": config.eval, "init": str(model_folder(config.init))}
+        {
+            "train": config.train,
+            "eval": config.eval,
+            "init": str(model_folder(config.init)),
+            **{key: path and str(model_folder(path)) for key, path in config.more_inputs.items()},
+        }
     )
     if config.is_series:
         return run_series(config, options, inputs=inputs, run=run, ignored_keys=_SPEED_AND_SAFETY)
@@ -91,6 +96,8 @@ def _record(
 ) -> None:
     """Puts counts, metrics and files of a fine-tuning into the manifest."""
     sources = [data.source for data in (result.train, result.evaluation) if data is not None]
+    if result.unlabeled is not None:
+        sources.append(result.unlabeled)
     rejects = [reject for source in sources for reject in source.rejects]
     record.counts = {**_row_counts(result, rejects), "steps": result.training.step}
     record.metrics = {
@@ -160,6 +167,8 @@ def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str
         for name, data in (("train", result.train), ("eval", result.evaluation))
         if data is not None
     }
+    if result.unlabeled is not None:
+        each["unlabeled"] = row_counts(result.unlabeled)
     totals = {
         key: sum(counts[key] for counts in each.values())
         for key in ("rows_in", "rows_out", "rows_rejected")

@@ -15,7 +15,7 @@ from bert_tf.weights.import_weights import (
     read_source,
     write_imported,
 )
-from bert_tf.weights.resizing import with_positions, with_vocab
+from bert_tf.weights.resizing import with_layers, with_positions, with_vocab
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files
 
@@ -24,6 +24,8 @@ def run(config: ImportWeightsConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
     directory = read_source(config.source)
     before = directory.config
+    if config.layers is not None:
+        directory = with_layers(directory, config.chosen_layers)
     if config.max_position_embeddings is not None:
         directory = with_positions(directory, config.max_position_embeddings)
     if config.vocab is not None:

@@ -170,6 +170,11 @@ class FinetuneConfig(TableSection, LoopSection):
         return []
 
     @property
+    def more_inputs(self) -> dict[str, str | None]:
+        """What is read besides train, eval and init, by key; None where it is not given."""
+        return {}
+
+    @property
     def is_series(self) -> bool:
         """Whether this asks for several runs."""
         return self.seeds > 1 or self.grid is not None

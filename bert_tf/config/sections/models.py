@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*|multilingual|code")  # BCP 47
+_LAYERS = re.compile(r"[0-9]+(,[0-9]+)*")
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -135,3 +137,21 @@ class ImportWeightsConfig(Section):
         default=None,
         common=True,
     )
+    layers: str | None = option(
+        "layers of the source that the new model has, counted from 0: '0,2,4' (default: all)",
+        default=None,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses layers that are no ascending numbers."""
+        faults = super().faults()
+        if self.layers is not None and not _LAYERS.fullmatch(self.layers):
+            faults.append(f"layers: expected numbers such as 0,2,4, got {self.layers!r}")
+        elif any(first >= second for first, second in itertools.pairwise(self.chosen_layers)):
+            faults.append(f"layers: {self.layers} must ascend, each layer once")
+        return faults
+
+    @property
+    def chosen_layers(self) -> tuple[int, ...]:
+        """The layers as numbers; () for all."""
+        return () if self.layers is None else tuple(map(int, self.layers.split(",")))

@@ -49,6 +49,20 @@ class EncodedRows:
         """Tokens of each row, int64 [rows]."""
         return np.diff(self.offsets)
 
+    def followed_by(self, other: EncodedRows) -> Self:
+        """These rows and then others, each a text of its own."""
+        lost = None
+        if self.lost_tokens is not None and other.lost_tokens is not None:
+            lost = np.concatenate([self.lost_tokens, other.lost_tokens])
+        return dataclasses.replace(
+            self,
+            ids=np.concatenate([self.ids, other.ids]),
+            offsets=np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
+            second_starts=np.concatenate([self.second_starts, other.second_starts]),
+            lost_tokens=lost,
+            owners=None,
+        )
+
     def selected(self, rows: np.ndarray) -> Self:
         """Some of the rows, int [n], each a text of its own."""
         lengths = self.lengths[rows]

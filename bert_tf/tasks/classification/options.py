@@ -15,7 +15,7 @@ from bert_tf.tasks.base.declaration import (
     TaskDeclaration,
 )
 from bert_tf.tasks.classification.class_weights import NONE, parse_class_weights
-from bert_tf.tasks.tables.table_options import TableTaskConfig
+from bert_tf.tasks.tables.distillation_options import SoftLabelConfig
 
 SEQUENCE_LENGTH = 128
 UNCALIBRATED, TEMPERATURE = "none", "temperature"
@@ -23,7 +23,7 @@ METRICS = ("accuracy", "macro_f1", "matthews_correlation")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationConfig(TableTaskConfig):
+class ClassificationConfig(SoftLabelConfig):
     """Fine-tunes a classifier of texts, or of pairs of texts."""
 
     metrics: ClassVar[tuple[str, ...]] = METRICS
@@ -70,6 +70,13 @@ class ClassificationConfig(TableTaskConfig):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
     """Finds rows whose label a classifier doubts."""
+
+    def faults(self) -> list[str]:
+        """Refuses a teacher, who may have seen the rows that a fold leaves out."""
+        faults = super().faults()
+        if self.teacher is not None:
+            faults.append("teacher: may have learned the labels that are looked at; leave it out")
+        return faults
 
 
 CLASSIFICATION = TaskDeclaration(

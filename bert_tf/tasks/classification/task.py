@@ -34,6 +34,7 @@ from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.classification.options import CLASSIFICATION, UNCALIBRATED
 from bert_tf.tasks.classification.report import LabelReport
 from bert_tf.tasks.classification.row_weights import rejecting_bad_weights
+from bert_tf.tasks.tables.distillation import order_of_labels, softened_divergence
 from bert_tf.tasks.tables.known_labels import reject_unknown_labels
 from bert_tf.tasks.tables.labels import (
     LabelRows,
@@ -186,6 +187,17 @@ class ClassificationTask(TableTask):
             losses={"loss": tf.reduce_sum(losses * weights)},
             metrics={"accuracy": weighted_hits(predicted == labels, counted)},
         )
+
+    def order_of_logits(self, teacher: TableTask, path: str) -> np.ndarray:
+        """Where the teacher has each label."""
+        assert isinstance(teacher, ClassificationTask)
+        return order_of_labels(self.labels, teacher.labels, path)
+
+    def soft_losses(
+        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
+    ) -> tf.Tensor:
+        """See `softened_divergence`."""
+        return softened_divergence(logits, teacher_logits, temperature)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """With the temperature of the evaluation rows, if it is asked for."""

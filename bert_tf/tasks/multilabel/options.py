@@ -8,7 +8,7 @@ from typing import ClassVar
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, ProbabilitiesField, TaskDeclaration
-from bert_tf.tasks.tables.table_options import TableTaskConfig
+from bert_tf.tasks.tables.distillation_options import SoftLabelConfig
 
 SEQUENCE_LENGTH = 128
 SEPARATOR = "|"
@@ -25,7 +25,7 @@ METRICS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultiLabelConfig(TableTaskConfig):
+class MultiLabelConfig(SoftLabelConfig):
     """Fine-tunes a classifier that gives a text, or a pair of texts, any number of labels."""
 
     metrics: ClassVar[tuple[str, ...]] = METRICS

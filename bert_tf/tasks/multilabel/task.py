@@ -29,6 +29,7 @@ from bert_tf.tasks.multilabel.thresholds import (
     global_threshold,
     thresholds_by_label,
 )
+from bert_tf.tasks.tables.distillation import order_of_labels, softened_binary_divergence
 from bert_tf.tasks.tables.known_labels import reject_unknown_labels
 from bert_tf.tasks.tables.label_measures import LabelMeasures
 from bert_tf.tasks.tables.labels import (
@@ -184,6 +185,17 @@ class MultiLabelTask(TableTask):
         )
         by_row = tf.reduce_mean(losses, axis=1)
         return LossParts(losses={"loss": tf.reduce_sum(by_row * batch[ROW_WEIGHTS])})
+
+    def order_of_logits(self, teacher: TableTask, path: str) -> np.ndarray:
+        """Where the teacher has each label."""
+        assert isinstance(teacher, MultiLabelTask)
+        return order_of_labels(self.labels, teacher.labels, path)
+
+    def soft_losses(
+        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
+    ) -> tf.Tensor:
+        """See `softened_binary_divergence`."""
+        return softened_binary_divergence(logits, teacher_logits, temperature)
 
     def served_predictions(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
         """The labels that a row has and their probabilities, as JSON, and those of all labels."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
-from bert_tf.tasks.tables.table_options import TableTaskConfig
+from bert_tf.tasks.tables.distillation_options import DistillationConfig
 
 SEQUENCE_LENGTH = 128
 METRICS = ("pearson", "spearman", "r2")
@@ -16,7 +16,7 @@ STANDARD, NONE = "standard", "none"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressionConfig(TableTaskConfig):
+class RegressionConfig(DistillationConfig):
     """Fine-tunes a model that predicts a number for a text, or for a pair of texts."""
 
     metrics: ClassVar[tuple[str, ...]] = METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import keras
 import tensorflow as tf
@@ -12,15 +12,19 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.losses import FinetuningLoss
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TaskResults, accept_any_rows
+from bert_tf.tasks.running.distillation import DistillationLoss, with_soft_labels
 from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
 from bert_tf.tasks.running.evaluation import measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
+from bert_tf.tasks.tables.distillation_options import DistillationConfig
+from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
@@ -52,6 +56,7 @@ class FinetuningResult:
         training: how the loop ended.
         best: step and metrics of the model in `best/`; without evaluation the last step alone.
         best_model: which model that is.
+        unlabeled: rows without labels that it learned from a teacher; None without any.
         results: of its evaluation, see `evaluation.measure_best`; None without evaluation rows, and
             in workers other than the chief.
     """
@@ -63,6 +68,7 @@ class FinetuningResult:
     training: TrainingResult
     best: dict[str, Any]
     best_model: BestModel
+    unlabeled: Table | None
     results: TaskResults | None
 
 
@@ -89,10 +95,23 @@ def finetune(
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
-    subset = VocabularySubset(init, [data.rows.ids for data in read.all])
-    rows = read.renumbered(subset)
-    pad_id = int(subset.numbers(tokenizer.pad_id))
     precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
+    rows, loss = read, FinetuningLoss(task)
+    if isinstance(config, DistillationConfig) and config.teacher is not None:
+        soft = with_soft_labels(
+            config,
+            cast(TableTask, task),
+            read.train,
+            read.unlabeled,
+            tokenizer,
+            policy=precision.policy,
+            writes=is_chief(strategy),
+            console=console,
+        )
+        rows, loss = dataclasses.replace(read, train=soft), DistillationLoss(task, config)
+    subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
+    rows = rows.renumbered(subset)
+    pad_id = int(subset.numbers(tokenizer.pad_id))
     model = _build_model(
         config, task, subset.directory, policy=precision.policy, strategy=strategy, console=console
     )
@@ -119,7 +138,7 @@ def finetune(
     training = _training_loop(
         config,
         model=model,
-        task=task,
+        loss=loss,
         inputs=inputs,
         strategy=strategy,
         precision=precision,
@@ -137,6 +156,8 @@ def finetune(
     results = None
     if read.evaluation is not None and is_chief(strategy):
         task, results = measure_best(config.output, read.evaluation, console)
+    if rows.train.chance_loss is None:  # a teacher's distance is part of the training loss
+        read = dataclasses.replace(read, train=dataclasses.replace(read.train, chance_loss=None))
     return _result(config, task, read, training, results, steps_per_epoch=inputs.steps_per_epoch)
 
 
@@ -189,6 +210,7 @@ def _result(
         best_model=BestModel.of_notes(
             best, metric=config.selection_metric, steps_per_epoch=steps_per_epoch
         ),
+        unlabeled=rows.unlabeled,
         results=results,
     )
 
@@ -197,7 +219,7 @@ def _training_loop(
     config: FinetuneConfig,
     *,
     model: Any,
-    task: Task,
+    loss: FinetuningLoss,
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
     precision: PrecisionPolicy,
@@ -209,7 +231,7 @@ def _training_loop(
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     return TrainingLoop(
         model=model,
-        loss=FinetuningLoss(task),
+        loss=loss,
         optimizer=optimizer,
         inputs=inputs,
         strategy=strategy,

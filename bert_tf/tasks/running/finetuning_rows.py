@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.holdout import held_out_rows
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.tasks.tables.distillation_options import DistillationConfig
+from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.vocabulary_subset import VocabularySubset
 
@@ -31,11 +34,13 @@ class FinetuningRows:
     Attributes:
         train, evaluation: the rows; there may be none for evaluation.
         held_out: whether those for evaluation are from the training file.
+        unlabeled: rows without labels, for training; None without any.
     """
 
     train: TaskData
     evaluation: TaskData | None
     held_out: bool
+    unlabeled: Table | None = None
 
     @property
     def all(self) -> list[TaskData]:
@@ -77,7 +82,17 @@ def read_rows(
         evaluation = task.encode(rows, tokenizer, training=False)
     elif held_out is not None:
         evaluation = task.encode(held_out, tokenizer, training=False)
-    read = FinetuningRows(train=train, evaluation=evaluation, held_out=held_out is not None)
+    unlabeled = None
+    if isinstance(config, DistillationConfig) and config.unlabeled is not None:
+        unlabeled = cast(TableTask, task).read_unlabeled(
+            config.unlabeled, console, dialect=TableDialect.of(config)
+        )
+    read = FinetuningRows(
+        train=train,
+        evaluation=evaluation,
+        held_out=held_out is not None,
+        unlabeled=unlabeled,
+    )
     _log_rows(console, read, config.remedy_for_long_texts)
     for line in task.describe(train.source, evaluation and evaluation.source):
         console.info(line)
@@ -117,8 +132,11 @@ def _files(read: FinetuningRows) -> list[_File]:
     sources: list[Any] = [data.source for data in read.all]
     if read.held_out:
         first = sources[0]
-        return [_File(first.source, sum(map(len, sources)), first.rejects)]
-    return [_File(source.source, len(source), source.rejects) for source in sources]
+        files = [_File(first.source, sum(map(len, sources)), first.rejects)]
+    else:
+        files = [_File(source.source, len(source), source.rejects) for source in sources]
+    more = read.unlabeled
+    return files if more is None else [*files, _File(more.source, len(more), more.rejects)]
 
 
 def _check_length(task: Task, init: ModelDirectory) -> None:
@@ -157,6 +175,8 @@ def _log_rows(console: Console, read: FinetuningRows, remedy: str) -> None:
                 f"{quantity(data.rows.num_sequences, 'sequence')}, "
                 f"{quantity(len(data.rows.ids), 'token')}"
             )
+    if read.unlabeled is not None:
+        console.info(f"without labels: {quantity(len(read.unlabeled), 'row')}")
     for data in read.all:
         Truncation.of(data).log(console, data.source.source, remedy)
     if read.held_out and read.evaluation is not None:

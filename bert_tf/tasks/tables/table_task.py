@@ -289,6 +289,13 @@ class TableTask(abc.ABC):
         )
         return self.usable(table, console)
 
+    def read_unlabeled(
+        self, path: str, console: Console, *, dialect: TableDialect = PLAIN
+    ) -> Table:
+        """Reads texts alone."""
+        columns = tuple(filter(None, self._text_columns()))
+        return read_table(path, dialect=dialect, text_columns=columns, console=console)
+
     def texts(self, source: Table) -> dict[str, list[str]]:
         """The texts of all rows by the names of `inputs`."""
         columns = filter(None, self._text_columns())
@@ -310,7 +317,7 @@ class TableTask(abc.ABC):
         targets = self.targets(source)
         weights = self.row_weights(source) if training else np.ones(len(source), np.float32)
         chance_loss = self.chance_loss(targets, weights)
-        rows = self._rows(tokenizer, self.texts(source))
+        rows = self.model_input(tokenizer, self.texts(source))
         if rows.owners is not None:
             targets = {name: values[rows.owners] for name, values in targets.items()}
             weights = (weights / np.bincount(rows.owners))[rows.owners].astype(np.float32)
@@ -322,6 +329,17 @@ class TableTask(abc.ABC):
             owners=rows.owners,
             averages_outputs=True,
             chance_loss=chance_loss,
+        )
+
+    def model_input(
+        self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
+    ) -> EncodedRows:
+        """The texts of `texts` as rows of tokens, a row or several windows each."""
+        first, *pair = (texts[name] for name in self.inputs())
+        if pair:
+            return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)
+        return encode_long_texts(
+            tokenizer, first, method=self.long_texts, max_seq_length=self.max_seq_length
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> Any:
@@ -372,7 +390,7 @@ class TableTask(abc.ABC):
         self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
     ) -> dict[str, np.ndarray]:
         """The predictions that are numbers, from rows packed and padded outside of a graph."""
-        rows = self._rows(tokenizer, texts)
+        rows = self.model_input(tokenizer, texts)
         batch = single_batch(rows, tokenizer.pad_id)
         logits = self.outputs(model, batch, training=False, dropout_key=None)["logits"].numpy()
         if rows.owners is not None:
@@ -407,11 +425,3 @@ class TableTask(abc.ABC):
 
     def _text_columns(self) -> tuple[str, str | None]:
         return self.text_column, self.text_pair_column
-
-    def _rows(self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]) -> EncodedRows:
-        first, *pair = (texts[name] for name in self.inputs())
-        if pair:
-            return encode_texts(tokenizer, first, *pair, max_seq_length=self.max_seq_length)
-        return encode_long_texts(
-            tokenizer, first, method=self.long_texts, max_seq_length=self.max_seq_length
-        )

@@ -4,11 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.import_weights import read_source, write_imported
 from bert_tf.weights.model_directory import load_weights, read_model_directory
-from bert_tf.weights.resizing import split_piece, with_positions, with_vocab
+from bert_tf.weights.resizing import split_piece, with_layers, with_positions, with_vocab
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -40,6 +42,34 @@ def test_positions_are_interpolated_between_the_old_ends(source, positions, tmp_
     np.testing.assert_allclose(new, expected, atol=1e-6)
     np.testing.assert_array_equal(new[[0, -1]], old[[0, -1]])
     assert longer.config.max_position_embeddings == len(old) + positions
+
+
+def test_a_student_takes_some_layers(source, tmp_path):
+    """And all the rest; every layer keeps its values under its new number."""
+    last = source.config.num_hidden_layers - 1
+    assert last >= 1
+    taken = written(with_layers(source, [last]), tmp_path / "model")
+    assert taken.config.num_hidden_layers == 1
+    for name, values in taken.tensors.items():
+        before = name.replace("encoder.layer.0.", f"encoder.layer.{last}.")
+        np.testing.assert_array_equal(values, source.tensors[before], err_msg=name)
+    assert sum("encoder.layer" in name for name in taken.tensors) == 16
+    with pytest.raises(UsageError, match=f"--layers: .* has the layers 0 to {last}, but no 99$"):
+        with_layers(source, [0, 99])
+
+
+@pytest.mark.parametrize(
+    ("layers", "fault"),
+    [
+        ("0,,2", "expected numbers"),
+        ("-1", "expected numbers"),
+        ("2,1", "must ascend"),
+        ("1,1", "as"),
+    ],
+)
+def test_layers_are_ascending_numbers(layers, fault):
+    with pytest.raises(ConfigError, match=f"layers: .*{fault}"):
+        build_section(ImportWeightsConfig, {"source": "a", "output": "b", "layers": layers})
 
 
 def test_as_many_positions_change_nothing_and_fewer_are_refused(source):

@@ -1,0 +1,252 @@
+"""Learning from a teacher: its logits for all training rows, computed once, and the loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+import tensorflow as tf
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.checksums import file_sha256
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.tables.tables import Table
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.base.losses import FinetuningLoss
+from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.registry import declared_task, task_from_settings
+from bert_tf.tasks.tables.distillation import StudentTask
+from bert_tf.tasks.tables.distillation_options import DistillationConfig, SoftLabelConfig
+from bert_tf.tasks.tables.table_task import TableTask
+from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.model_directory import (
+    ModelDirectory,
+    load_all_weights,
+    read_model_directory,
+)
+
+TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
+_BATCH_TOKENS = 4096
+_KEY = "rows_and_teacher"
+
+
+class _Student(StudentTask, Task, Protocol):
+    """A task that can be taught."""
+
+
+def with_soft_labels(
+    config: DistillationConfig,
+    task: TableTask,
+    train: TaskData,
+    unlabeled: Table | None,
+    tokenizer: WordPieceTokenizer,
+    *,
+    policy: str,
+    writes: bool,
+    console: Console,
+) -> TaskData:
+    """The training rows with the teacher's logits, and rows without labels after them.
+
+    The logits are kept in the run directory and read again by a run that resumes.
+
+    Args:
+        config: names teacher and run directory.
+        task: the student's.
+        train: its labeled rows.
+        unlabeled: rows without labels.
+        tokenizer: the student's.
+        policy: Keras dtype policy that the teacher computes in.
+        writes: False for workers other than the chief.
+        console: shows progress.
+
+    Raises:
+        UsageError: the teacher has another task, other labels or other inputs.
+    """
+    assert config.teacher is not None
+    directory = read_model_directory(config.teacher)
+    teacher = _teacher_task(directory, task, config.teacher)
+    order = cast(StudentTask, task).order_of_logits(teacher, config.teacher)
+    texts = task.texts(train.source)
+    if unlabeled is not None:
+        texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
+        train = _followed_by(train, task, unlabeled, tokenizer)
+    kept = Path(config.output) / "teacher" / "logits.safetensors"
+    key = _key_of(directory.path, texts, policy)
+    logits = _read_logits(kept, key)
+    if logits is None:
+        logits = _logits(directory, teacher, texts, policy=policy, console=console)
+        if writes:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with replacing_file(kept) as aside:
+                save_file({"logits": logits}, aside, metadata={_KEY: key})
+    owners = np.arange(len(train.rows)) if train.owners is None else train.owners
+    weights = train.weights.copy()
+    if unlabeled is not None:
+        is_unlabeled = owners >= len(train.source)
+        weights[is_unlabeled] = (1.0 / np.bincount(owners))[owners[is_unlabeled]]
+    return dataclasses.replace(
+        train,
+        targets={
+            **train.targets,
+            TEACHER_LOGITS: logits[:, order][owners],
+            SOFT_WEIGHTS: weights,
+        },
+        chance_loss=None,
+    )
+
+
+class DistillationLoss(FinetuningLoss):
+    """The loss of the labels and the distance to the teacher, weighted (Hinton et al. 2015).
+
+    Each is a mean over the rows that have it: of the labels over labeled rows, of the teacher over
+    all. Their sum is the `loss`; both are logged as they are added up.
+
+    Args:
+        task: the student's.
+        config: weight and temperature.
+    """
+
+    def __init__(self, task: Task, config: DistillationConfig):
+        super().__init__(task)
+        self._student = cast(_Student, task)
+        self._weight = config.distill_weight
+        self._temperature = 1.0
+        if isinstance(config, SoftLabelConfig):
+            self._temperature = config.distill_temperature
+
+    @tf.autograph.experimental.do_not_convert
+    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """The weight of the labels, and of the teacher."""
+        return {
+            "label_loss": super().weights(batch)["loss"],
+            "teacher_loss": tf.reduce_sum(batch[SOFT_WEIGHTS]),
+        }
+
+    @tf.autograph.experimental.do_not_convert
+    def __call__(
+        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
+    ) -> LossParts:
+        """Sums of both losses, each times its fraction of the whole, and the task's metrics."""
+        task = self._student
+        outputs = task.outputs(model, batch, training=training, dropout_key=dropout_key)
+        parts = task.loss_parts(outputs, batch)
+        soft = task.soft_losses(
+            outputs["logits"], batch[TEACHER_LOGITS], temperature=self._temperature
+        )
+        return dataclasses.replace(
+            parts,
+            losses={
+                "label_loss": (1.0 - self._weight) * parts.losses["loss"],
+                "teacher_loss": self._weight * tf.reduce_sum(soft * batch[SOFT_WEIGHTS]),
+            },
+        )
+
+
+def _teacher_task(directory: ModelDirectory, task: TableTask, path: str) -> TableTask:
+    name = task.declaration.name
+    if declared_task(directory.task, path).name != name:
+        other = declared_task(directory.task, path).name
+        raise UsageError(
+            f"--teacher {path}: was fine-tuned for {other}; a teacher for {name} must be too"
+        )
+    teacher = cast(TableTask, task_from_settings(directory.task, path))
+    if teacher.inputs() != task.inputs():
+        raise UsageError(
+            f"--teacher {path}: takes {' and '.join(teacher.inputs())}, the training rows have "
+            f"{' and '.join(task.inputs())}; both must be single texts, or pairs"
+        )
+    return teacher
+
+
+def _followed_by(
+    train: TaskData, task: TableTask, unlabeled: Table, tokenizer: WordPieceTokenizer
+) -> TaskData:
+    """The labeled rows and then those without labels, whose targets and weights are 0."""
+    added = task.model_input(tokenizer, task.texts(unlabeled))
+    owners = train.owners
+    if owners is not None and added.owners is not None:
+        owners = np.concatenate([owners, len(train.source) + added.owners])
+    return dataclasses.replace(
+        train,
+        rows=train.rows.followed_by(added),
+        targets={
+            name: np.concatenate([values, np.zeros((len(added), *values.shape[1:]), values.dtype)])
+            for name, values in train.targets.items()
+        },
+        weights=np.concatenate([train.weights, np.zeros(len(added), np.float32)]),
+        owners=owners,
+    )
+
+
+def _logits(
+    directory: ModelDirectory,
+    teacher: TableTask,
+    texts: dict[str, list[str]],
+    *,
+    policy: str,
+    console: Console,
+) -> np.ndarray:
+    """The teacher's logits of each row, float32 [rows, num_logits]."""
+    tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
+    model = teacher.build_model(directory.config, policy=policy)
+    model.build_weights()
+    load_all_weights(model, directory)
+    rows = teacher.model_input(tokenizer, texts)
+    data = TaskData(
+        source=None,
+        rows=rows,
+        targets={},
+        weights=np.ones(len(rows), np.float32),
+        owners=rows.owners,
+        averages_outputs=True,
+    )
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    forward = tf.function(
+        lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None),
+        autograph=False,
+        input_signature=[{name: tf.TensorSpec([None, None], tf.int32) for name in names}],
+    )
+    logits = np.zeros((len(rows), teacher.num_logits), np.float32)
+    done = 0
+    for chosen in budgeted_batches(rows.lengths, budget=_BATCH_TOKENS, multiple=LENGTH_MULTIPLE):
+        length = padded_length(rows.lengths[chosen], LENGTH_MULTIPLE, most=teacher.max_seq_length)
+        batch = data.batch(chosen, length=length, pad_id=tokenizer.pad_id)
+        outputs = forward({name: tf.constant(batch[name]) for name in names})
+        logits[chosen] = outputs["logits"].numpy()
+        done += len(chosen)
+        console.progress(f"teacher: {done:,} of {quantity(len(rows), 'sequence')}")
+    console.end_progress(f"teacher: {done:,} of {quantity(len(rows), 'sequence')}")
+    averaged: np.ndarray = data.averaged({"logits": logits})[1]["logits"]
+    return averaged
+
+
+def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
+    """What the logits depend on, as a checksum."""
+    digest = hashlib.sha256(policy.encode())
+    for file in sorted(path for path in teacher.iterdir() if path.is_file()):
+        digest.update(f"{file.name} {file_sha256(file)}\n".encode())
+    for name, column in texts.items():
+        digest.update(f"{name} {len(column)}\n".encode())
+        for text in column:
+            encoded = text.encode("utf-8", errors="surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()
+
+
+def _read_logits(path: Path, key: str) -> np.ndarray | None:
+    """The kept logits, if they are of these rows and this teacher."""
+    if not path.is_file():
+        return None
+    with safe_open(path, framework="numpy") as kept:
+        if (kept.metadata() or {}).get(_KEY) != key:
+            return None
+        logits: np.ndarray = kept.get_tensor("logits")
+        return logits

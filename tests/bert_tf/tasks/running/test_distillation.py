@@ -1,0 +1,138 @@
+"""Fine-tuning with a teacher."""
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.tasks.running import distillation
+from bert_tf.tasks.running.finetuning import finetune
+from pipeline.jobs import finetuning
+from pipeline.outputs.job import RunOptions
+
+pytestmark = pytest.mark.slow  # trains
+
+LABELED = [("the good film", "good"), ("a bad film", "bad")] * 4
+UNLABELED = ["a red city", "the red film", "a blue city", "the blue film"] * 4
+
+
+def write(path, header, rows):
+    path.write_text("\n".join([header, *(",".join(row) for row in rows), ""]))
+    return str(path)
+
+
+@pytest.fixture
+def train(tmp_path):
+    return write(tmp_path / "train.csv", "text,label", LABELED)
+
+
+@pytest.fixture
+def config(small_config, tmp_path, train):
+    """Of a student; `output` names its folder."""
+
+    def make(output, **values):
+        defaults = {"task": "classification", "train": train, "eval": train, "epochs": 2}
+        return small_config(**{**defaults, "output": str(tmp_path / output), **values})
+
+    return make
+
+
+@pytest.fixture
+def teacher(config, tmp_path, quiet_console):
+    """It knows that red is good and blue is bad, and has its labels in another order."""
+    colors = [(text, "good" if "red" in text else "bad") for text in UNLABELED]
+    rows = write(tmp_path / "teacher.csv", "text,label", LABELED + colors)
+    finetune(config("teacher", train=rows, eval=rows, epochs=12), quiet_console)
+    return str(tmp_path / "teacher")
+
+
+def weights_of(run):
+    return load_file(f"{run}/best/model.safetensors")
+
+
+def test_a_teacher_without_weight_changes_nothing(config, teacher, quiet_console):
+    """Bit for bit."""
+    alone, taught = config("alone"), config("taught", teacher=teacher, distill_weight=0.0)
+    first, second = finetune(alone, quiet_console), finetune(taught, quiet_console)
+    assert first.best == second.best
+    one, other = weights_of(alone.output), weights_of(taught.output)
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_rows_without_labels_are_learned_from_the_teacher(config, teacher, tmp_path):
+    """Nothing but the teacher says what red and blue mean."""
+    unlabeled = write(tmp_path / "texts.csv", "text", [[text] for text in [*UNLABELED, '""']])
+    colors = [("red red film", "good"), ("a blue blue city", "bad"), ("red city", "good")]
+    test = write(tmp_path / "test.csv", "text,label", colors)
+    shown = io.StringIO()
+    student = config(
+        "student", teacher=teacher, unlabeled=unlabeled, eval=test, epochs=12, distill_weight=0.8
+    )
+    manifest = finetuning.run(student, RunOptions(console=Console(shown)))
+    assert manifest["metrics"]["best"]["accuracy"] == 1.0
+    assert manifest["counts"]["unlabeled"] == {"rows_in": 17, "rows_out": 16, "rows_rejected": 1}
+    assert manifest["counts"]["rejected"] == {"column 'text' is empty": 1}
+    assert {entry["key"] for entry in manifest["inputs"]} >= {"teacher", "unlabeled"}
+    assert "without labels: 16 rows" in shown.getvalue()
+    text = (tmp_path / "student" / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    last = [line for line in lines if line["split"] == "train"][-1]
+    assert last["loss"] == pytest.approx(last["label_loss"] + last["teacher_loss"], rel=1e-4)
+
+
+def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
+    config, teacher, train, monkeypatch, quiet_console
+):
+    asked = []
+    compute = distillation._logits
+    monkeypatch.setattr(
+        distillation, "_logits", lambda *args, **values: asked.append(1) or compute(*args, **values)
+    )
+    student = config("student", teacher=teacher, epochs=1)
+    finetune(student, quiet_console)
+    finetune(dataclasses.replace(student, epochs=2), quiet_console)
+    assert len(asked) == 1
+    kept = load_file(f"{student.output}/teacher/logits.safetensors")["logits"]
+    assert kept.shape == (len(LABELED), 2) and kept.dtype == np.float32
+    # Labels are sorted: bad, good.
+    right = [int(label == "good") for _, label in LABELED]
+    assert kept.argmax(axis=1).tolist() == right
+    again = config("student", teacher=teacher, epochs=3)
+    (Path(teacher) / "best" / "NOTES").write_text("another teacher")
+    finetune(again, quiet_console)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("task", ["multilabel", "regression"])
+def test_other_tasks_have_teachers_too(task, config, tmp_path, quiet_console):
+    labels = {"good": "1.5", "bad": "-0.5"} if task == "regression" else {}
+    rows = [(text, labels.get(label, label)) for text, label in LABELED]
+    train = write(tmp_path / "rows.csv", "text,label", rows)
+    common = {"task": task, "train": train, "eval": train}
+    finetune(config("first", **common, epochs=40), quiet_console)
+    taught = config(
+        "second", **common, teacher=str(tmp_path / "first"), distill_weight=1.0, epochs=40
+    )
+    best = finetune(taught, quiet_console).best
+    assert best["r2" if task == "regression" else "micro_f1"] > 0.9
+
+
+def test_what_cannot_be_a_teacher_is_refused(config, teacher, tmp_path, quiet_console):
+    other = write(tmp_path / "other.csv", "text,label", [("a film", "x"), ("a city", "y")] * 4)
+    with pytest.raises(UsageError, match=r"--teacher .*: knows the labels 'bad', 'good', the tra"):
+        finetune(config("a", train=other, eval=other, teacher=teacher), quiet_console)
+    numbers = write(tmp_path / "numbers.csv", "text,label", [("a film", "1"), ("a city", "2")] * 4)
+    with pytest.raises(UsageError, match=r"was fine-tuned for classification; a teacher for regre"):
+        finetune(
+            config("b", task="regression", train=numbers, eval=numbers, teacher=teacher),
+            quiet_console,
+        )
+    with pytest.raises(ConfigError, match="unlabeled: such rows are learned from a teacher"):
+        config("c", unlabeled="texts.csv")
