@@ -309,6 +309,17 @@ class Task(ServedTask, Protocol):
         """Which training rows stay together when some are held out, and their classes."""
         ...
 
+    def trained_on(self, source: Any) -> Self:
+        """The task with what counts the rows that are trained on: weights of labels, means, ….
+
+        Called when some of the rows of `from_training` were held out, with the others; what these
+        lack, as the only row of a label, is still known.
+
+        Raises:
+            InputError: nothing can be learned from them.
+        """
+        ...
+
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Turns what was read into model input and targets."""
         ...

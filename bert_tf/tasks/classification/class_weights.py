@@ -48,7 +48,8 @@ def class_weights(
     """The weight of each label; () where all weigh 1.
 
     `balanced` gives all labels the same sum of weights over the rows: n / (k * count), with row
-    weights for counts (scikit-learn, `compute_class_weight`).
+    weights for counts (scikit-learn, `compute_class_weight`). A label without rows, since all of
+    them are held out, weighs 1.
 
     Args:
         asked: as `parse_class_weights` takes it; labels that it does not name weigh 1.
@@ -80,11 +81,11 @@ def _balanced(
     sums: dict[str, float] = collections.defaultdict(float)
     for label, weight in zip(rows, row_weights, strict=True):
         sums[label] += weight
-    for label in labels:
+    for label in sums:
         if not sums[label]:
             raise InputError(
                 f"--class-weights balanced: all rows with the label {label!r} have a weight of 0; "
                 "leave them out, or give weights by label"
             )
     total = sum(sums.values())
-    return tuple(total / (len(labels) * sums[label]) for label in labels)
+    return tuple(total / (len(sums) * sums[label]) if label in sums else 1.0 for label in labels)

@@ -106,14 +106,25 @@ class ClassificationTask(TableTask):
         else:
             for line in suspicious_labels(self._label_rows(table)):
                 console.warn(line)
-        row_weights = self.row_weights(table)
+        return dataclasses.replace(self, labels=labels).trained_on(table)
+
+    def trained_on(self, source: Table) -> Self:
+        """With the weights of labels that follow from these rows.
+
+        Raises:
+            InputError: no row has a weight, or with balanced labels none of a label.
+            UsageError: a label that no row has is given a weight.
+        """
+        row_weights = self.row_weights(source)
         if not row_weights.any():
             raise InputError(
-                f"{table.source}: column {self.weight_column!r} holds 0 in every row, so no row "
+                f"{source.source}: column {self.weight_column!r} holds 0 in every row, so no row "
                 "counts; is it the right column?"
             )
-        weights = class_weights(self.class_weights, labels, self.gold(table), row_weights.tolist())
-        return dataclasses.replace(self, labels=labels, label_weights=weights)
+        weights = class_weights(
+            self.class_weights, self.labels, self.gold(source), row_weights.tolist()
+        )
+        return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
         """Rejects rows whose weight is no number from 0, or whose label the model does not know.

@@ -36,6 +36,7 @@ from bert_tf.tasks.tables.labels import (
     LabelRows,
     label_table,
     labels_on_card,
+    rarest_labels,
     sorted_labels,
     suspicious_labels,
 )
@@ -126,9 +127,16 @@ class MultiLabelTask(TableTask):
             )
         for line in suspicious_labels(self._label_rows(table)):
             console.warn(line)
-        task = dataclasses.replace(self, labels=labels)
-        frequencies = task._membership(sets).mean(axis=0)
-        return dataclasses.replace(task, label_frequencies=tuple(frequencies.tolist()))
+        return dataclasses.replace(self, labels=labels).trained_on(table)
+
+    def trained_on(self, source: Table) -> Self:
+        """With the frequencies of labels in these rows."""
+        frequencies = self._membership(self._sets(source)).mean(axis=0)
+        return dataclasses.replace(self, label_frequencies=tuple(frequencies.tolist()))
+
+    def classes(self, table: Table) -> list[str]:
+        """The label of each row that is rarest in all rows; empty where a row has none."""
+        return rarest_labels(self._sets(table))
 
     def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
         """The labels with their rows, and the rows without any."""

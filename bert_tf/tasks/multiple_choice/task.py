@@ -155,6 +155,10 @@ class MultipleChoiceTask:
         """Rows with equal contexts stay together."""
         return RowGroups(keys=source.contexts)
 
+    def trained_on(self, source: ChoiceRows) -> Self:
+        """The same task: nothing depends on how often something occurs."""
+        return self
+
     def encode(
         self, source: ChoiceRows, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:

@@ -172,6 +172,10 @@ class QuestionAnsweringTask:
         """Questions on a context stay together."""
         return RowGroups(keys=[source.contexts[index] for index in source.context_index])
 
+    def trained_on(self, source: Questions) -> Self:
+        """The same task: nothing depends on how often something occurs."""
+        return self
+
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:

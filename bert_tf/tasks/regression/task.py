@@ -77,7 +77,11 @@ class RegressionTask(TableTask):
         Raises:
             InputError: the numbers are all equal, or as good as that.
         """
-        mean, scale = mean_and_deviation(self.gold(table), table.source, self.label_column)
+        return self.trained_on(table)
+
+    def trained_on(self, source: Table) -> Self:
+        """With mean and scale of these rows; raises as `learn`."""
+        mean, scale = mean_and_deviation(self.gold(source), source.source, self.label_column)
         if self.target_scaling == NONE:
             mean, scale = 0.0, 1.0
         return dataclasses.replace(self, target_mean=mean, target_scale=scale)

@@ -75,6 +75,7 @@ def read_rows(
     held_out = None
     if config.eval is None and config.eval_fraction:
         source, held_out = _hold_out(config, task, source, check)
+        task = task.trained_on(source)
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
     if config.eval is not None:

@@ -208,6 +208,10 @@ class SimilarityTask:
             return RowGroups(keys=first)
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
+    def trained_on(self, source: Table) -> Self:
+        """The same task: nothing depends on how often something occurs."""
+        return self
+
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Tokenizes the texts of every row; the targets are scores, or which texts are equal."""
         if self.label_column is None:

@@ -57,6 +57,13 @@ def sorted_labels(labels: set[str]) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
+def rarest_labels(rows: Iterable[Sequence[str]]) -> list[str]:
+    """The label of each row that is rarest in all rows, of equals the first; empty without one."""
+    sets = list(rows)
+    counts = collections.Counter(label for labels in sets for label in labels)
+    return [min(labels, key=counts.__getitem__, default="") for labels in sets]
+
+
 def label_table(
     labels: Sequence[str], training: LabelRows, evaluation: LabelRows | None
 ) -> Iterator[str]:

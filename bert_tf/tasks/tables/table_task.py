@@ -131,6 +131,10 @@ class TableTask(abc.ABC):
         """
         return self
 
+    def trained_on(self, source: Table) -> Self:
+        """See `Task.trained_on`: the task with those of its `learned` fields that count rows."""
+        return self
+
     def training_columns(self) -> tuple[str, ...]:
         """Columns of texts or numbers that training rows have besides texts and label."""
         return ()

@@ -170,6 +170,10 @@ class TaggingTask:
         classes = gold_labels(source, self.scheme).rarest(len(source))
         return RowGroups(keys=source.texts, classes=classes)
 
+    def trained_on(self, source: TaggedTexts) -> Self:
+        """The same task: nothing depends on how often something occurs."""
+        return self
+
     def encode(
         self, source: TaggedTexts, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.tasks.tables.labels import rarest_labels
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, tags_of_spans
@@ -96,12 +96,10 @@ class GoldLabels:
 
     def rarest(self, rows: int) -> list[str]:
         """The label of each row that is rarest in all rows; empty where a row has none."""
-        counts = collections.Counter(self.labels)
-        rarest = [""] * rows
+        sets: list[list[str]] = [[] for _ in range(rows)]
         for label, row in zip(self.labels, self.rows, strict=True):
-            if not rarest[row] or counts[label] < counts[rarest[row]]:
-                rarest[row] = label
-        return rarest
+            sets[row].append(label)
+        return rarest_labels(sets)
 
 
 def gold_labels(texts: TaggedTexts, scheme: str) -> GoldLabels:

@@ -63,6 +63,10 @@ def test_balanced_is_that_of_scikit_learn(rows):
     assert class_weights("balanced", LABELS, labels, weights) == pytest.approx(expected)
 
 
+def test_a_label_whose_rows_are_all_held_out_weighs_1():
+    assert class_weights("balanced", LABELS, ["a", "c", "c"], [1.0] * 3) == (1.5, 1.0, 0.75)
+
+
 def test_a_label_without_weight_cannot_be_balanced():
     with pytest.raises(InputError, match="all rows with the label 'b' have a weight of 0"):
         class_weights("balanced", ("a", "b"), ["a", "b"], [1.0, 0.0])

@@ -54,6 +54,41 @@ def test_the_same_rows_are_held_out_in_any_order_with_any_seed(read):
     assert {label for _, label in lines(again.evaluation)} == {"good", "bad"}
 
 
+def test_weights_of_labels_are_those_of_the_rows_that_are_trained_on(
+    small_config, small_model, tokenizer, tmp_path
+):
+    path = tmp_path / "train.csv"
+    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS[:70]))
+    for task_name, labels, options in (
+        ("classification", "label_weights", {"class_weights": "balanced"}),
+        ("multilabel", "label_frequencies", {}),
+    ):
+        config = small_config(task=task_name, train=str(path), eval_fraction=0.3, **options)
+        init = read_model_directory(small_model)
+        task, found = read_rows(config, init, tokenizer, Console(io.StringIO()), accept_any_rows)
+        assert found.held_out
+        gold = [label for _, label in lines(found.train)]
+        counts = np.array([gold.count(label) for label in task.labels])
+        assert counts.sum() == len(found.train.source)
+        expected = counts.sum() / (2 * counts) if labels == "label_weights" else counts / len(gold)
+        np.testing.assert_allclose(getattr(task, labels), expected)
+
+
+def test_scale_of_numbers_is_that_of_the_rows_that_are_trained_on(
+    small_config, small_model, tokenizer, tmp_path
+):
+    path = tmp_path / "train.csv"
+    rows = [f"{text},{number}" for number, (text, _) in enumerate(ROWS)]
+    path.write_text("\n".join(["text,label", *rows, ""]))
+    config = small_config(task="regression", train=str(path), eval_fraction=0.3)
+    init = read_model_directory(small_model)
+    task, found = read_rows(config, init, tokenizer, Console(io.StringIO()), accept_any_rows)
+    trained = [float(label) for label in found.train.source.columns["label"]]
+    assert task.target_mean == pytest.approx(np.mean(trained))
+    assert task.target_scale == pytest.approx(np.std(trained))
+    assert found.train.targets["target"].mean() == pytest.approx(0, abs=1e-6)
+
+
 def test_none_are_held_out_if_there_is_a_file_or_nobody_wants_it(read, tmp_path):
     found, log = read(ROWS, eval_fraction=0)
     assert (len(found.train.source), found.evaluation, found.held_out) == (100, None, False)

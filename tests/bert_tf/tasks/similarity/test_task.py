@@ -163,4 +163,5 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
     assert {row["corpus_row"] for row in nearest if row["rank"] == 1} == {0, 1}
     card = (tmp_path / "model" / "README.md").read_text()
     assert "\n---\n\n# Sentence embedding model\n" in card
+    assert "\npipeline_tag: sentence-similarity\n" in card
     assert "[CLS] vectors of a BERT" not in card

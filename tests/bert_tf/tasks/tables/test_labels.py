@@ -13,6 +13,7 @@ from bert_tf.tasks.registry import finetune_config
 from bert_tf.tasks.tables.labels import (
     LabelRows,
     label_table,
+    rarest_labels,
     sorted_labels,
     suspicious_labels,
     unknown_labels,
@@ -122,3 +123,8 @@ def test_one_label_left_by_rejects_reports_it(tmp_path):
 def test_labels_are_sorted_by_number_or_as_text():
     assert sorted_labels({"10", "9", "-1"}) == ("-1", "9", "10")
     assert sorted_labels({"10", "9", "x"}) == ("10", "9", "x")
+
+
+def test_the_rarest_label_of_each_row():
+    rows = [["a", "b"], ["a"], [], ["c", "b"], ["b", "a"]]
+    assert rarest_labels(rows) == ["a", "a", "", "c", "b"]
