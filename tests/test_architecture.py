@@ -36,6 +36,7 @@ PIPELINE_LEVELS = {
     "embedding": 4,
     "report": 4,
     "search": 5,
+    "summarization": 5,
     "jobs": 6,
     "demo": 7,
     "cli": 8,

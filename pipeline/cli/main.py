@@ -28,13 +28,15 @@ COMMANDS = {
     "score": "add predictions to CSV, TSV, JSONL or Parquet files",
     "embed": "turn texts of tables into vectors",
     "search": "find the nearest texts of a corpus for queries",
+    "summarize": "add extractive summaries to documents of tables",
     "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
     "inspect": "show the config, counts, metrics and samples of an artifact",
     "demo": "run the whole pipeline on this machine in a few minutes",
     "doctor": "check this machine and the installation",
 }
 RUN_MODELS = (
-    *("train", "finetune", "label-errors", "evaluate", "score", "embed", "search", "demo"),
+    *("train", "finetune", "label-errors", "evaluate", "score", "embed", "search", "summarize"),
+    "demo",
 )
 
 

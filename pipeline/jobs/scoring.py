@@ -6,21 +6,18 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
-from bert_tf.serving.signatures import MANY_CUT
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
-from pipeline.scoring.join import ScoringCounts, join_parts
-from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
+from pipeline.scoring.join import join_parts
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.preview import preview
-from pipeline.scoring.running import open_parts, record_rows, run_blocks
+from pipeline.scoring.running import log_cut_rows, open_parts, record_rows, run_blocks
 
 _SPEED = ("batch_tokens", "block_rows")
 
@@ -81,7 +78,7 @@ def _score(
     record_rows(record, counts, stage="score", is_resumed=is_resumed)
     if counts.cut:
         record.counts.update(counts.cut)
-        _log_cut_rows(record.console, counts)
+        log_cut_rows(record.console, counts)
     if plan.abstention is not None:
         record.counts["rows_abstained"] = counts.rows_abstained
         decided = counts.rows_out - counts.rows_abstained
@@ -96,14 +93,3 @@ def _score(
     }
     record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]
     record.list_rejects(rejects, sum(counts.rejected.values()))
-
-
-def _log_cut_rows(console: Console, counts: ScoringCounts) -> None:
-    cut, lost = counts.cut[ROWS_CUT], counts.cut[TOKENS_LOST]
-    if cut:
-        fraction = cut / counts.rows_out
-        show = console.warn if fraction > MANY_CUT else console.info
-        show(
-            f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
-            f"model and lose {quantity(lost, 'token')}"
-        )

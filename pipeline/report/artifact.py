@@ -41,6 +41,7 @@ _MEANINGS = {
     "score": "scored rows",
     "embed": "vectors of texts",
     "search": "search results",
+    "summarize": "summarized rows",
     "import-weights": "model directory",
 }
 

@@ -6,10 +6,13 @@ import shutil
 from collections.abc import Callable
 
 from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig
+from bert_tf.serving.signatures import MANY_CUT
 from pipeline.beam.runner import run_pipeline
 from pipeline.outputs.job import JobRecord, RunOptions
 from pipeline.scoring.join import ScoringCounts
+from pipeline.scoring.parts import ROWS_CUT, TOKENS_LOST
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.progress import RowsLine
 from pipeline.scoring.threads import threads_per_worker
@@ -78,3 +81,15 @@ def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resu
     tokens, padded_tokens = counts.tokens
     if padded_tokens:
         record.metrics["padding_fraction"] = round(1 - tokens / padded_tokens, 4)
+
+
+def log_cut_rows(console: Console, counts: ScoringCounts) -> None:
+    """Says how many rows are too long for the model; a warning where they are many."""
+    cut, lost = counts.cut.get(ROWS_CUT, 0), counts.cut.get(TOKENS_LOST, 0)
+    if cut:
+        fraction = cut / counts.rows_out
+        show = console.warn if fraction > MANY_CUT else console.info
+        show(
+            f"{cut:,} of {quantity(counts.rows_out, 'row')} ({fraction:.1%}) are too long for the "
+            f"model and lose {quantity(lost, 'token')}"
+        )

@@ -41,6 +41,7 @@ score --model model --input new.csv --output scored.csv
 import-weights model --output imported
 embed --model labels --input dev.csv --output vectors.parquet
 search --queries new.csv --corpus vectors.parquet --model labels --top-k 1 --output nearest.csv
+summarize --model labels --input dev.csv --sentences 1 --output summaries.jsonl
 """
 OUTPUTS = {
     "vocab.txt": "vocab",
@@ -56,6 +57,7 @@ OUTPUTS = {
     "imported": "import-weights",
     "vectors.parquet": "embed",
     "nearest.csv": "search",
+    "summaries.jsonl": "summarize",
 }
 
 

@@ -10,6 +10,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.searching import SearchConfig
+from bert_tf.config.sections.summarizing import SummarizeConfig
 
 SECTIONS: dict[str, type[Section]] = {
     section.section_name: section
@@ -24,6 +25,7 @@ SECTIONS: dict[str, type[Section]] = {
         ScoreConfig,
         EmbedConfig,
         SearchConfig,
+        SummarizeConfig,
         ImportWeightsConfig,
         RunnerConfig,
     )

@@ -19,6 +19,6 @@ def test_the_limit_is_for_commands_that_read_rows(name):
     shown = CliRunner().invoke(bert_pipeline, [name, "--help"]).output
     labeled = ("finetune", "label-errors", "evaluate")
     assert ("--max-rejects" in shown) == (
-        name in (*labeled, "vocab", "preprocess", "score", "embed")
+        name in (*labeled, "vocab", "preprocess", "score", "embed", "summarize")
     )
     assert ("(default: 10%)" in " ".join(shown.split())) == (name in labeled)

@@ -39,6 +39,9 @@ CONTRACT = {
         "--queries --corpus --model --output --top-k --similarity --index --text-column --pooling "
         "--normalize"
     ),
+    "summarize": (
+        "--model --input --output --sentences --ratio --mmr-lambda --text-column --pooling --limit"
+    ),
     "import-weights": "--output",
     "inspect": "",
     "demo": "",

@@ -33,5 +33,7 @@ def test_what_is_no_finite_number_of_float32_is_rejected_with_its_line(label):
     assert [str(reject) for reject in kept.rejects] == [
         f"t.csv:3: label is not a finite number ({label!r})"
     ]
-    with pytest.raises(InputError, match=r"'stars' holds no finite number; .* t\.csv:2: .*--label-column"):
+    with pytest.raises(
+        InputError, match=r"'stars' holds no finite number; .* t\.csv:2: .*--label-column"
+    ):
         reject_other_labels(table_of([label]), "stars")

@@ -19,7 +19,7 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
 from pipeline.embedding.source import open_vector_source
 from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
-from pipeline.jobs import embedding
+from pipeline.jobs.vectors import embedding
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.search.hnsw import build_index, check_installed, search_index

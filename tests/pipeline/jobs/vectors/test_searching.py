@@ -16,13 +16,13 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
-from pipeline.jobs import embedding, searching
+from pipeline.jobs.vectors import embedding, searching
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact
 
 pytestmark = pytest.mark.slow  # runs pipelines
 
-MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"
+MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
 MEAN = EmbedderSettings(pooling="mean", normalize=False, max_seq_length=24)
 CORPUS = ["w1 w2 w3", "w4", "w5 w6", "w1 w2", "w7 w8 w9 w10"]
 QUERIES = ["w1 w2", "w7 w8 w9", "w4 w4"]

@@ -20,13 +20,13 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import write_recipe
-from pipeline.jobs import embedding
+from pipeline.jobs.vectors import embedding
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact
 
 pytestmark = pytest.mark.slow  # runs pipelines
 
-MODEL = Path(__file__).parents[2] / "golden" / "models" / "encoder"
+MODEL = Path(__file__).parents[3] / "golden" / "models" / "encoder"
 RUNNER = RunnerConfig()
 MEAN = EmbedderSettings(pooling="mean", normalize=False, max_seq_length=12)
 TEXTS = ["w1 w2", "w3", "w1 w2", "w4 " * 30, "é😀, w5"]

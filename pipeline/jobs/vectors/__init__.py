@@ -1,0 +1,1 @@
+"""Jobs that make vectors of texts: `embed`, and what compares these."""

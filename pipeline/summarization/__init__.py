@@ -1,0 +1,1 @@
+"""Extractive summaries: the sentences of a document that stand for it."""
