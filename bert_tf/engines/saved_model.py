@@ -12,6 +12,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
@@ -19,6 +20,7 @@ from bert_tf.serving.signatures import (
     DEFAULT_BATCH_TOKENS,
     IDS,
     NOT_OF_ROWS,
+    ROW_TOKENS,
 )
 
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
@@ -86,6 +88,11 @@ class SavedModelEngine:
         def call(texts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             tensors = {name: tf.constant(column, tf.string) for name, column in texts.items()}
             outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
+            lengths = outputs.pop(ROW_TOKENS, None)
+            if lengths is not None and on_tokens is not None:
+                counts = lengths.numpy()
+                padded = padded_tokens(counts, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
+                on_tokens(int(counts.sum()), padded)
             return {
                 name: _decoded(tensor.numpy())
                 for name, tensor in outputs.items()

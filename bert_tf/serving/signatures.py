@@ -10,6 +10,8 @@ BATCH_TOKENS = "batch_tokens"
 DEFAULT_BATCH_TOKENS = 2048
 # Output that counts the tokens of each row that its sequence is too short for: int32 [rows].
 LOST_TOKENS = "lost_tokens"
+# Output that counts the tokens of each row, where a row is one sequence: int32 [rows].
+ROW_TOKENS = "row_tokens"
 MANY_CUT = 0.05  # of the rows: then their results may suffer
 # Files with a graph from token ids to scores.
 ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"

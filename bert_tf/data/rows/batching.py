@@ -63,6 +63,12 @@ def budgeted_batches(
     return batches
 
 
+def padded_tokens(lengths: np.ndarray, *, budget: int, multiple: int) -> int:
+    """The tokens of the batches that `budgeted_batches` makes of rows, padding included."""
+    batches = budgeted_batches(lengths, budget=budget, multiple=multiple)
+    return sum(len(chosen) * padded_length(lengths[chosen], multiple) for chosen in batches)
+
+
 def padded_length(lengths: np.ndarray, multiple: int, most: int | None = None) -> int:
     """The greatest length rounded up to a multiple, but not beyond `most`."""
     rounded = -(-int(lengths.max()) // multiple) * multiple

@@ -10,7 +10,7 @@ from bert_tf.config.sections.finetuning import WINDOWS
 from bert_tf.data.rows.long_texts import Sequences, pack_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.serving.row_batches import map_row_batches
-from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS
 from bert_tf.serving.text_module import TextModule
 
 if TYPE_CHECKING:
@@ -53,10 +53,13 @@ class TableModule(TextModule):
         )
         if self._task.long_texts == WINDOWS:
             found = tf.math.segment_mean(found, sequences.owners)
+        counts = {LOST_TOKENS: sequences.lost_tokens}
+        if self._task.long_texts != WINDOWS:
+            counts[ROW_TOKENS] = tf.cast(sequences.word_ids.row_lengths(), tf.int32)
         return {
             **self._task.served_predictions(found),
             **self._task.served_constants(),
-            LOST_TOKENS: sequences.lost_tokens,
+            **counts,
         }
 
     def head_outputs(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

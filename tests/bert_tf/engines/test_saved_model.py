@@ -74,7 +74,12 @@ def test_engine(exported):
         "body": ["the film was good", "", "bad", "a city of red and blue " * 9, "Straße 東京"],
         "reply": ["it is", "", "the city", "very good", ""],
     }
-    check_engine(SavedModelEngine(exported), columns, diverged=diverged)
+    engine = SavedModelEngine(exported)
+    check_engine(engine, columns, diverged=diverged)
+    tokens = []
+    engine.predict(columns, batch_tokens=32, on_tokens=lambda *counts: tokens.append(counts))
+    # [CLS] a [SEP] b [SEP], cut to 16 tokens: two rows of 16 and three of 8 are 32 and 24 padded.
+    assert tokens == [(9 + 3 + 6 + 16 + 6, 32 + 24)]
 
 
 def test_a_damaged_saved_model_is_named(tmp_path):
