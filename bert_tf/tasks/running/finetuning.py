@@ -22,6 +22,7 @@ from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
 from bert_tf.tasks.running.evaluation import measure_best
 from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
+from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.tasks.tables.distillation_options import DistillationConfig
 from bert_tf.tasks.tables.table_task import TableTask
@@ -124,6 +125,14 @@ def finetune(
         pad_id=pad_id,
         seed=config.seed,
     )
+    few = too_few_steps(
+        rows=len(rows.train.rows),
+        batch_size=config.batch_size,
+        epochs=config.epochs,
+        steps=_total_steps(config, inputs),
+    )
+    if few is not None:
+        console.warn(few)
     evaluator = None
     if rows.evaluation is not None:
         evaluator = Evaluator(
@@ -226,7 +235,7 @@ def _training_loop(
     evaluate: EpochEvaluation,
     console: Console,
 ) -> TrainingLoop:
-    total_steps = max(1, round(config.epochs * inputs.steps_per_epoch))
+    total_steps = _total_steps(config, inputs)
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
     return TrainingLoop(
@@ -256,6 +265,10 @@ def _training_loop(
         use_xla=precision.use_xla,
         scale_loss=precision.scale_loss,
     )
+
+
+def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
+    return max(1, round(config.epochs * inputs.steps_per_epoch))
 
 
 def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
