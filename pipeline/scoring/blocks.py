@@ -100,10 +100,9 @@ def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -
     added = plan.columns.added(table.output_format)
     taken = min(added.keys() & set(columns), default=None)
     if taken is not None:
-        given = {new: name for name, new in plan.columns.renamed.items()}
         raise UsageError(
-            f"{table.source}: has a column {taken!r} already, as a column that is added is called; "
-            f"name that otherwise: --rename {given.get(taken, taken)}=NAME"
+            f"{table.source}: has a column {taken!r} already, and one of that name is to be added; "
+            f"name the added one with --rename {plan.columns.named_by(taken)}=NAME"
         )
     _check_names_fit_tsv(table, added)
 

@@ -77,6 +77,14 @@ class ScoringColumns:
                 )
         return columns
 
+    def named_by(self, column: str) -> str:
+        """What `--rename` calls an added column: the name that the task gives it."""
+        for field in self.fields:
+            if self._name(field.name) == column:
+                return field.name
+        assert self.probabilities is not None
+        return self.probabilities.name
+
     def cells(
         self,
         predictions: Sequence[Mapping[str, Any]],

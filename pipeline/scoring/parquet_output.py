@@ -150,7 +150,7 @@ class _SourceRows:
             batch = next(self._batches, None)
             if batch is None:
                 raise self._changed()
-            parts.append(pa.Table.from_batches([batch]).cast(self._schema))
+            parts.append(pa.Table.from_batches([batch]))
             missing -= len(batch)
         joined = pa.concat_tables(parts)
         self._waiting = joined.slice(rows)

@@ -168,6 +168,10 @@ def test_added_columns_have_the_names_they_are_given():
     assert list(columns.added("jsonl")) == ["topic", "predicted_score", "p=q"]
     assert list(columns.added("csv"))[2:] == ["p=q_World", "p=q_Sci/Tech", "p=q_Sport"]
     predictions = [{"predicted_label": "World", "predicted_score": 0.5}] * 2
+    given = {name: columns.named_by(name) for name in ("topic", "predicted_score", "p=q_Sport")}
+    assert list(given.values()) == [
+        *("predicted_label", "predicted_score", "predicted_probabilities"),
+    ]
     (row, _) = columns.cells(predictions, {"probabilities": SCORES}, {}, "csv")
     assert list(row) == list(columns.added("csv"))
     assert row["topic"] == "World"

@@ -346,6 +346,8 @@ def test_parquet_to_parquet_keeps_every_type(tmp_path, make_plan, score, block_r
             "price": pa.array([n * 10 for n in range(rows)], pa.int32()).cast(pa.decimal128(12, 2)),
             "nested": [{"a": [n], "b": "x"} for n in range(rows)],
             "small": pa.array([None, *range(rows - 1)], pa.int8()),
+            "key": pa.array([bytes([n] * 16) for n in range(rows)], pa.uuid()),
+            "a.b": range(rows),
         }
     ).replace_schema_metadata({"huggingface": "{}", "pandas": "{}"})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=4)
