@@ -81,6 +81,8 @@ class TaskData:
         averages_outputs: whether the reduced outputs of the rows of an owner are averaged, so that
             `Task.fitted` and `Task.predict` see a row per row of the file.
         details: what the task needs to turn outputs into predictions.
+        compares_rows: whether the loss compares the rows of a batch; batches are drawn at random
+            then, since rows of other lengths would never be compared in those of similar lengths.
         chance_loss: the loss of the best prediction that ignores the texts; None if that is not
             known. A model that ends there has learned nothing.
     """
@@ -93,6 +95,7 @@ class TaskData:
     owners: np.ndarray | None = None
     averages_outputs: bool = False
     details: Any = None
+    compares_rows: bool = False
     chance_loss: float | None = None
 
     def renumbered(self, numbers: Callable[[np.ndarray], np.ndarray]) -> Self:

@@ -14,7 +14,8 @@ from bert_tf.tasks.base.task import TaskData
 
 
 class FinetuningInputs:
-    """Batches of similar lengths; a `bert_tf.training.plan.protocols.TrainingInputs`.
+    """A `bert_tf.training.plan.protocols.TrainingInputs`: batches of similar lengths, or of any
+    where the loss compares rows.
 
     Args:
         data: the rows.
@@ -49,6 +50,7 @@ class FinetuningInputs:
         self._pad_id = pad_id
         self._seed = seed
         self._lengths = data.rows.lengths
+        self._sorted_by = np.zeros_like(self._lengths) if data.compares_rows else self._lengths
         self.steps_per_epoch = -(-len(data.rows) // batch_size)
 
     def batches(self, first_step: int) -> tf.data.Dataset:
@@ -85,7 +87,7 @@ class FinetuningInputs:
         epoch, skipped = divmod(first_step, self.steps_per_epoch)
         while True:
             order = epoch_batches(
-                self._lengths, batch_size=self._batch_size, seed=self._seed, epoch=epoch
+                self._sorted_by, batch_size=self._batch_size, seed=self._seed, epoch=epoch
             )
             for chosen in order[skipped:]:
                 yield self._batch(chosen)

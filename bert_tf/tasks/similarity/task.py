@@ -223,6 +223,7 @@ class SimilarityTask:
             rows=self._rows(tokenizer, self._columns(source)),
             targets=targets,
             weights=np.ones(len(source), np.float32),
+            compares_rows=self.loss != TRIPLET,
         )
 
     def build_model(self, config: BertConfig, *, policy: str) -> BertSentenceEncoder:

@@ -11,8 +11,7 @@ from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 
 
-@pytest.fixture
-def inputs() -> FinetuningInputs:
+def make_inputs(*, batch_size: int = 5, compares_rows: bool = False) -> FinetuningInputs:
     """23 rows of 3 to 25 tokens; a row's target, all of its ids and the target of each token are
     its number plus 1."""
     lengths = np.arange(3, 26)
@@ -28,16 +27,22 @@ def inputs() -> FinetuningInputs:
         targets={"label": numbers},
         weights=np.ones(23, np.float32),
         token_targets={"tag": rows.ids},
+        compares_rows=compares_rows,
     )
     return FinetuningInputs(
         data,
-        batch_size=5,
+        batch_size=batch_size,
         row_multiple=2,
         length_multiple=8,
         max_seq_length=25,
         pad_id=0,
         seed=3,
     )
+
+
+@pytest.fixture
+def inputs() -> FinetuningInputs:
+    return make_inputs()
 
 
 def read(inputs, first, count):
@@ -88,3 +93,13 @@ def test_position_names_epoch_and_batch_and_knows_the_data(inputs):
         seed=3,
     )
     assert changed.position(7) != position
+
+
+def test_rows_that_are_compared_meet_rows_of_any_length():
+    def ranges(**options):
+        for batch in read(make_inputs(batch_size=8, **options), 0, 6):
+            lengths = batch["input_mask"].sum(axis=1)[batch["row_weights"] > 0]
+            yield int(lengths.max() - lengths.min())
+
+    assert max(ranges()) <= 7
+    assert min(ranges(compares_rows=True)) > 7
