@@ -77,7 +77,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
                 source,
                 results,
                 model=config.model,
-                facts=[] if best is None else [f"The model is {best}."],
+                facts=[] if best is None else [str(best)],
                 chosen_by=None if best is None else best.metric,
             ),
         )

@@ -132,7 +132,7 @@ def _record(
             result.evaluation.source,
             result.results,
             model=config.output,
-            facts=[f"The model is {result.best_model}.", *_where_from(config, result)],
+            facts=[str(result.best_model), *_where_from(config, result)],
             chosen_by=result.best_model.metric,
         )
         write_text_atomically(run / REPORT, page)
@@ -157,7 +157,7 @@ def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
 
 def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:
     """What to know of held-out rows, in a sentence."""
-    return [f"The rows are {_eval_rows(config, result)}."] if result.held_out else []
+    return [f"the rows are {_eval_rows(config, result)}"] if result.held_out else []
 
 
 def _row_counts(result: FinetuningResult, rejects: Sequence[Reject]) -> dict[str, Any]:

@@ -53,6 +53,8 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--soft); }
   gap: .1rem 1.2rem; margin: 0; font-size: .9rem; } .examples dt { display: inline;
   color: var(--soft); } .examples dt::after { content: ": "; }
 .examples dd { display: inline; margin: 0; overflow-wrap: anywhere; }
+@media (max-width: 30rem) { th, td { padding: .2rem .4rem; font-size: .9rem; }
+  .fraction { min-width: 4.2rem; } h1 { font-size: 1.2rem; } }
 """
 
 
@@ -72,12 +74,12 @@ def evaluation_page(
         source: the rows that it read.
         results: what it was measured as.
         model: where it is.
-        facts: sentences on model and rows.
+        facts: sentences on model and rows, without their period.
         chosen_by: the metric that chose the model of its run, if that is known.
     """
     title = f"{task.declaration.name}: {model} on {source.source}"
     rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
-    lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}.", *facts]
+    lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
     page = page_function(task.declaration.name)
     sections: list[Section]
     if page is None:
@@ -89,7 +91,7 @@ def evaluation_page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><main>"
         f"<h1>{escape(title)}</h1>\n"
-        + "".join(f"<p>{escape(line)}</p>" for line in lead)
+        + "".join(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead)
         + "".join(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings)
         + _metrics(results.metrics, chosen_by)
         + "\n"

@@ -163,3 +163,48 @@ def test_an_interrupted_series_is_finished_and_used_like_a_run(config, tmp_path,
 
     with pytest.raises(UsageError, match="epochs: 2.0 then, 3.0 now"):
         finetuning.run(dataclasses.replace(config, epochs=3.0), options())
+
+
+def tagged(number):
+    words = [WORDS[number % 5], WORDS[(number // 5 + 1) % 5], WORDS[number % 3]]
+    tags = ["B-COLOR" if word in ("red", "blue") else "O" for word in words]
+    return {"tokens": words, "tags": tags}
+
+
+def choices(number):
+    texts = [WORDS[(number + place) % 5] for place in range(2 + number % 2)]
+    return {"context": f"film {WORDS[number % 5]}", "choices": texts, "label": number % len(texts)}
+
+
+@pytest.mark.slow  # trains twice each
+@pytest.mark.parametrize(
+    ("task", "row", "metric"),
+    [("tagging", tagged, "f1"), ("multiple-choice", choices, "accuracy")],
+)
+def test_tasks_without_a_label_per_row_have_grids_and_held_out_rows(
+    task, row, metric, config, tmp_path
+):
+    lines = [json.dumps(row(number)) for number in range(60)]
+    (tmp_path / "rows.jsonl").write_text("\n".join([*lines, ""]))
+    series = finetune_config(
+        {
+            "task": task,
+            "train": str(tmp_path / "rows.jsonl"),
+            "eval_fraction": 0.3,
+            "init": config.init,
+            "output": str(tmp_path / "series"),
+            "precision": "float32",
+            "epochs": 1,
+            "batch_size": 8,
+            "max_seq_length": 16,
+            "grid": "learning_rate=1e-4,1e-2",
+        }
+    )
+    manifest = finetuning.run(series, options())
+    assert len(manifest["runs"]) == 2
+    best = max(run["metrics"][metric] for run in manifest["runs"])
+    assert manifest["metrics"]["best"][metric] == best
+    counts = manifest["counts"]
+    assert counts["train"]["rows_out"] + counts["eval"]["rows_out"] == 60
+    assert 10 <= counts["eval"]["rows_out"] <= 30
+    assert (tmp_path / "series" / "report.html").is_file()

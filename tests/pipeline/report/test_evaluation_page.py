@@ -37,7 +37,7 @@ def classified(labels, texts, gold, logits, source="rows.csv"):
         table,
         dataclasses.replace(results, predicted=predicted),
         model="run",
-        facts=["The model is the last."],
+        facts=["the model is the last"],
         chosen_by="accuracy",
     )
 
