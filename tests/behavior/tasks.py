@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -92,6 +93,23 @@ def check_task(
     return one
 
 
+def check_exported_predictions(of_run: Path, of_export: Path) -> None:
+    """Checks that a run and its export predict the same for every row they were evaluated on.
+
+    Labels and texts are equal, numbers to 1e-5.
+
+    Args:
+        of_run, of_export: what `evaluate` wrote for each, in float32.
+    """
+    ours, exported = (
+        [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+        for folder in (of_run, of_export)
+    )
+    assert ours
+    for row, other in zip(ours, exported, strict=True):
+        assert row == _approximately(other, relative=1e-5)
+
+
 def _small_config(tokenizer: WordPieceTokenizer, length: int) -> BertConfig:
     return BertConfig(
         vocab_size=len(tokenizer.vocab),
@@ -149,13 +167,13 @@ def _check_served(
         assert row == _approximately(other)
 
 
-def _approximately(value: Any) -> Any:
+def _approximately(value: Any, *, relative: float = 1e-4) -> Any:
     """A value of JSON that equals those whose numbers differ by no more than rounding."""
     if isinstance(value, dict):
-        return {name: _approximately(item) for name, item in value.items()}
+        return {name: _approximately(item, relative=relative) for name, item in value.items()}
     if isinstance(value, list):
-        return [_approximately(item) for item in value]
-    return pytest.approx(value, rel=1e-4, abs=1e-5) if isinstance(value, float) else value
+        return [_approximately(item, relative=relative) for item in value]
+    return pytest.approx(value, rel=relative, abs=1e-5) if isinstance(value, float) else value
 
 
 def _decoded(values: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from behavior.tasks import check_task
+from behavior.tasks import check_exported_predictions, check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError
@@ -153,6 +153,7 @@ def test_from_training_rows_to_scored_files(write, small_model, tmp_path, monkey
     run("evaluate --model run --data dev.jsonl --output measured")
     run("export --run run --output model")
     run("evaluate --model model --data dev.jsonl --output measured-export")
+    check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
     run("score --model model --input new.jsonl --output scored.jsonl")
     run(
         "score --model model --input new.csv --output scored.csv --question-column asked "

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from behavior.tasks import check_exported_predictions
 
 pytestmark = pytest.mark.slow  # trains, exports and scores
 
@@ -34,6 +35,7 @@ def test_from_questions_to_scored_rows(run_command, tmp_path, small_model):
     run_command("evaluate --model run --data train.json --output measured")
     run_command("export --run run --output model")
     run_command("evaluate --model model --data train.json --output measured-export")
+    check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
     extra = "--extra-column predicted_nbest --extra-column predicted_null_odds"
     run_command("score --model model --input train.json --output plain.csv")
     run_command(f"score --model model --input train.json --output scored.csv {extra}")

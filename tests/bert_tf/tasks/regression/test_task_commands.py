@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from behavior.tasks import check_exported_predictions
 
 pytestmark = pytest.mark.slow  # trains, exports and scores
 
@@ -31,6 +32,7 @@ def test_from_pairs_to_scored_rows(run_command, tmp_path, small_model):
     run_command("evaluate --model run --data dev.tsv --output measured")
     run_command("export --run run --output model")
     run_command("evaluate --model model --data dev.tsv --output measured-export")
+    check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
     run_command("score --model model --input new.jsonl --output scored.jsonl")
     run_command("score --model model --input dev.tsv --output scored.csv")
 

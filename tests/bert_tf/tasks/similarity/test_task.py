@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
-from behavior.tasks import check_task
+from behavior.tasks import check_exported_predictions, check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
@@ -122,6 +122,7 @@ def test_from_training_rows_to_vectors_and_scored_pairs(
     run_command("evaluate --model run --data dev.jsonl --output measured")
     run_command("export --run run --output model")
     run_command("evaluate --model model --data dev.jsonl --output measured-export")
+    check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
     run_command("score --model model --input new.jsonl --output scored.jsonl")
     run_command("export --run run --format sentence-transformers --output library")
     capsys.readouterr()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from behavior.tasks import check_task
+from behavior.tasks import check_exported_predictions, check_task
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
@@ -218,6 +218,7 @@ def test_a_few_sentences_are_learned_by_heart_and_scored(small_model, tmp_path):
         metrics.pop("loss", None)
         lines = (output / "predictions.jsonl").read_text().splitlines()
         measured.append((metrics, [json.loads(line) for line in lines]))
+    check_exported_predictions(tmp_path / "measured-run", tmp_path / "measured-model")
     assert measured[0][0] == measured[1][0]
     assert measured[0][0]["f1"] == measured[0][0]["accuracy"] == 1.0
     for row in measured[1][1]:
