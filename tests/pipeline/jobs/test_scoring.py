@@ -426,7 +426,7 @@ def test_a_killed_job_leaves_no_output_and_resumes(model, tmp_path, monkeypatch)
     manifest = scoring.run(config, RUNNER, log.options())
     assert "resuming with the finished blocks of an earlier run" in log.stream.getvalue()
     assert manifest["counts"]["rows_out"] == 5
-    assert manifest["metrics"] == {}, "no speed: some rows were done before"
+    assert manifest["metrics"].keys() == {"padding_fraction"}, "some rows were done before"
     assert not parts.exists()
 
 
