@@ -1,33 +1,37 @@
 """Fine-tunes the same weights on the same rows: ours and HuggingFace's Trainer, seed after seed.
 
-    python benchmarks/finetuning.py TRAIN EVAL --init FOLDER --torch-python PATH \
-        [--text-column sentence] [--text-pair-column COLUMN] [--seeds 3]
+    python benchmarks/finetuning.py DATA --init FOLDER --torch-python PATH \
+        [--sets SST-2 TREC …] [--sides ours bfloat16 float32] [--seeds 3] [--results FILE]
 
-TRAIN and EVAL are TSV files with a header and a column of labels. Both sides have the same rows,
-hyperparameters and batches of similar lengths, and their own best precision: ours is
-`bert-pipeline finetune classification` with default settings, the Trainer runs once per precision
-in `--their-precisions`. The sides take turns; the machine should have no other work. Prints one row
-per run, then means, standard deviations and ratios. `train` is the time of the training steps and
-what compiles them, `job` that of the whole process, `cpu` its processor time.
+DATA is a folder with the data sets of `finetuning_data.py`. Both sides have the same rows,
+hyperparameters and batches of similar lengths: ours is `bert-pipeline finetune` with default
+settings, the Trainer runs in the precisions named. The sides take turns; for times, the machine
+should have no other work. Prints a row per run, then means, standard deviations and ratios. `train`
+is the time of the training steps and what compiles them, `job` that of the whole process, `cpu` its
+processor time. With `--results` every run is kept in that file and not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from commands import bert_pipeline
+from finetuning_data import DataSet, data_sets, f1_of_answers
+
 from bert_tf.base.processor import describe_processor
 
-_COLUMNS = ("accuracy", "loss", "train", "job", "cpu", "peak_mb")
+_OURS = "ours"
+_COLUMNS = ("metric", "train", "job", "cpu", "peak_mb")
 
 
 def measured(command: list[str]) -> dict[str, float]:
@@ -44,21 +48,26 @@ def measured(command: list[str]) -> dict[str, float]:
     }
 
 
-def train_ours(options: argparse.Namespace, seed: int, folder: Path) -> dict[str, float]:
-    """`bert-pipeline finetune classification`, evaluated after its last epoch."""
-    run = folder / f"ours-{seed}"
-    command = [
-        *(str(Path(sys.executable).with_name("bert-pipeline")), "finetune", "classification"),
-        *("--train", options.train, "--eval", options.eval, "--init", options.init),
-        *("--output", str(run), "--seed", str(seed), "--epochs", str(options.epochs)),
-        *("--batch-size", str(options.batch_size), "--text-column", options.text_column),
-        *("--learning-rate", str(options.learning_rate), "--label-column", options.label_column),
-        *("--max-seq-length", str(options.max_seq_length)),
-        *("--set", f"finetune.max_train_rows={options.rows}"),
-    ]
-    if options.text_pair_column:
-        command += ["--text-pair-column", options.text_pair_column]
-    found = measured(command)
+def train_ours(data: DataSet, init: str, seed: int, folder: Path) -> dict[str, float]:
+    """`bert-pipeline finetune`, with the metric of its last epoch."""
+    run = folder / f"{data.name}-{seed}"
+    options: dict[str, Any] = {
+        "train": data.train,
+        "eval": data.eval,
+        "init": init,
+        "output": run,
+        "seed": seed,
+        "epochs": data.epochs,
+        "batch-size": data.batch_size,
+        "learning-rate": data.learning_rate,
+        "max-seq-length": data.max_seq_length,
+        "text-column": data.text_column,
+        "text-pair-column": data.text_pair_column,
+        "label-column": data.label_column,
+        "set": f"finetune.max_train_rows={data.rows}",
+    }
+    flags = [(f"--{name}", value) for name, value in options.items() if value is not None]
+    found = measured(bert_pipeline("finetune", data.task, *itertools.chain(*flags)))
     lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
     # The Trainer evaluates once, after training; ours after every epoch.
     evaluating = sum(
@@ -67,83 +76,112 @@ def train_ours(options: argparse.Namespace, seed: int, folder: Path) -> dict[str
         if line["split"] == "eval"
     )
     last = lines[-1]
-    return {
-        **found,
-        "train": last["time"] - evaluating,
-        "accuracy": last["accuracy"],
-        "loss": last["loss"],
-    }
+    return {**found, "train": last["time"] - evaluating, "metric": data.scale * last[data.metric]}
 
 
 def train_theirs(
-    options: argparse.Namespace, seed: int, precision: str, folder: Path
+    data: DataSet, init: str, seed: int, precision: str, python: str, folder: Path
 ) -> dict[str, float]:
     """The Trainer in an interpreter of its own."""
-    answer = folder / f"theirs-{seed}-{precision}.json"
-    names = ("train", "eval", "init", "rows", "epochs", "batch_size", "learning_rate")
-    columns = ("text_column", "text_pair_column", "label_column", "max_seq_length")
-    settings = {name: getattr(options, name) for name in (*names, *columns)}
-    settings |= {"seed": seed, "precision": precision, "answer": str(answer)}
+    answer = folder / "answer.json"
+    settings = dataclasses.asdict(data)
+    settings |= {"init": init, "seed": seed, "precision": precision, "answer": str(answer)}
     script = Path(__file__).with_name("finetuning_huggingface.py")
-    found = measured([options.torch_python, str(script), json.dumps(settings)])
-    return {**found, **json.loads(answer.read_text())}
+    found = measured([python, str(script), json.dumps(settings)])
+    given = json.loads(answer.read_text())
+    if "answers" in given:
+        metric = f1_of_answers(data.eval, given["answers"], tuned=data.metric == "best_f1")
+    else:
+        metric = data.scale * given["metric"]
+    return {**found, "train": given["train"], "metric": metric}
 
 
-def show(name: str, row: dict[str, float]) -> None:
-    print(f"{name:24}" + "".join(f"{row[column]:>12.5g}" for column in _COLUMNS), flush=True)
+class Results:
+    """Runs by data set, side and seed; kept in a file, if any."""
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        self._runs: dict[tuple[str, str, int], dict[str, float]] = {}
+        if path is not None and path.is_file():
+            for line in path.read_text().splitlines():
+                entry = json.loads(line)
+                self._runs[entry["set"], entry["side"], entry["seed"]] = entry["found"]
+
+    def __contains__(self, key: tuple[str, str, int]) -> bool:
+        return key in self._runs
+
+    def add(self, key: tuple[str, str, int], found: dict[str, float]) -> None:
+        self._runs[key] = found
+        if self._path is not None:
+            name, side, seed = key
+            entry = {"set": name, "side": side, "seed": seed, "found": found}
+            with self._path.open("a") as stream:
+                stream.write(json.dumps(entry) + "\n")
+
+    def show(self, key: tuple[str, str, int]) -> None:
+        name, side, seed = key
+        _show(f"{name}, {side}, seed {seed}", self._runs[key])
+
+    def summarize(self, name: str, sides: list[str], seeds: int) -> None:
+        """Means, deviations, and the fastest of the other sides over ours."""
+        means: dict[str, dict[str, float]] = {}
+        for side in sides:
+            rows = [self._runs[name, side, seed] for seed in range(1, seeds + 1)]
+            means[side] = {column: mean(row[column] for row in rows) for column in _COLUMNS}
+            _show(f"{name}, {side}, mean", means[side])
+            if len(rows) > 1:
+                deviations = {c: stdev(row[c] for row in rows) for c in _COLUMNS}
+                _show(f"{name}, {side}, deviation", deviations)
+        theirs = [means[side] for side in sides if side != _OURS]
+        if _OURS in means and theirs:
+            ours = means[_OURS]
+            ratios = (
+                f"{column} {min(row[column] for row in theirs) / ours[column]:.2f}"
+                for column in ("train", "job", "cpu", "peak_mb")
+            )
+            difference = ours["metric"] - max(row["metric"] for row in theirs)
+            print(f"{name}: theirs / ours: {', '.join(ratios)}; metric {difference:+.2f} points")
 
 
-def summarize(sides: dict[str, list[dict[str, float]]]) -> None:
-    """Means, deviations, and the fastest of the other sides over ours."""
-    means: dict[str, dict[str, float]] = {}
-    for name, rows in sides.items():
-        means[name] = {column: mean(row[column] for row in rows) for column in _COLUMNS}
-        show(f"{name}, mean", means[name])
-        if len(rows) > 1:
-            show(f"{name}, deviation", {c: stdev(row[c] for row in rows) for c in _COLUMNS})
-    ours, *theirs = means.values()
-    for column in ("train", "job", "cpu", "peak_mb"):
-        print(f"{column}: theirs / ours {min(row[column] for row in theirs) / ours[column]:.2f}")
-    difference = ours["accuracy"] - max(row["accuracy"] for row in theirs)
-    print(f"accuracy: ours - theirs {100 * difference:+.2f} points")
+def _show(name: str, row: dict[str, float]) -> None:
+    print(f"{name:32}" + "".join(f"{row[column]:>12.5g}" for column in _COLUMNS), flush=True)
 
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("train", help="TSV with a header")
-    parser.add_argument("eval", help="TSV with the same columns")
+    parser.add_argument("data", type=Path, help="folder of the data sets")
     parser.add_argument("--init", required=True, help="HuggingFace folder of a BERT")
     parser.add_argument("--torch-python", required=True, help="with torch and transformers")
-    parser.add_argument("--their-precisions", nargs="+", default=["float32", "bfloat16"])
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--text-pair-column")
-    parser.add_argument("--label-column", default="label")
-    parser.add_argument("--rows", type=int, default=8000, help="training rows (0: all)")
-    parser.add_argument("--epochs", type=float, default=1.0)
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--max-seq-length", type=int, default=128)
+    parser.add_argument("--sets", nargs="+", help="names of data sets (default: all)")
+    parser.add_argument("--sides", nargs="+", default=[_OURS, "bfloat16", "float32"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--results", type=Path, help="JSON lines; what is there is not repeated")
     return parser.parse_args()
 
 
 def main() -> None:
     options = parsed()
     print(f"processor: {describe_processor()}")
-    print(" " * 24 + "".join(f"{column:>12}" for column in _COLUMNS), flush=True)
-    names: dict[str, Any] = {"ours": None}
-    names |= {f"Trainer, {precision}": precision for precision in options.their_precisions}
-    sides: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    print(" " * 32 + "".join(f"{column:>12}" for column in _COLUMNS), flush=True)
+    known = data_sets(options.data)
+    names = options.sets or list(known)
+    results = Results(options.results)
     with tempfile.TemporaryDirectory() as work:
-        for seed in range(1, options.seeds + 1):
-            for name, precision in names.items():
-                if precision is None:
-                    row = train_ours(options, seed, Path(work))
-                else:
-                    row = train_theirs(options, seed, precision, Path(work))
-                show(f"{name}, seed {seed}", row)
-                sides[name].append(row)
-    summarize(sides)
+        for name in names:
+            for seed in range(1, options.seeds + 1):
+                for side in options.sides:
+                    key = (name, side, seed)
+                    if key not in results:
+                        folder = Path(tempfile.mkdtemp(dir=work))
+                        if side == _OURS:
+                            found = train_ours(known[name], options.init, seed, folder)
+                        else:
+                            found = train_theirs(
+                                known[name], options.init, seed, side, options.torch_python, folder
+                            )
+                        results.add(key, found)
+                    results.show(key)
+            results.summarize(name, options.sides, options.seeds)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""HuggingFace's side of benchmarks/finetuning.py: the Trainer on rows of a TSV file.
+"""HuggingFace's side of benchmarks/finetuning.py: the Trainer on rows of a file.
 
     python benchmarks/finetuning_huggingface.py SETTINGS
 
-SETTINGS is a JSON text with the options of benchmarks/finetuning.py, `seed`, `precision` ("float32"
-or "bfloat16") and `answer`, the file that a JSON object is written to. Needs torch, transformers
-and accelerate.
+SETTINGS is a JSON text with the settings of a data set (`DataSet` in finetuning_data.py), `init`,
+`seed`, `precision` ("float32" or "bfloat16") and `answer`, the file that a JSON object is written
+to: seconds of training, and the metric or, for questions, the answers. Needs torch, transformers,
+accelerate and, for tagging, seqeval.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from finetuning_huggingface_squad import QuestionAnswering
+from finetuning_huggingface_tagging import Tagging
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -27,51 +31,74 @@ from transformers import (
 )
 
 
-def read_rows(path: str, limit: int) -> list[dict[str, str]]:
-    """Rows of a TSV file without quoting, as GLUE has them."""
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return rows[: limit or None]
+class Texts:
+    """Labels or values of texts and of pairs of texts, in TSV files without quoting, as GLUE."""
+
+    def __init__(self, settings: dict[str, Any], tokenizer: Any):
+        self._settings, self._tokenizer = settings, tokenizer
+        rows = self._rows("train", settings["rows"])
+        self._is_regression = settings["task"] == "regression"
+        cells = [row[settings["label_column"]] for row in rows]
+        self._labels = [] if self._is_regression else sorted(set(cells))
+        self.train = self._features(rows)
+        self.eval = self._features(self._rows("eval", 0))
+        self.collator = DataCollatorWithPadding(tokenizer)
+        self.model = AutoModelForSequenceClassification.from_pretrained(
+            settings["init"],
+            **(
+                {"num_labels": 1, "problem_type": "regression"}
+                if self._is_regression
+                else {"num_labels": len(self._labels)}
+            ),
+        )
+
+    def evaluate(self, trainer: Trainer) -> dict[str, Any]:
+        """Accuracy, or Spearman's correlation."""
+        found = trainer.predict(self.eval)
+        if self._is_regression:
+            from scipy.stats import spearmanr
+
+            correlation = spearmanr(found.predictions[:, 0], found.label_ids).statistic
+            return {"metric": float(correlation)}
+        return {"metric": float(np.mean(found.predictions.argmax(-1) == found.label_ids))}
+
+    def _rows(self, split: str, limit: int) -> list[dict[str, str]]:
+        with Path(self._settings[split]).open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+        return rows[: limit or None]
+
+    def _features(self, rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+        pair = self._settings["text_pair_column"]
+        encoded = self._tokenizer(
+            [row[self._settings["text_column"]] for row in rows],
+            None if pair is None else [row[pair] for row in rows],
+            truncation=True,
+            max_length=self._settings["max_seq_length"],
+        )
+        numbers = {label: number for number, label in enumerate(self._labels)}
+        cells = [row[self._settings["label_column"]] for row in rows]
+        labels = [float(cell) if self._is_regression else numbers[cell] for cell in cells]
+        return [
+            {**{name: values[index] for name, values in encoded.items()}, "labels": label}
+            for index, label in enumerate(labels)
+        ]
 
 
-def features(rows: list[dict[str, str]], settings: dict, tokenizer: Any, labels: list[str]) -> Any:
-    """The rows as the Trainer's collator takes them."""
-    pair = settings["text_pair_column"]
-    encoded = tokenizer(
-        [row[settings["text_column"]] for row in rows],
-        None if pair is None else [row[pair] for row in rows],
-        truncation=True,
-        max_length=settings["max_seq_length"],
-    )
-    numbers = {label: number for number, label in enumerate(labels)}
-    return [
-        {
-            **{name: values[index] for name, values in encoded.items()},
-            "labels": numbers[row[settings["label_column"]]],
-        }
-        for index, row in enumerate(rows)
-    ]
-
-
-def accuracy(predicted: Any) -> dict[str, float]:
-    hits = predicted.predictions.argmax(-1) == predicted.label_ids
-    return {"accuracy": float(hits.mean())}
+TASKS: dict[str, Any] = {
+    "classification": Texts,
+    "regression": Texts,
+    "tagging": Tagging,
+    "qa": QuestionAnswering,
+}
 
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
     set_seed(settings["seed"])
-    train_rows = read_rows(settings["train"], settings["rows"])
-    labels = sorted({row[settings["label_column"]] for row in train_rows})
-    tokenizer = AutoTokenizer.from_pretrained(settings["init"])
-    train = features(train_rows, settings, tokenizer, labels)
-    held_out = features(read_rows(settings["eval"], 0), settings, tokenizer, labels)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        settings["init"], num_labels=len(labels)
-    )
-    steps = -(-len(train) // settings["batch_size"]) * settings["epochs"]
+    task = TASKS[settings["task"]](settings, AutoTokenizer.from_pretrained(settings["init"]))
+    steps = -(-len(task.train) // settings["batch_size"]) * settings["epochs"]
     trainer = Trainer(
-        model=model,
+        model=task.model,
         args=TrainingArguments(
             output_dir=tempfile.mkdtemp(),
             num_train_epochs=settings["epochs"],
@@ -92,16 +119,13 @@ def main() -> None:
             disable_tqdm=True,
             dataloader_pin_memory=False,
         ),
-        train_dataset=train,
-        eval_dataset=held_out,
-        data_collator=DataCollatorWithPadding(tokenizer),
-        compute_metrics=accuracy,
+        train_dataset=task.train,
+        data_collator=task.collator,
     )
     start = time.monotonic()
     trainer.train()
     seconds = time.monotonic() - start
-    found = trainer.evaluate()
-    answer = {"train": seconds, "accuracy": found["eval_accuracy"], "loss": found["eval_loss"]}
+    answer = {"train": seconds, **task.evaluate(trainer)}
     Path(settings["answer"]).write_text(json.dumps(answer))
 
 
