@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow  # a process that imports all there is
 ROOT = Path(__file__).parents[2]
 # The other sides of the comparisons, in environments of their own. A script of theirs cannot be
 # imported further than to them; mypy looks at the rest.
-PEERS = {"datasets", "jax", "torch", "transformers"}
+PEERS = {"datasets", "jax", "seqeval", "torch", "transformers"}
 
 
 def test_every_benchmark_can_be_imported_but_for_peers_that_are_not_installed():
