@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+_BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 
 
 def processor_flags() -> set[str]:
@@ -14,11 +15,21 @@ def processor_flags() -> set[str]:
     return set(_first_value("flags").split())
 
 
+def vector_extensions() -> list[str]:
+    """Those instruction sets of the processor that decide the speed of models, in order of age."""
+    flags = processor_flags()
+    return [flag for flag in _VECTOR_FLAGS if flag in flags]
+
+
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 faster than float32."""
+    return not _BFLOAT16_FLAGS.isdisjoint(processor_flags())
+
+
 def describe_processor() -> str:
     """Model name, number of cores and vector extensions, for reports and benchmarks."""
     model = _first_value("model name") or platform.processor() or platform.machine()
-    flags = processor_flags()
-    found = [flag for flag in _VECTOR_FLAGS if flag in flags]
+    found = vector_extensions()
     return f"{model}, {os.cpu_count()} cores, {' '.join(found) or 'no vector flags known'}"
 
 

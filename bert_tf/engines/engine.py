@@ -42,9 +42,10 @@ class EngineLoader(Protocol):
 class Engine(Protocol):
     """An exported model, loaded to predict rows of texts.
 
-    Its module has a function `load(folder: Path, *, threads: int | None) -> Engine`: from an
-    exported folder, with that many threads per operation (None: all cores). It raises UsageError
-    where the folder is not of this tool, and InputError where the model is damaged.
+    Its module has a function `load(folder: Path, *, threads: int | None, precision: str) ->
+    Engine`: from an exported folder, with that many threads per operation (None: all cores), in one
+    of the precisions that its `EngineEntry` lists. It raises UsageError where the folder is not of
+    this tool, and InputError where the model is damaged.
 
     Attributes:
         input_names: the columns of texts that `predict` needs, as the task names them.

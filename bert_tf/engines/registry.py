@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
 
 AUTO = "auto"
+FLOAT32, BFLOAT16 = "float32", "bfloat16"
+PRECISIONS = (AUTO, FLOAT32, BFLOAT16)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,14 +29,23 @@ class EngineEntry:
         module: with the function `load`; see `Engine`.
         packages: what must be importable for it.
         model_file: name of the file that makes an exported folder one that it loads.
+        other_models: names of files that do so as well.
+        needed_files: names of files that must be there too.
         other_files: what else it reads there: names, and folders with a slash at the end.
+        precisions: that it computes in, the most exact first.
+        task_fault: `module:function`, from an exported folder to why the engine cannot run its
+            task, or None; None where it runs all.
     """
 
     name: str
     module: str
     packages: tuple[str, ...]
     model_file: str
+    other_models: tuple[str, ...] = ()
+    needed_files: tuple[str, ...] = ()
     other_files: tuple[str, ...] = ()
+    precisions: tuple[str, ...] = (FLOAT32,)
+    task_fault: str | None = None
 
     def is_installed(self) -> bool:
         """Whether its packages are there; imports none of them."""
@@ -42,15 +53,32 @@ class EngineEntry:
 
     def can_load(self, folder: Path) -> bool:
         """Whether an exported folder has the model in this engine's format."""
-        return (folder / self.model_file).is_file()
+        models = (self.model_file, *self.other_models)
+        return any((folder / name).is_file() for name in models) and all(
+            (folder / name).is_file() for name in self.needed_files
+        )
+
+    def fault(self, folder: Path) -> str | None:
+        """Why it cannot run the task of a model that it can load; None if it can."""
+        if self.task_fault is None:
+            return None
+        module, _, function = self.task_fault.partition(":")
+        found: str | None = getattr(importlib.import_module(module), function)(folder)
+        return found
 
     def reads(self, name: str) -> bool:
         """Whether it reads a file, named by its path in an exported folder."""
         folders = tuple(other for other in self.other_files if other.endswith("/"))
-        return name in (self.model_file, *self.other_files) or name.startswith(folders)
+        files = (self.model_file, *self.needed_files, *self.other_files)
+        return name in files or name.startswith(folders)
 
     def load(
-        self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
+        self,
+        folder: str | Path,
+        *,
+        threads: int | None = None,
+        is_checked: bool = False,
+        precision: str = FLOAT32,
     ) -> Engine:
         """Imports the engine and loads a model.
 
@@ -59,6 +87,7 @@ class EngineEntry:
             threads: of one operation; None leaves all cores to the process.
             is_checked: whether the files that the engine reads have been compared with the
                 folder's `SHA256SUMS` already.
+            precision: one of `precisions`.
 
         Raises:
             UsageError, InputError: as `Engine`.
@@ -67,14 +96,39 @@ class EngineEntry:
         check_is_exported(folder)
         if not is_checked:
             check_sums(Path(folder), self.reads)
-        engine: Engine = importlib.import_module(self.module).load(Path(folder), threads=threads)
+        module = importlib.import_module(self.module)
+        engine: Engine = module.load(Path(folder), threads=threads, precision=precision)
         return engine
 
+
+_TOKEN_IDS_FILES = ("config.json", "model.safetensors", "task.json", "vocab.txt")
+_TOKEN_IDS_FAULT = "bert_tf.engines.token_ids:task_fault"
 
 # In the order in which `auto` prefers them.
 ENGINES: dict[str, EngineEntry] = {
     entry.name: entry
     for entry in (
+        EngineEntry(
+            name="openvino",
+            module="bert_tf.engines.openvino_runtime",
+            packages=("openvino", "onnx"),
+            model_file="openvino_model.xml",
+            other_models=("model.onnx", "saved_model.pb"),
+            needed_files=_TOKEN_IDS_FILES,
+            other_files=("openvino_model.bin", "tokenizer_config.json"),
+            precisions=(FLOAT32, BFLOAT16),
+            task_fault=_TOKEN_IDS_FAULT,
+        ),
+        EngineEntry(
+            name="onnxruntime",
+            module="bert_tf.engines.onnx_runtime",
+            packages=("onnxruntime", "onnx"),
+            model_file="model.onnx",
+            other_models=("openvino_model.xml", "saved_model.pb"),
+            needed_files=_TOKEN_IDS_FILES,
+            other_files=("tokenizer_config.json",),
+            task_fault=_TOKEN_IDS_FAULT,
+        ),
         EngineEntry(
             name="tensorflow",
             module="bert_tf.engines.saved_model",
@@ -139,23 +193,39 @@ def check_is_exported(folder: str | Path) -> None:
 
 
 def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
-    """The engine that runs a model: the one asked for, or the first that is installed and able to.
+    """The engine that runs a model: the one asked for, or the first of `usable_engines`.
 
     Args:
         name: of an engine, or `auto`.
         folder: an exported folder.
 
     Raises:
-        UsageError: the folder is not an exported model, or the engine is not installed or has no
-            model of its format there.
+        UsageError: as `usable_engines`.
+    """
+    return usable_engines(name, folder)[0]
+
+
+def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
+    """The engine asked for, or all that are installed and run the model, the preferred first.
+
+    Args:
+        name: of an engine, or `auto`.
+        folder: an exported folder.
+
+    Raises:
+        UsageError: the folder is not an exported model, or the engine is not installed, has no
+            model of its format there, or cannot run the model's task.
     """
     path = Path(folder)
     check_is_exported(path)
     able = [entry for entry in ENGINES.values() if entry.can_load(path)]
     if name == AUTO:
-        for entry in able:
-            if entry.is_installed():
-                return entry
+        installed = [entry for entry in able if entry.is_installed()]
+        usable = [entry for entry in installed if entry.fault(path) is None]
+        if usable:
+            return usable
+        if installed:
+            raise UsageError(f"{path}: {installed[0].name} {installed[0].fault(path)}")
         raise UsageError(
             f"{path}: none of the engines that can load it is installed; install the packages of "
             + " or ".join(f"{entry.name} ({', '.join(entry.packages)})" for entry in able)
@@ -171,4 +241,7 @@ def resolve_engine(name: str, folder: str | Path) -> EngineEntry:
             f"--engine {name}: needs {' and '.join(entry.packages)}, not installed here; "
             "install that, or let --engine auto choose"
         )
-    return entry
+    fault = entry.fault(path)
+    if fault is not None:
+        raise UsageError(f"--engine {name}: {fault}; let --engine auto choose")
+    return [entry]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import concurrent.futures
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,25 @@ _BYTES_PER_CALL = 1 << 20
 
 def predict_in_calls(
     columns: Mapping[str, Sequence[Any]],
-    call: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]],
+    call: Callable[[Any], dict[str, np.ndarray]],
     *,
     model: Path,
     on_rows: Callable[[int], None] | None = None,
     list_inputs: Collection[str] = (),
+    prepare: Callable[[dict[str, np.ndarray]], Any] | None = None,
 ) -> dict[str, np.ndarray]:
     """Calls a model with rows of similar size together; the results are in the order of the rows.
+
+    Equal rows are computed once.
 
     Args:
         columns: by input name a text per row, or a list of texts; all of one length.
         call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
-            ones) to outputs [n, …] by name.
+            ones) to outputs [n, …] by name; or from what `prepare` makes of the texts.
         model: for messages.
         on_rows: called with the number of rows after each call.
         list_inputs: names of the inputs that are lists.
+        prepare: what is done to the texts of a call while the call before it runs.
 
     Raises:
         InputError: outputs of floating point are not all finite.
@@ -40,16 +45,55 @@ def predict_in_calls(
         name: encoded_lists(values) if name in list_inputs else encoded_texts(values)
         for name, values in columns.items()
     }
+    firsts, numbers = distinct_rows(list(encoded.values()))
+    rows_of = np.bincount(numbers, minlength=len(firsts))
+    encoded = {name: texts[firsts] for name, texts in encoded.items()}
     parts: list[dict[str, np.ndarray]] = []
     calls = similar_rows(row_bytes(list(encoded.values())))
-    for chosen in calls:
-        outputs = call({name: texts[chosen] for name, texts in encoded.items()})
-        _check_finite(outputs, model)
+    inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
+    prepared: Iterable[Any] = inputs if prepare is None else _one_ahead(prepare, inputs)
+    for chosen, given in zip(calls, prepared, strict=True):
+        outputs = call(given)
+        check_finite(outputs, model)
         parts.append(outputs)
         if on_rows is not None:
-            on_rows(len(chosen))
-    place = np.argsort(np.concatenate(calls), kind="stable")
+            on_rows(int(rows_of[chosen].sum()))
+    place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
     return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+
+
+def _one_ahead(prepare: Callable[[Any], Any], inputs: Iterable[Any]) -> Iterator[Any]:
+    """What a function makes of each input; the next is made while the caller has the last."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as executor:
+        waiting: concurrent.futures.Future[Any] | None = None
+        for given in inputs:
+            following = executor.submit(prepare, given)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = following
+        if waiting is not None:
+            yield waiting.result()
+
+
+def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Finds equal rows.
+
+    Args:
+        columns: bytes objects [rows] or [rows, texts].
+
+    Returns:
+        The first row of each kind, int64 [kinds], and the kind of each row, int64 [rows].
+    """
+    keys = zip(*(column.tolist() for column in columns), strict=True)
+    kinds: dict[Any, int] = {}
+    numbers = [kinds.setdefault(tuple(map(_hashable, key)), len(kinds)) for key in keys]
+    found, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
+    assert len(found) == len(kinds)
+    return firsts, np.array(numbers, np.int64)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def encoded_texts(texts: Sequence[str]) -> np.ndarray:
@@ -92,7 +136,12 @@ def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:
     return calls or [np.zeros(0, np.int64)]
 
 
-def _check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
+def check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
+    """Checks the outputs of a model.
+
+    Raises:
+        InputError: numbers of floating point are not all finite.
+    """
     for name, values in outputs.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise InputError(

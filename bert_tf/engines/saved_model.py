@@ -105,7 +105,7 @@ class SavedModelEngine:
         )
 
 
-def load(folder: Path, *, threads: int | None) -> SavedModelEngine:
+def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
     """See `Engine`; threads can be set before TensorFlow's first operation only."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

@@ -29,6 +29,7 @@ from bert_tf.tasks.similarity.options import SIMILARITY
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
+    from bert_tf.tasks.base.host_task import HostTask
     from bert_tf.tasks.base.report_sections import Section
     from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
     from bert_tf.tasks.running.label_errors import LabelErrors
@@ -142,9 +143,28 @@ def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> Ser
     try:
         return implementation.from_settings(settings)
     except (KeyError, TypeError) as error:
-        raise UsageError(
-            f"{path}: its task.json is incomplete or of another version ({error})"
-        ) from None
+        raise _incomplete(path, error) from None
+
+
+def _incomplete(path: str, error: Exception) -> UsageError:
+    return UsageError(f"{path}: its task.json is incomplete or of another version ({error})")
+
+
+def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostTask | None:
+    """What a model's task does around a graph that takes token ids; None if that is not written.
+
+    Raises:
+        UsageError: as `served_task_from_settings`.
+    """
+    declared = declared_task(settings, path)
+    if declared.host is None:
+        return None
+    host: type[HostTask] = _imported(declared.host)
+    assert settings is not None
+    try:
+        return host.from_settings(settings)
+    except (KeyError, TypeError) as error:
+        raise _incomplete(path, error) from None
 
 
 def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:

@@ -6,14 +6,17 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.processor import vector_extensions
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.engines.choice import ChosenEngine
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
+from pipeline.scoring.engine_choice import choose_engine, saved_config
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.preview import preview
@@ -33,9 +36,18 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     plan = make_plan(config)
     if config.dry_run:
         return preview(plan, config.output, options.console)
-    config = dataclasses.replace(config, engine=plan.engine.name)  # a resumed job keeps its engine
     for table in plan.tables:
         check_table(table, plan, options.console)
+    # A resumed job keeps its engine; one of an earlier release has no precision to keep.
+    saved = {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
+    engine = choose_engine(config, plan, saved, runner, options.console)
+    plan = dataclasses.replace(plan, engine=engine)
+    is_kept = saved.get("engine") == engine.entry.name and "precision" not in saved
+    config = dataclasses.replace(
+        config,
+        engine=engine.entry.name,
+        precision=config.precision if is_kept else engine.precision,
+    )
     return run_job(
         "score",
         config,
@@ -52,7 +64,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         },
         checked_inputs={"model": plan.engine.reads},
         body=lambda record: _score(
-            plan.of_model(record.input_sha256("model")), config, runner, options, record
+            plan.of_model(record.input_sha256("model")), engine, config, runner, options, record
         ),
         ignored_keys=_SPEED,
         can_resume=True,
@@ -62,13 +74,14 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
 
 def _score(
     plan: ScoringPlan,
+    engine: ChosenEngine,
     config: ScoreConfig,
     runner: RunnerConfig,
     options: RunOptions,
     record: JobRecord,
 ) -> None:
     is_resumed = open_parts(plan, options)
-    record.console.info(f"engine: {plan.engine.name}")
+    record.console.info(f"engine: {engine.name}")
     with record.stage("score"):
         run_blocks(plan, runner, record.console)
     rejects = rejects_path(config.output)
@@ -88,7 +101,9 @@ def _score(
             f"{plan.abstention.below:g} and no label"
         )
     record.extra = {
-        "engine": plan.engine.name,
+        "engine": engine.entry.name,
+        "precision": engine.precision,
+        "vector_extensions": vector_extensions(),
         "columns": {**plan.columns.sources, "added": plan.added},
     }
     record.made = [(table.output, f"{table.source} with predictions") for table in plan.tables]

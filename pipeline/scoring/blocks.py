@@ -119,6 +119,12 @@ def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) ->
     return _without_faulty_rows(table, block, plan, sources)
 
 
+def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
+    """The texts of the first block's usable rows by name of the model's input."""
+    sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
+    return _input_values(_without_faulty_rows(table, next(blocks), plan, sources), sources)
+
+
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
     """Writes the blocks of a table, and a summary after the last.
 

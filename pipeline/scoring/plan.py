@@ -15,9 +15,9 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.text_files import open_local
+from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
-from bert_tf.engines.registry import resolve_engine
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
@@ -133,12 +133,12 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     """Resolves a config: tables, engine and columns.
 
     Raises:
-        UsageError: as `list_tables`, `resolve_engine` and `scoring_columns`; or the model is not
+        UsageError: as `list_tables`, `possible_engines` and `scoring_columns`; or the model is not
             finished.
         InputError: the model's `task.json` is damaged.
     """
     tables, is_folder = list_tables(config.input, config.output)
-    engine = resolve_engine(config.engine, config.model)
+    engine = possible_engines(config.engine, config.precision, config.model)[0]
     check_finished(config.model)
     if config.escape_formulas and not any(
         table.output_format in DELIMITED_FORMATS for table in tables

@@ -34,7 +34,7 @@ class ConstantEngine:
         return predict_in_calls(columns, call, model=self._folder, on_rows=on_rows)
 
 
-def load(folder: Path, *, threads: int | None) -> Engine:
+def load(folder: Path, *, threads: int | None, precision: str) -> Engine:
     """See `Engine`."""
     return ConstantEngine(folder)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import flag_text, option
 from bert_tf.config.sections.tables import TableSection
-from bert_tf.engines.registry import AUTO, EngineChoices
+from bert_tf.engines.registry import AUTO, PRECISIONS, EngineChoices
 
 BEST, ALL = "best", "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
@@ -47,7 +47,8 @@ class ColumnsSection(TableSection):
         default=None,
     )
     engine: str = option(
-        "inference engine for exported models (auto: the first that is installed and can run it)",
+        "inference engine for exported models (auto: the first that is installed and can run it; "
+        "score tries several for a second where there are many rows)",
         default=AUTO,
         choices=EngineChoices(),
     )
@@ -123,6 +124,12 @@ class ScoreConfig(ColumnsSection):
     dry_run: bool = option(
         "read the first rows of each input and say what would be written, without writing it",
         default=False,
+    )
+    precision: str = option(
+        "what the engine computes in (auto: bfloat16 where processor and engine have it, whose "
+        "probabilities differ in the third or fourth decimal)",
+        default=AUTO,
+        choices=PRECISIONS,
     )
     limit: int = option("score only the first rows of each input (0: all)", default=0, minimum=0)
     block_rows: int = option(

@@ -73,6 +73,7 @@ class ServedTaskDeclaration:
         implementation: `module:class`, see `bert_tf.tasks.base.task`.
         probabilities: those of all that it chooses from; None where it does not choose, or gives
             none.
+        host: `module:class` of its `HostTask`; None where only TensorFlow's graph has its steps.
         row_fault: why `score` rejects a row whose texts are there, from its values by input name;
             None where it rejects none.
         trial_value: the value of an input, by its name, that holds a given text; with such values
@@ -84,6 +85,7 @@ class ServedTaskDeclaration:
     inputs: tuple[str, ...]
     predictions: tuple[PredictionField, ...]
     implementation: str
+    host: str | None = None
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text

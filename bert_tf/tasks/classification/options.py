@@ -94,6 +94,7 @@ CLASSIFICATION = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
+    host="bert_tf.tasks.classification.host:ClassificationHost",
     page="bert_tf.tasks.classification.page:sections",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,

@@ -22,9 +22,9 @@ from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.classification.calibration import (
     CalibrationReport,
     fit_temperature,
-    log_softmax,
 )
 from bert_tf.tasks.classification.class_weights import NONE, class_weights
+from bert_tf.tasks.classification.host import label_predictions
 from bert_tf.tasks.classification.loss import (
     loss_without_texts,
     smoothed_cross_entropy,
@@ -232,12 +232,7 @@ class ClassificationTask(TableTask):
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """See `served_predictions`."""
-        probabilities = np.exp(log_softmax(logits / self.temperature))
-        return {
-            "predicted_label": [self.labels[choice] for choice in logits.argmax(axis=1)],
-            "predicted_score": probabilities.max(axis=1),
-            "probabilities": probabilities,
-        }
+        return label_predictions(logits, self.labels, self.temperature)
 
     def metrics(self, table: Table, predicted: dict[str, Any]) -> dict[str, float]:
         """Accuracy, macro F1, Matthews correlation."""

@@ -58,5 +58,6 @@ MULTILABEL = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="label", labels="labels"),
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
+    host="bert_tf.tasks.multilabel.host:MultiLabelHost",
     page="bert_tf.tasks.multilabel.page:sections",
 )

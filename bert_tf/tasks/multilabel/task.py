@@ -21,6 +21,7 @@ from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
 from bert_tf.tasks.base.task_fields import learned
+from bert_tf.tasks.multilabel.host import SCORE_DIGITS, label_set_predictions, sigmoid
 from bert_tf.tasks.multilabel.label_cells import labels_of_cells, reject_other_cells
 from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
 from bert_tf.tasks.multilabel.options import FIXED, GLOBAL, MULTILABEL, SEPARATOR
@@ -45,7 +46,6 @@ from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 
-_SCORE_DIGITS = 6
 _LEAST_FREQUENCY = 1e-4
 
 
@@ -210,7 +210,7 @@ class MultiLabelTask(TableTask):
         probabilities = tf.sigmoid(logits)
         is_there = probabilities >= tf.constant(self._thresholds(), tf.float32)
         names = tf.constant([json.dumps(label, ensure_ascii=False) for label in self.labels])
-        scores = tf.strings.as_string(probabilities, precision=_SCORE_DIGITS)
+        scores = tf.strings.as_string(probabilities, precision=SCORE_DIGITS)
         return {
             "predicted_labels": _json_arrays(tf.broadcast_to(names, tf.shape(logits)), is_there),
             "predicted_scores": _json_arrays(scores, is_there),
@@ -223,23 +223,13 @@ class MultiLabelTask(TableTask):
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """See `served_predictions`; lists instead of JSON."""
-        probabilities = _sigmoid(logits)
-        is_there = probabilities >= np.array(self._thresholds())
-        chosen = [np.flatnonzero(row).tolist() for row in is_there]
-        return {
-            "predicted_labels": [[self.labels[number] for number in row] for row in chosen],
-            "predicted_scores": [
-                scores[row].round(_SCORE_DIGITS).tolist()
-                for scores, row in zip(probabilities, chosen, strict=True)
-            ],
-            "probabilities": probabilities,
-        }
+        return label_set_predictions(logits, self.labels, self._thresholds())
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """With the thresholds of the best F1 on the evaluation rows."""
         if self.thresholds == FIXED:
             return self
-        probabilities, gold = _sigmoid(reduced["logits"]), data.targets["labels"]
+        probabilities, gold = sigmoid(reduced["logits"]), data.targets["labels"]
         if self.thresholds == GLOBAL:
             found: tuple[float, ...] = (global_threshold(probabilities, gold),)
         else:
@@ -312,10 +302,6 @@ class MultiLabelTask(TableTask):
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
         has[rows, [number[label] for one in sets for label in one]] = True
         return has
-
-
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0.0, -logits.astype(np.float64)))
 
 
 def _json_arrays(values: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:

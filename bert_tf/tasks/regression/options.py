@@ -44,5 +44,6 @@ REGRESSION = TaskDeclaration(
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_value", "value"),),
     implementation="bert_tf.tasks.regression.task:RegressionTask",
+    host="bert_tf.tasks.regression.host:RegressionHost",
     page="bert_tf.tasks.regression.page:sections",
 )

@@ -1,5 +1,9 @@
 """Which engine runs an exported folder."""
 
+import dataclasses
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from bert_tf.base.errors import ConfigError, UsageError
@@ -46,9 +50,41 @@ def test_an_engine_that_cannot_is_refused_with_one_that_can(registered, tmp_path
         resolve_engine("json", tmp_path)
 
 
+def test_an_engine_is_passed_over_where_it_cannot_run_the_task(monkeypatch, tmp_path):
+    """Or where a file that it needs is missing."""
+    picky = dataclasses.replace(
+        entry("picky", "json"),
+        model_file="model.json",
+        task_fault=f"{__name__}:task_fault",
+        needed_files=("task.json",),
+    )
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {"picky": picky})
+    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(task_fault=task_fault))
+    (tmp_path / "model.json").touch()
+    with pytest.raises(UsageError, match="is not an exported model"):
+        resolve_engine("auto", tmp_path)
+    (tmp_path / "task.json").write_text("hard")
+    with pytest.raises(UsageError, match="picky cannot run hard"):
+        resolve_engine("auto", tmp_path)
+    with pytest.raises(UsageError, match="--engine picky: cannot run hard; let --engine auto"):
+        resolve_engine("picky", tmp_path)
+    both = {"picky": picky, "json": entry("json", "json")}
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", both)
+    assert resolve_engine("auto", tmp_path).name == "json"
+    (tmp_path / "task.json").write_text("easy")
+    assert resolve_engine("auto", tmp_path).name == "picky"
+
+
+def task_fault(folder):
+    task = (folder / "task.json").read_text()
+    return None if task == "easy" else f"cannot run {task}"
+
+
 def test_a_registered_engine_is_a_value_of_the_config(registered):
     assert build_section(ScoreConfig, {**GIVEN, "engine": "json"}).engine == "json"
-    with pytest.raises(ConfigError, match="one of auto, tensorflow, absent, json, got 'jsn'; did"):
+    with pytest.raises(
+        ConfigError, match="one of auto, .*tensorflow, absent, json, got 'jsn'; did"
+    ):
         build_section(ScoreConfig, {**GIVEN, "engine": "jsn"})
 
 
@@ -59,7 +95,7 @@ def test_a_run_is_to_be_exported_first(tmp_path):
 
 
 def test_other_folders_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"it has no saved_model\.pb"):
+    with pytest.raises(UsageError, match=r"it has no .*saved_model\.pb"):
         check_is_exported(tmp_path)
     with pytest.raises(UsageError, match="no such model directory"):
         check_is_exported(tmp_path / "absent")

@@ -101,6 +101,7 @@ def config_of(model: Path, *inputs: Path, output: Path, **values) -> ScoreConfig
         "model": str(model),
         "input": [str(path) for path in inputs],
         "output": str(output),
+        "engine": "tensorflow",  # whatever else is installed
         "block_rows": 2,
         **values,
     }
@@ -487,7 +488,8 @@ def test_a_run_is_no_exported_model(run_directory, tmp_path):
 @pytest.fixture
 def any_engine_model(model, tmp_path, monkeypatch) -> Path:
     """A model in the formats of two engines, one of them registered for the test."""
-    monkeypatch.setitem(ENGINES, CONSTANT.name, CONSTANT)
+    engines = {"tensorflow": ENGINES["tensorflow"], CONSTANT.name: CONSTANT}
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", engines)
     folder = shutil.copytree(model, tmp_path / "model")
     (folder / "constant.txt").write_text("fine 0.75")
     return folder
@@ -515,11 +517,15 @@ def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path)
     assert [row.rpartition("fine,")[2] for row in rows] == ["0.75"] * 5
 
     automatic = dataclasses.replace(config, engine="auto")
+    log = Log()
+    assert scoring.run(automatic, RUNNER, log.options())["engine"] == "constant", "it is finished"
+    assert "engine:" not in log.stream.getvalue()
     with pytest.raises(UsageError, match="engine: 'constant' then, 'tensorflow' now"):
-        scoring.run(automatic, RUNNER, Log().options())
+        scoring.run(dataclasses.replace(config, engine="tensorflow"), RUNNER, Log().options())
     log = Log()
     manifest = scoring.run(automatic, RUNNER, log.options(overwrite=True))
     assert manifest["engine"] == "tensorflow"
+    assert manifest["precision"] == "float32"
     assert "engine: tensorflow\n" in log.stream.getvalue()
     assert "fine" not in (tmp_path / "scored.csv").read_text()
 

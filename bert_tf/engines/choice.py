@@ -1,0 +1,119 @@
+"""Which engine computes a job, and in which precision: as asked for, or the fastest by a trial."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import UsageError
+from bert_tf.base.processor import has_bfloat16
+from bert_tf.engines.engine import Engine
+from bert_tf.engines.registry import AUTO, BFLOAT16, FLOAT32, EngineEntry, usable_engines
+
+_TRIAL_SECONDS = 1.0
+_TRIAL_ROWS = 128  # at a time
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChosenEngine:
+    """An `EngineLoader`: an engine in one of its precisions."""
+
+    entry: EngineEntry
+    precision: str = FLOAT32
+
+    @property
+    def name(self) -> str:
+        """The engine, and the precision of one that has several."""
+        several = len(self.entry.precisions) > 1
+        return f"{self.entry.name} {self.precision}" if several else self.entry.name
+
+    def reads(self, name: str) -> bool:
+        """See `EngineEntry.reads`."""
+        return self.entry.reads(name)
+
+    def load(
+        self, folder: str | Path, *, threads: int | None = None, is_checked: bool = False
+    ) -> Engine:
+        """See `EngineEntry.load`."""
+        return self.entry.load(
+            folder, threads=threads, is_checked=is_checked, precision=self.precision
+        )
+
+
+def possible_engines(name: str, precision: str, folder: str | Path) -> list[ChosenEngine]:
+    """What can compute a job, the likely fastest first.
+
+    Args:
+        name: of an engine, or `auto`.
+        precision: `float32`, `bfloat16`, or `auto`: bfloat16 as well where the processor has it.
+        folder: an exported folder.
+
+    Raises:
+        UsageError: as `usable_engines`, or none of them has the precision.
+    """
+    entries = usable_engines(name, folder)
+    wanted = [BFLOAT16, FLOAT32] if has_bfloat16() else [FLOAT32]
+    if precision != AUTO:
+        wanted = [precision]
+    found = [
+        ChosenEngine(entry=entry, precision=each)
+        for each in wanted
+        for entry in entries
+        if each in entry.precisions
+    ]
+    if not found:
+        raise UsageError(
+            f"--precision {precision}: not with {' or '.join(entry.name for entry in entries)}, "
+            f"which can be had in {entries[0].precisions[0]}; take that, or another --engine"
+        )
+    return found
+
+
+def worth_a_trial(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
+    """Those among which a trial is to decide.
+
+    An engine in float32 where it has bfloat16 too is not: it would lose. Nor is one that takes
+    texts in, unless there is no other: TensorFlow takes longer to start than the trial.
+    """
+    fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
+    tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
+    return [chosen for chosen in tried if chosen.entry.task_fault is not None] or tried[:1]
+
+
+def measured_speeds(
+    engines: Sequence[ChosenEngine],
+    folder: str | Path,
+    columns: Mapping[str, list[Any]],
+    *,
+    batch_tokens: int,
+    threads: int | None = None,
+) -> list[float]:
+    """Rows per second of each engine in about a second of work on the same rows.
+
+    Args:
+        engines: to compare.
+        folder: the model.
+        columns: rows by the names of its inputs.
+        batch_tokens: as of `Engine.predict`.
+        threads: as of `EngineLoader.load`.
+    """
+    rows = len(next(iter(columns.values())))
+    parts = [
+        {name: texts[begin : begin + _TRIAL_ROWS] for name, texts in columns.items()}
+        for begin in range(0, rows, _TRIAL_ROWS)
+    ]
+    speeds = []
+    for chosen in engines:
+        engine = chosen.load(folder, threads=threads, is_checked=True)
+        engine.predict({name: texts[:16] for name, texts in parts[0].items()})  # warms it up
+        done, begin = 0, time.perf_counter()
+        for part in parts:
+            engine.predict(part, batch_tokens=batch_tokens)
+            done += len(next(iter(part.values())))
+            if time.perf_counter() - begin > _TRIAL_SECONDS:
+                break
+        speeds.append(done / (time.perf_counter() - begin))
+    return speeds

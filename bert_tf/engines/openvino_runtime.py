@@ -1,0 +1,44 @@
+"""The engine that runs the graph of token ids with OpenVINO."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import openvino
+
+from bert_tf.engines.registry import BFLOAT16
+from bert_tf.engines.token_ids import TokenIdsEngine, read_weights
+from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE
+from bert_tf.weights.onnx_graph import OUTPUTS, onnx_model
+
+
+def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
+    """See `Engine`; a folder without a graph has it made of its weights."""
+    core = openvino.Core()
+    files = [folder / name for name in (OPENVINO_FILE, ONNX_FILE) if (folder / name).is_file()]
+    if files:
+        model = core.read_model(files[0])
+    else:
+        model = core.read_model(onnx_model(*read_weights(folder)).SerializeToString(), b"")
+    compiled = core.compile_model(
+        model,
+        "CPU",
+        {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": threads or len(os.sched_getaffinity(0)),
+            "ENABLE_CPU_PINNING": False,  # the cores may have other work
+        },
+    )
+    names = [  # an output has those of inner nodes as well
+        next(name for name in OUTPUTS if name in output.get_names()) for output in compiled.outputs
+    ]
+    request = compiled.create_infer_request()
+
+    def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = request.infer(inputs, share_inputs=True)
+        return {name: outputs[place] for place, name in enumerate(names)}
+
+    return TokenIdsEngine(folder, run)

@@ -1,0 +1,92 @@
+"""What is done around a graph that takes token ids: texts in, predictions out, on the host.
+
+Engines that do not run TensorFlow need it. Implementations import neither TensorFlow nor Keras.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostRows:
+    """Rows of texts as sequences of a graph.
+
+    Attributes:
+        sequences: those of all rows; a row may have several.
+        inputs: what else the graph takes, int64 [sequences, …] by name.
+        details: what the task needs to turn outputs into predictions.
+    """
+
+    sequences: EncodedRows
+    inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    details: Any = None
+
+
+class HostTask(Protocol):
+    """The steps of a task before and after its graph (see `bert_tf.weights.onnx_graph`).
+
+    Attributes:
+        input_names: of the texts, or lists of texts, that a row has.
+    """
+
+    @property
+    def input_names(self) -> tuple[str, ...]: ...
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """The task of a model.
+
+        Args:
+            settings: content of its `task.json`.
+
+        Raises:
+            KeyError: a setting is missing.
+        """
+        ...
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        """Turns rows into sequences.
+
+        Args:
+            tokenizer: the model's.
+            columns: by the names of `input_names` a text, or list of texts, of each row.
+        """
+        ...
+
+    def reduce(
+        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Keeps of a batch's outputs what `predict` needs.
+
+        Args:
+            rows: of `encode`.
+            chosen: int [n], which of the sequences are in the batch.
+            outputs: of the graph, [n, …].
+
+        Returns:
+            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
+        """
+        ...
+
+    def predict(
+        self,
+        rows: HostRows,
+        columns: Mapping[str, Sequence[Any]],
+        reduced: dict[str, np.ndarray],
+    ) -> dict[str, Any]:
+        """The outputs of an exported model, [rows] by name.
+
+        Args:
+            rows: of `encode`.
+            columns: as `encode` had them.
+            reduced: of all sequences, in their order.
+        """
+        ...
