@@ -260,6 +260,6 @@ def test_a_model_of_ids_is_not_for_texts(export, tmp_path, monkeypatch, capsys):
     assert (output / "model.safetensors").is_file()
     Path("new.csv").write_text("text\na b\n")
     with pytest.raises(SystemExit) as exited:
-        main(["score", "--model", str(output), "--input", "new.csv", "--output", "scored.csv"])
+        main(f"score --engine tensorflow --model {output} --input new.csv --output o.csv".split())
     assert exited.value.code == 2
     assert "takes ids of tokens, not texts" in capsys.readouterr().err

@@ -33,8 +33,8 @@ def test_from_lists_to_scored_rows(run_command, tmp_path, small_model):
     run_command("export --run run --output model")
     run_command("evaluate --model model --data dev.jsonl --output measured-export")
     check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
-    run_command("score --model model --input new.csv --output scored.csv")
-    run_command("score --model model --input new.csv --output scored.jsonl")
+    run_command("score --precision float32 --model model --input new.csv --output scored.csv")
+    run_command("score --precision float32 --model model --input new.csv --output scored.jsonl")
 
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["best_model"]["metric"] == "micro_f1"
