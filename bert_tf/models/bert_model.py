@@ -21,10 +21,13 @@ class BertModel(keras.Model):
         config: as given.
         huggingface_class: the class of HuggingFace's library with the same weights; a model whose
             head is new also registers with `bert_tf.weights.tensor_names.head_bindings`.
+        reads_all_tokens: whether the head reads the last block's output of all tokens, not of the
+            first and the masked ones alone.
     """
 
     own_arguments: ClassVar[tuple[str, ...]] = ()
     huggingface_class: ClassVar[str]
+    reads_all_tokens: ClassVar[bool] = True
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)

@@ -27,6 +27,7 @@ class BertClassifier(LabelScorer):
 
     has_pooler = True
     huggingface_class = "BertForSequenceClassification"
+    reads_all_tokens = False
     own_arguments = ("num_labels", "problem_type")
 
     def __init__(

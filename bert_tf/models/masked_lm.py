@@ -20,6 +20,7 @@ class BertMaskedLM(BertModel):
     """
 
     huggingface_class = "BertForMaskedLM"
+    reads_all_tokens = False
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

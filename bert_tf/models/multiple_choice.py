@@ -23,6 +23,7 @@ class BertMultipleChoice(LinearHeadModel):
 
     has_pooler = True
     huggingface_class = "BertForMultipleChoice"
+    reads_all_tokens = False
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, outputs=1, **kwargs)

@@ -22,6 +22,7 @@ class BertPretrainingModel(BertModel):
     """
 
     huggingface_class = "BertForPreTraining"
+    reads_all_tokens = False
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

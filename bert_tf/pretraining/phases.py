@@ -13,6 +13,7 @@ from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.models.model_flops import ModelFlops
+from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.training.plan.settings import PhaseSettings
 
@@ -75,7 +76,9 @@ class PretrainingPhase:
 
     def settings(self, bert_config: BertConfig) -> PhaseSettings:
         """What the loop needs to know."""
-        work = ModelFlops.of_encoder(bert_config)
+        work = ModelFlops.of_encoder(
+            bert_config, reads_all_tokens=BertPretrainingModel.reads_all_tokens
+        )
         length = self.data.max_seq_length
         return PhaseSettings(
             steps=self.steps,

@@ -252,7 +252,11 @@ def _training_loop(
                     accumulation_steps=config.gradient_accumulation_steps,
                     peak_learning_rate=config.learning_rate,
                     warmup_steps=round(config.warmup_proportion * total_steps),
-                    work=ModelFlops.of_encoder(model.config, frozen_layers=config.freeze_layers),
+                    work=ModelFlops.of_encoder(
+                        model.config,
+                        frozen_layers=config.freeze_layers,
+                        reads_all_tokens=model.reads_all_tokens,
+                    ),
                 ),
             ),
             peak_flops=measure_matmul_peak(precision.policy, strategy),

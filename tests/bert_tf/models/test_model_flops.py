@@ -40,6 +40,23 @@ def test_layers_that_are_not_trained_have_no_backward_pass():
     assert half == pytest.approx(whole - layers / 2 * 2 / 3)
 
 
+def test_what_no_head_reads_is_left_out_of_the_last_block():
+    """Of pretraining: queries, output projection, both large kernels, attention's rows."""
+    config = sized_config("tiny", 1000)
+    rows, length, predictions = 8, 64, 80
+    counts = {"tokens": rows * length, "examples": rows, "squared_lengths": rows * length**2}
+    whole, needed = (
+        ModelFlops.of_encoder(config, reads_all_tokens=reads).flops(
+            **counts, predictions=predictions
+        )
+        for reads in (True, False)
+    )
+    hidden, wide = config.hidden_size, config.intermediate_size
+    unread = rows * length - rows - predictions
+    kernels = 2 * hidden * hidden + 2 * hidden * wide
+    assert whole - needed == pytest.approx(6 * unread * (kernels + 2 * length * hidden))
+
+
 def test_operations_by_hand():
     """6 x (1000 x 9 + 100 x 3 + 10 x 4) + 12 x 7 x (4 + 9 + 16), and a step without tokens."""
     work = ModelFlops(
