@@ -29,7 +29,7 @@ class EngineEntry:
         module: with the function `load`; see `Engine`.
         packages: what must be importable for it.
         model_file: name of the file that makes an exported folder one that it loads.
-        other_models: names of files that do so as well.
+        other_models: names of files that do so as well, read or not.
         needed_files: names of files that must be there too.
         other_files: what else it reads there: names, and folders with a slash at the end.
         precisions: that it computes in, the most exact first.
@@ -102,6 +102,7 @@ class EngineEntry:
 
 
 _TOKEN_IDS_FILES = ("config.json", "model.safetensors", "task.json", "vocab.txt")
+_TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "added_tokens.json")
 _TOKEN_IDS_FAULT = "bert_tf.engines.token_ids:task_fault"
 
 # In the order in which `auto` prefers them.
@@ -115,7 +116,7 @@ ENGINES: dict[str, EngineEntry] = {
             model_file="openvino_model.xml",
             other_models=("model.onnx", "saved_model.pb"),
             needed_files=_TOKEN_IDS_FILES,
-            other_files=("openvino_model.bin", "tokenizer_config.json"),
+            other_files=("openvino_model.bin", "model.onnx", *_TOKENIZER_FILES),
             precisions=(FLOAT32, BFLOAT16),
             task_fault=_TOKEN_IDS_FAULT,
         ),
@@ -126,7 +127,7 @@ ENGINES: dict[str, EngineEntry] = {
             model_file="model.onnx",
             other_models=("openvino_model.xml", "saved_model.pb"),
             needed_files=_TOKEN_IDS_FILES,
-            other_files=("tokenizer_config.json",),
+            other_files=_TOKENIZER_FILES,
             task_fault=_TOKEN_IDS_FAULT,
         ),
         EngineEntry(

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.base.checksums import write_sums
+from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
 from bert_tf.engines.registry import (
@@ -16,6 +17,7 @@ from bert_tf.engines.registry import (
     exported_folder,
     resolve_engine,
 )
+from bert_tf.vocabulary.files import ADDED_TOKENS, TOKENIZER, TOKENIZER_CONFIG, VOCAB
 
 GIVEN = {"model": "m", "input": ["a.csv"], "output": "b.csv"}
 
@@ -110,6 +112,33 @@ def test_an_engine_reads_its_files_and_folders_alone():
     assert not reads("variables")
     assert entry("json").reads("model.json")
     assert not entry("json").reads("task.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "graphs"),
+    [
+        ("openvino", {"openvino_model.xml", "openvino_model.bin", "model.onnx"}),
+        ("onnxruntime", {"model.onnx"}),
+    ],
+)
+def test_engines_of_token_ids_read_their_graphs_the_weights_and_the_tokenizer(name, graphs):
+    read = {
+        *graphs,
+        *("config.json", "model.safetensors", "task.json"),
+        *(VOCAB, TOKENIZER, TOKENIZER_CONFIG, ADDED_TOKENS),
+    }
+    others = {"openvino_model.xml", "openvino_model.bin", "model.onnx", "saved_model.pb"}
+    assert {file for file in read | others if ENGINES[name].reads(file)} == read
+
+
+def test_a_damaged_file_of_another_format_that_is_read_is_refused(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"graph")
+    for file in ENGINES["openvino"].needed_files:
+        (tmp_path / file).touch()
+    write_sums(tmp_path, ["model.onnx"])
+    (tmp_path / "model.onnx").write_bytes(b"grape")
+    with pytest.raises(InputError, match=r"model\.onnx: is not what was written"):
+        ENGINES["openvino"].load(tmp_path)
 
 
 def test_the_newest_version_is_taken_of_what_tensorflow_serving_serves(tmp_path):
