@@ -1,4 +1,7 @@
-"""JSON files that hold the SHA-256 of their own content, so that damage to them is noticed."""
+"""JSON files that hold the SHA-256 of their own content, so that damage to them is noticed.
+
+They also record, written last, which other files are finished.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.checksums import file_sha256
 
 _SEAL = "checksum"
 
@@ -52,6 +58,34 @@ def unsealed(content: bytes) -> dict[str, Any]:
     if seal is not None and seal != _digest(document):
         raise ValueError("its content is not the one that its key `checksum` is of")
     return document
+
+
+def note_finished(
+    note: Path, path: Path, *, sha256: str | None = None, made_from: str = ""
+) -> None:
+    """Records that a file is finished.
+
+    Args:
+        note: where; replaced if it is there.
+        path: the file, written.
+        sha256: of its bytes, if known; otherwise it is read.
+        made_from: a checksum of what the file depends on.
+    """
+    document = {"sha256": sha256 or file_sha256(path), "made_from": made_from}
+    write_text_atomically(note, sealed(document))
+
+
+def finished_sha256(note: Path, path: Path, *, made_from: str = "") -> str | None:
+    """SHA-256 of a file that is finished, as `note_finished` recorded it.
+
+    None if there is no such record, if it or the file is damaged, or if the file was made from
+    something else.
+    """
+    recorded = read_if_sound(note)
+    if recorded is None or recorded.get("made_from") != made_from or not path.is_file():
+        return None
+    sha256 = file_sha256(path)
+    return sha256 if recorded.get("sha256") == sha256 else None
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -13,8 +13,7 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.metrics import Metrics
 
-from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.checksums import file_sha256
+from bert_tf.base.sealed_json import finished_sha256, note_finished
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.token_counts import write_token_counts
@@ -378,17 +377,17 @@ class WriteShard(beam.DoFn):
         """Writes one file; yields its name and SHA-256."""
         name, references = shard
         path = Path(self._job.output) / name
-        note = Path(self._job.work) / f"{name}.sha256"
-        sha256 = note.read_text(encoding="ascii", errors="replace") if note.exists() else None
+        note = Path(self._job.work) / f"{name}.written.json"
         is_new = not path.exists()
-        if is_new or file_sha256(path) != sha256:
+        sha256 = finished_sha256(note, path)
+        if sha256 is None:
             runs = [reference for reference in references if reference is not None]
             sha256 = write_shard(
                 path,
                 merge_runs(self._job.store, runs),
                 compression=self._job.config.compression,
             )
-            write_text_atomically(note, sha256)
+            note_finished(note, path, sha256=sha256)
         if is_new:
             report_progress(Progress.SHARDS, 1)
         yield name, sha256

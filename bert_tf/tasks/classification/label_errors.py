@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.console import Console
+from bert_tf.base.sealed_json import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.folds import stratified_folds
 from bert_tf.data.tables.tables import Table
@@ -84,11 +85,13 @@ class _Fold:
 
         Rows with another label have no probabilities: they are 0.
         """
-        done = self._folder.with_suffix(".npz")
-        if not done.is_file():
+        done, note = (self._folder.with_suffix(suffix) for suffix in (".npz", ".json"))
+        if finished_sha256(note, done) is None:
             found, known = self._predicted(console)
             with replacing_file(done) as aside, aside.open("wb") as stream:
                 np.savez(stream, probabilities=found, known=known)
+            note_finished(note, done)
+        if self._folder.is_dir():
             shutil.rmtree(self._folder)
         with np.load(done) as kept:
             return kept["probabilities"], kept["known"]

@@ -9,13 +9,13 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import tensorflow as tf
-from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.sealed_json import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.tables.tables import Table
@@ -35,7 +35,6 @@ from bert_tf.weights.model_directory import (
 
 TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
 _BATCH_TOKENS = 4096
-_KEY = "rows_and_teacher"
 
 
 class _Student(StudentTask, Task, Protocol):
@@ -78,15 +77,16 @@ def with_soft_labels(
     if unlabeled is not None:
         texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
         train = _followed_by(train, task, unlabeled, tokenizer)
-    kept = Path(config.output) / "teacher" / "logits.safetensors"
+    folder = Path(config.output) / "teacher"
+    kept, note = folder / "logits.safetensors", folder / "logits.json"
     key = _key_of(directory.path, texts, policy)
-    logits = _read_logits(kept, key)
+    logits = _read_logits(note, kept, key)
     if logits is None:
         logits = _logits(directory, teacher, texts, policy=policy, console=console)
         if writes:
-            kept.parent.mkdir(parents=True, exist_ok=True)
             with replacing_file(kept) as aside:
-                save_file({"logits": logits}, aside, metadata={_KEY: key})
+                save_file({"logits": logits}, aside)
+            note_finished(note, kept, made_from=key)
     owners = np.arange(len(train.rows)) if train.owners is None else train.owners
     weights = train.weights.copy()
     if unlabeled is not None:
@@ -241,12 +241,9 @@ def _key_of(teacher: Path, texts: dict[str, list[str]], policy: str) -> str:
     return digest.hexdigest()
 
 
-def _read_logits(path: Path, key: str) -> np.ndarray | None:
-    """The kept logits, if they are of these rows and this teacher."""
-    if not path.is_file():
+def _read_logits(note: Path, path: Path, key: str) -> np.ndarray | None:
+    """The kept logits, if they are of these rows and this teacher, and as they were written."""
+    if finished_sha256(note, path, made_from=key) is None:
         return None
-    with safe_open(path, framework="numpy") as kept:
-        if (kept.metadata() or {}).get(_KEY) != key:
-            return None
-        logits: np.ndarray = kept.get_tensor("logits")
-        return logits
+    logits: np.ndarray = load_file(path)["logits"]
+    return logits

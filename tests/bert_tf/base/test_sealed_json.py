@@ -1,12 +1,20 @@
 """Sealed JSON: any change of the content is noticed, no change of the layout is."""
 
+import hashlib
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed, unsealed
+from bert_tf.base.sealed_json import (
+    finished_sha256,
+    note_finished,
+    read_if_sound,
+    read_sealed,
+    sealed,
+    unsealed,
+)
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -54,3 +62,30 @@ def test_only_sound_files_say_that_work_is_finished(tmp_path):
     assert read_if_sound(path) is None
     path.write_bytes(sealed({"rows": 3}).encode()[:9])
     assert read_if_sound(path) is None
+
+
+@pytest.fixture
+def files(tmp_path):
+    path, note = tmp_path / "rows.bin", tmp_path / "rows.json"
+    path.write_bytes(b"some rows")
+    note_finished(note, path, made_from="texts")
+    return note, path
+
+
+def test_a_finished_file_is_known_by_its_content(files):
+    note, path = files
+    sha256 = hashlib.sha256(b"some rows").hexdigest()
+    assert finished_sha256(note, path, made_from="texts") == sha256
+    assert finished_sha256(note, path, made_from="other texts") is None
+    note_finished(note, path, sha256=sha256)
+    assert finished_sha256(note, path) == sha256
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_damaged_and_missing_files_are_not_finished(files, which):
+    content = files[which].read_bytes()
+    for length in range(len(content) - (which == 0)):  # without its line break a note is whole
+        files[which].write_bytes(content[:length])
+        assert finished_sha256(*files, made_from="texts") is None
+    files[which].unlink()
+    assert finished_sha256(*files, made_from="texts") is None

@@ -195,7 +195,7 @@ def test_a_run_resumes_after_several_interruptions_in_every_variant(corpus, work
 
 
 @pytest.mark.parametrize(
-    "kind", ["*.blobs", "*.finished.json", "*.tfrecord", "*.sha256", "identity.json"]
+    "kind", ["*.blobs", "*.finished.json", "*.tfrecord", "*.written.json", "identity.json"]
 )
 def test_what_was_damaged_meanwhile_is_made_again(corpus, whole, workers, tmp_path, kind):
     manifest, files, work = whole
@@ -211,7 +211,7 @@ def test_what_was_damaged_meanwhile_is_made_again(corpus, whole, workers, tmp_pa
     resumed, _ = run(values)
     assert files_in(tmp_path / "data") == files
     assert resumed["counts"] == manifest["counts"]
-    if kind in ("*.tfrecord", "*.sha256"):
+    if kind in ("*.tfrecord", "*.written.json"):
         assert workers.take_counts()["shards"] == work["shards"]
 
 

@@ -108,6 +108,11 @@ def test_logits_are_kept_for_the_same_rows_and_the_same_teacher(
     (Path(teacher) / "best" / "NOTES").write_text("another teacher")
     finetune(again, quiet_console)
     assert len(asked) == 2
+    damaged = Path(student.output) / "teacher" / "logits.safetensors"
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-9])
+    finetune(dataclasses.replace(student, epochs=4), quiet_console)
+    assert len(asked) == 3 and damaged.read_bytes() == content
 
 
 @pytest.mark.parametrize("task", ["multilabel", "regression"])
