@@ -55,24 +55,24 @@ def possible_engines(name: str, precision: str, folder: str | Path) -> list[Chos
         UsageError: as `usable_engines`, or none of them has the precision.
     """
     entries = usable_engines(name, folder)
-    wanted = [BFLOAT16, FLOAT32] if has_bfloat16() else [FLOAT32]
+    precisions = [BFLOAT16, FLOAT32] if has_bfloat16() else [FLOAT32]
     if precision != AUTO:
-        wanted = [precision]
+        precisions = [precision]
     found = [
         ChosenEngine(entry=entry, precision=each)
-        for each in wanted
+        for each in precisions
         for entry in entries
         if each in entry.precisions
     ]
     if not found:
         raise UsageError(
             f"--precision {precision}: not with {' or '.join(entry.name for entry in entries)}, "
-            f"which can be had in {entries[0].precisions[0]}; take that, or another --engine"
+            f"which supports {entries[0].precisions[0]}; take that, or another --engine"
         )
     return found
 
 
-def worth_a_trial(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
+def trial_candidates(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
     """Those among which a trial is to decide.
 
     An engine in float32 where it has bfloat16 too is not: it would lose. Nor is one that takes
@@ -80,7 +80,7 @@ def worth_a_trial(engines: Sequence[ChosenEngine]) -> list[ChosenEngine]:
     """
     fastest = {chosen.entry.name: chosen for chosen in reversed(engines)}
     tried = [chosen for chosen in engines if fastest[chosen.entry.name] is chosen]
-    return [chosen for chosen in tried if chosen.entry.task_fault is not None] or tried[:1]
+    return [chosen for chosen in tried if chosen.entry.takes_token_ids] or tried[:1]
 
 
 def measured_speeds(
@@ -99,6 +99,9 @@ def measured_speeds(
         columns: rows by the names of its inputs.
         batch_tokens: as of `Engine.predict`.
         threads: as of `EngineLoader.load`.
+
+    Raises:
+        UsageError, InputError: as `EngineEntry.load`.
     """
     rows = len(next(iter(columns.values())))
     parts = [
@@ -107,7 +110,7 @@ def measured_speeds(
     ]
     speeds = []
     for chosen in engines:
-        engine = chosen.load(folder, threads=threads, is_checked=True)
+        engine = chosen.load(folder, threads=threads)
         engine.predict({name: texts[:16] for name, texts in parts[0].items()})  # warms it up
         done, begin = 0, time.perf_counter()
         for part in parts:

@@ -165,8 +165,8 @@ def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: st
         names = [name]
     value = row.get(names[0])
     if value is None:
-        wanted = column if isinstance(column, str) else " and ".join(column)
-        raise UsageError(f"{place}: has no value for {wanted!r}, which the model reads")
+        missing = column if isinstance(column, str) else " and ".join(column)
+        raise UsageError(f"{place}: has no value for {missing!r}, which the model reads")
     if not isinstance(column, str):
         return texts_of(dict(row), names)
     if isinstance(value, list | dict | bytes):

@@ -33,6 +33,7 @@ class EngineEntry:
         needed_files: names of files that must be there too.
         other_files: what else it reads there: names, and folders with a slash at the end.
         precisions: that it computes in, the most exact first.
+        takes_token_ids: whether its graph does, and TensorFlow need not be imported for it.
         task_fault: `module:function`, from an exported folder to why the engine cannot run its
             task, or None; None where it runs all.
     """
@@ -45,6 +46,7 @@ class EngineEntry:
     needed_files: tuple[str, ...] = ()
     other_files: tuple[str, ...] = ()
     precisions: tuple[str, ...] = (FLOAT32,)
+    takes_token_ids: bool = False
     task_fault: str | None = None
 
     def is_installed(self) -> bool:
@@ -118,6 +120,7 @@ ENGINES: dict[str, EngineEntry] = {
             needed_files=_TOKEN_IDS_FILES,
             other_files=("openvino_model.bin", "model.onnx", *_TOKENIZER_FILES),
             precisions=(FLOAT32, BFLOAT16),
+            takes_token_ids=True,
             task_fault=_TOKEN_IDS_FAULT,
         ),
         EngineEntry(
@@ -128,6 +131,7 @@ ENGINES: dict[str, EngineEntry] = {
             other_models=("openvino_model.xml", "saved_model.pb"),
             needed_files=_TOKEN_IDS_FILES,
             other_files=_TOKENIZER_FILES,
+            takes_token_ids=True,
             task_fault=_TOKEN_IDS_FAULT,
         ),
         EngineEntry(

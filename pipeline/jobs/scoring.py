@@ -16,7 +16,12 @@ from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
-from pipeline.scoring.engine_choice import choose_engine, saved_config
+from pipeline.scoring.engine_choice import (
+    choose_engine,
+    describe_candidates,
+    engine_candidates,
+    saved_config,
+)
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.preview import preview
@@ -34,13 +39,14 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
-    if config.dry_run:
-        return preview(plan, config.output, options.console)
-    for table in plan.tables:
-        check_table(table, plan, options.console)
     # A resumed job keeps its engine; one of an earlier release has no precision to keep.
     saved = {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
-    engine = choose_engine(config, plan, saved, runner, options.console)
+    candidates = engine_candidates(config, saved, runner)
+    if config.dry_run:
+        return preview(plan, config.output, options.console, engine=describe_candidates(candidates))
+    for table in plan.tables:
+        check_table(table, plan, options.console)
+    engine = choose_engine(candidates, plan, runner, options.console)
     plan = dataclasses.replace(plan, engine=engine)
     is_kept = saved.get("engine") == engine.entry.name and "precision" not in saved
     config = dataclasses.replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.base.console import Console
@@ -11,7 +11,7 @@ from bert_tf.engines.choice import (
     ChosenEngine,
     measured_speeds,
     possible_engines,
-    worth_a_trial,
+    trial_candidates,
 )
 from bert_tf.engines.registry import FLOAT32
 from pipeline.outputs.manifest import read_manifest
@@ -20,7 +20,7 @@ from pipeline.scoring.blocks import first_texts
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.threads import threads_per_worker
 
-_FEW_ROWS = 4096  # in the first block: they are scored before a trial has ended
+_TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has ended
 
 
 def saved_config(config: ScoreConfig, *, is_folder: bool) -> Mapping[str, Any]:
@@ -32,44 +32,71 @@ def saved_config(config: ScoreConfig, *, is_folder: bool) -> Mapping[str, Any]:
     return saved if isinstance(saved, Mapping) else manifest.get("config", {})
 
 
-def choose_engine(
-    config: ScoreConfig,
-    plan: ScoringPlan,
-    saved: Mapping[str, Any],
-    runner: RunnerConfig,
-    console: Console,
-) -> ChosenEngine:
-    """The engine of a job.
-
-    Several are tried only where the first block is large and the job runs on this machine.
+def engine_candidates(
+    config: ScoreConfig, saved: Mapping[str, Any], runner: RunnerConfig
+) -> list[ChosenEngine]:
+    """The engines among which a trial decides if the first block is large, or the only one.
 
     Args:
         config: what was asked for.
-        plan: the job, with any engine.
         saved: of `saved_config`; its engine is taken again where the config still allows it.
-        runner: where the job runs.
-        console: where the figures of a trial go.
+        runner: where the job runs; on other machines than this one a trial tells nothing.
+
+    Raises:
+        UsageError: as `possible_engines`.
     """
     possible = possible_engines(config.engine, config.precision, config.model)
     before = (saved.get("engine"), saved.get("precision", FLOAT32))
     for chosen in possible:
         if (chosen.entry.name, chosen.precision) == before:
-            return chosen
-    tried = worth_a_trial(possible)
-    if len(tried) == 1 or runner.runner != "local":
-        return possible[0]
+            return [chosen]
+    rows = min(config.block_rows, config.limit or config.block_rows)
+    candidates = trial_candidates(possible)
+    if len(candidates) == 1 or rows < _TRIAL_ROWS or runner.runner != "local":
+        return possible[:1]
+    return candidates
+
+
+def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
+    """What is known of the engine before rows are read, in words."""
+    first, *others = (chosen.name for chosen in candidates)
+    if not others:
+        return first
+    return (
+        f"{first}, or the fastest of {', '.join((first, *others))} in a trial if the first block "
+        f"has {_TRIAL_ROWS:,} rows"
+    )
+
+
+def choose_engine(
+    candidates: Sequence[ChosenEngine], plan: ScoringPlan, runner: RunnerConfig, console: Console
+) -> ChosenEngine:
+    """The engine of a job: the first, or the fastest on the first block if that is large.
+
+    Args:
+        candidates: of `engine_candidates`.
+        plan: the job, with any engine.
+        runner: where the job runs.
+        console: where the figures of a trial go.
+
+    Raises:
+        UsageError, InputError: a model or the first table cannot be read.
+    """
+    if len(candidates) == 1:
+        return candidates[0]
     texts = first_texts(plan.tables[0], plan)
-    if len(next(iter(texts.values()))) < _FEW_ROWS:
-        return possible[0]
+    if len(next(iter(texts.values()))) < _TRIAL_ROWS:
+        return candidates[0]
     speeds = measured_speeds(
-        tried,
+        candidates,
         plan.model,
         texts,
         batch_tokens=plan.batch_tokens,
         threads=threads_per_worker(runner),
     )
     figures = (
-        f"{chosen.name} {speed:,.1f} rows/s" for chosen, speed in zip(tried, speeds, strict=True)
+        f"{chosen.name} {speed:,.1f} rows/s"
+        for chosen, speed in zip(candidates, speeds, strict=True)
     )
     console.info(f"engines tried: {', '.join(figures)}")
-    return tried[speeds.index(max(speeds))]
+    return candidates[speeds.index(max(speeds))]

@@ -21,13 +21,14 @@ from pipeline.scoring.tables import ScoredTable
 _FIRST_ROWS = 1000
 
 
-def preview(plan: ScoringPlan, output: str, console: Console) -> dict[str, Any]:
+def preview(plan: ScoringPlan, output: str, console: Console, *, engine: str) -> dict[str, Any]:
     """Says what would be read and written; writes nothing.
 
     Args:
         plan: the job.
         output: the file or folder.
         console: where to.
+        engine: what is known of it, in words.
 
     Returns:
         `engine`, `tables` with the estimated `rows` of each (None where that is not known), and the
@@ -39,7 +40,7 @@ def preview(plan: ScoringPlan, output: str, console: Console) -> dict[str, Any]:
     place = OutputPlace(output=output, is_directory=plan.is_folder, temporary=plan.parts)
     check_place(place, [table.source for table in plan.tables])
     plan = dataclasses.replace(plan, block_rows=min(plan.block_rows, _FIRST_ROWS))
-    console.info(f"engine: {plan.engine.name}")
+    console.info(f"engine: {engine}")
     read = ", ".join(f"{name} from {column!r}" for name, column in plan.columns.sources.items())
     tables = []
     rows_in = 0
@@ -64,7 +65,7 @@ def preview(plan: ScoringPlan, output: str, console: Console) -> dict[str, Any]:
     console.info(f"dry run of {quantity(len(tables), 'table')}: nothing was written")
     return {
         "dry_run": True,
-        "engine": plan.engine.name,
+        "engine": engine,
         "tables": tables,
         "counts": {"rows_in": rows_in, "rejected": dict(rejected)},
     }

@@ -1,0 +1,62 @@
+"""Engines and precisions, the likely fastest first."""
+
+import pytest
+
+from bert_tf.base.errors import UsageError
+from bert_tf.engines import choice
+from bert_tf.engines.choice import ChosenEngine, possible_engines, trial_candidates
+from bert_tf.engines.registry import EngineEntry
+
+PRECISE = EngineEntry(
+    name="precise", module="json", packages=("json",), model_file="m", takes_token_ids=True
+)
+BOTH = EngineEntry(
+    name="both",
+    module="json",
+    packages=("json",),
+    model_file="m",
+    precisions=("float32", "bfloat16"),
+    takes_token_ids=True,
+)
+TEXTS = EngineEntry(name="texts", module="json", packages=("json",), model_file="m")
+
+
+def names(engines: list[ChosenEngine]) -> list[str]:
+    return [chosen.name for chosen in engines]
+
+
+@pytest.fixture
+def model(monkeypatch, tmp_path):
+    entries = {entry.name: entry for entry in (PRECISE, BOTH, TEXTS)}
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
+    (tmp_path / "m").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("has_bfloat16", "precision", "expected"),
+    [
+        (True, "auto", ["both bfloat16", "precise", "both float32", "texts"]),
+        (False, "auto", ["precise", "both float32", "texts"]),
+        (True, "float32", ["precise", "both float32", "texts"]),
+        (False, "bfloat16", ["both bfloat16"]),
+    ],
+)
+def test_bfloat16_comes_first_where_the_processor_has_it(
+    model, monkeypatch, has_bfloat16, precision, expected
+):
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: has_bfloat16)
+    assert names(possible_engines("auto", precision, model)) == expected
+
+
+def test_a_precision_that_an_engine_lacks_is_refused(model):
+    with pytest.raises(UsageError, match="not with precise, which supports float32; take that"):
+        possible_engines("precise", "bfloat16", model)
+
+
+def test_a_trial_is_among_the_best_precisions_of_engines_that_take_token_ids(model, monkeypatch):
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: True)
+    possible = possible_engines("auto", "auto", model)
+    assert names(trial_candidates(possible)) == ["both bfloat16", "precise"]
+    texts = possible_engines("texts", "auto", model)
+    assert names(trial_candidates(texts)) == ["texts"]

@@ -1,0 +1,106 @@
+"""A trial decides among engines where a job is large enough to pay for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from constant_engine import CONSTANT, ConstantEngine
+
+from bert_tf.base.checksums import write_sums
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from pipeline.scoring import engine_choice
+from pipeline.scoring.engine_choice import choose_engine, describe_candidates, engine_candidates
+
+LOCAL = RunnerConfig()
+ROWS = 64
+
+
+class SlowEngine(ConstantEngine):
+    """Takes its time."""
+
+    def predict(self, columns, **options):
+        """See `Engine.predict`."""
+        time.sleep(0.1)
+        return super().predict(columns, **options)
+
+
+@pytest.fixture
+def config(monkeypatch, tmp_path) -> ScoreConfig:
+    """Of a model that two engines run, the preferred one being slow."""
+    slow = SimpleNamespace(load=lambda folder, **_: SlowEngine(folder))
+    monkeypatch.setitem(sys.modules, "slow_engine", slow)
+    fast = dataclasses.replace(CONSTANT, takes_token_ids=True)
+    entries = {
+        "slow": dataclasses.replace(fast, name="slow", module="slow_engine"),
+        "constant": fast,
+    }
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
+    monkeypatch.setattr(engine_choice, "_TRIAL_ROWS", ROWS)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "constant.txt").write_text("fine 0.75")
+    write_sums(tmp_path / "model", ["constant.txt"])
+    return ScoreConfig(model=str(tmp_path / "model"), input=("a.csv",), output="b.csv")
+
+
+@pytest.fixture
+def choose(config, make_plan, tmp_path):
+    """Chooses among candidates for a table of so many rows; the name, and what was shown."""
+
+    def run(candidates, rows):
+        (tmp_path / "a.csv").write_text("text\n" + "".join(f"row {n}\n" for n in range(rows)))
+        plan = make_plan("a.csv", output="b.csv", block_rows=config.block_rows)
+        log = io.StringIO()
+        plan = dataclasses.replace(plan, model=config.model)
+        return choose_engine(candidates, plan, LOCAL, Console(log)).name, log.getvalue()
+
+    return run
+
+
+def test_the_fastest_in_a_trial_is_taken(config, choose):
+    candidates = engine_candidates(config, {}, LOCAL)
+    assert describe_candidates(candidates) == (
+        "slow, or the fastest of slow, constant in a trial if the first block has 64 rows"
+    )
+    name, shown = choose(candidates, ROWS)
+    assert name == "constant"
+    assert "engines tried: slow " in shown
+    assert shown.count(" rows/s") == 2
+
+
+def test_few_rows_are_not_worth_a_trial(config, choose):
+    assert choose(engine_candidates(config, {}, LOCAL), ROWS - 1) == ("slow", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "runner"),
+    [
+        ({"limit": ROWS - 1}, LOCAL),
+        ({"block_rows": ROWS - 1}, LOCAL),
+        ({}, RunnerConfig(runner="flink")),
+    ],
+    ids=["limit", "blocks", "runner"],
+)
+def test_no_trial_is_announced_where_none_can_take_place(config, values, runner):
+    candidates = engine_candidates(dataclasses.replace(config, **values), {}, runner)
+    assert describe_candidates(candidates) == "slow"
+
+
+def test_an_earlier_run_s_engine_is_taken_again_if_the_config_allows_it(config):
+    saved = {"engine": "constant", "precision": "float32"}
+    (kept,) = engine_candidates(config, saved, LOCAL)
+    assert kept.name == "constant"
+    (asked,) = engine_candidates(dataclasses.replace(config, engine="slow"), saved, LOCAL)
+    assert asked.name == "slow"
+
+
+def test_a_damaged_model_is_refused_before_it_is_tried(config, choose, tmp_path):
+    (tmp_path / "model" / "constant.txt").write_text("fine 0.74")
+    with pytest.raises(InputError, match=r"constant\.txt: is not what was written"):
+        choose(engine_candidates(config, {}, LOCAL), ROWS)
