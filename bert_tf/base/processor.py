@@ -10,6 +10,11 @@ _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 
 
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
 def processor_flags() -> set[str]:
     """Instruction sets of this machine's processor as Linux names them; empty elsewhere."""
     return set(_first_value("flags").split())

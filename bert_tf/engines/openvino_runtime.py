@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import openvino
 
+from bert_tf.base.processor import usable_cores
 from bert_tf.engines.registry import BFLOAT16
 from bert_tf.engines.token_ids import TokenIdsEngine, read_weights
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE
@@ -28,7 +28,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
         {
             "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": threads or len(os.sched_getaffinity(0)),
+            "INFERENCE_NUM_THREADS": threads or usable_cores(),
             "ENABLE_CPU_PINNING": False,  # the cores may have other work
         },
     )

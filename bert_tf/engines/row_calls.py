@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bert_tf.base.ahead import map_ahead
 from bert_tf.base.errors import InputError
 from bert_tf.data.rows.batching import budgeted_batches
 
@@ -51,7 +51,9 @@ def predict_in_calls(
     parts: list[dict[str, np.ndarray]] = []
     calls = similar_rows(row_bytes(list(encoded.values())))
     inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
-    prepared: Iterable[Any] = inputs if prepare is None else _one_ahead(prepare, inputs)
+    prepared: Iterable[Any] = inputs
+    if prepare is not None:
+        prepared = map_ahead(prepare, inputs, threads=1, depth=1)
     for chosen, given in zip(calls, prepared, strict=True):
         outputs = call(given)
         check_finite(outputs, model)
@@ -60,19 +62,6 @@ def predict_in_calls(
             on_rows(int(rows_of[chosen].sum()))
     place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
     return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
-
-
-def _one_ahead(prepare: Callable[[Any], Any], inputs: Iterable[Any]) -> Iterator[Any]:
-    """What a function makes of each input; the next is made while the caller has the last."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as executor:
-        waiting: concurrent.futures.Future[Any] | None = None
-        for given in inputs:
-            following = executor.submit(prepare, given)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = following
-        if waiting is not None:
-            yield waiting.result()
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

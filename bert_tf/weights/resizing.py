@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.text.vocab_file import CONTINUATION, read_vocab
+from bert_tf.data.text.host_wordpiece import longest_match
+from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
@@ -123,29 +124,10 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
     )
 
 
-def split_piece(piece: str, ids: dict[str, int]) -> list[int]:
-    """The ids that a piece is split into, longest match first; [] where it cannot be.
-
-    Args:
-        piece: a word, or with `##` the continuation of one.
-        ids: id by piece.
-    """
-    prefix = CONTINUATION if piece.startswith(CONTINUATION) else ""
-    rest, found = piece.removeprefix(prefix), []
-    while rest:
-        lengths = (n for n in range(len(rest), 0, -1) if prefix + rest[:n] in ids)
-        length = next(lengths, 0)
-        if not length:
-            return []
-        found.append(ids[prefix + rest[:length]])
-        rest, prefix = rest[length:], CONTINUATION
-    return found
-
-
 def _new_row(
     piece: str, ids: dict[str, int], table: np.ndarray, initializer_range: float
 ) -> np.ndarray:
-    parts = split_piece(piece, ids)
+    parts = longest_match(piece, ids, longest=len(piece))
     if parts:
         return table[parts].mean(axis=0)
     generator = np.random.default_rng(zlib.crc32(piece.encode("utf-8")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
 import socket
 import sys
@@ -18,6 +17,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.beam.cluster_job import run_on_cluster
 from pipeline.beam.flink_rest import flink_job
@@ -187,4 +187,4 @@ def _check_endpoint_answers(options: PipelineOptions) -> None:
 def _local_workers(config: RunnerConfig, input_bytes: int) -> int:
     if config.workers:
         return config.workers
-    return len(os.sched_getaffinity(0)) if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1
+    return usable_cores() if input_bytes >= BYTES_THAT_PAY_FOR_WORKERS else 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bert_tf.base.ahead import map_ahead
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.features import (
     pair_lengths,
@@ -20,7 +21,6 @@ from bert_tf.data.examples.masking import MaskingRules, masking_rules
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.segments import RandomNextChoices, no_other_document, segment_pairs
 from bert_tf.data.records.schema import encode_records
-from pipeline.examples.ahead import map_ahead
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenized import TokenizedDocuments
 

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.ahead import map_ahead
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.examples.flat_documents import (
     FlatDocuments,
@@ -15,7 +16,6 @@ from bert_tf.data.examples.flat_documents import (
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.blocks.identity import document_hashes
-from pipeline.examples.ahead import map_ahead
 
 _BATCH_SENTENCES = 4096
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections import RunnerConfig
 
 
@@ -11,4 +10,4 @@ def threads_per_worker(runner: RunnerConfig) -> int | None:
     """Threads of one operation where the cores are shared by worker processes, else None."""
     if runner.runner != "local" or runner.workers <= 1:
         return None
-    return max(1, len(os.sched_getaffinity(0)) // runner.workers)
+    return max(1, usable_cores() // runner.workers)

@@ -14,23 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.normalizer import changed_code_points
+from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
 from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS
 
 # What becomes of a code point: part of a word, a border between words, a word by itself,
 # something else first, or nothing.
 WORD, BORDER, ALONE, MAPPED, DROPPED = range(5)
-
-_CHINESE = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
 
 
 class WordTables(NamedTuple):
@@ -62,7 +51,7 @@ def word_tables(lowercase: bool) -> WordTables:
     for code_point in ASSIGNED:
         if unicodedata.category(chr(code_point)).startswith("P") or _is_ascii_symbol(code_point):
             actions[code_point] = ALONE
-    for first, last in _CHINESE:
+    for first, last in IDEOGRAPHS:
         actions[first : last + 1] = ALONE
     actions[0] = DROPPED
     mapping_of = np.zeros(NUM_CODE_POINTS, np.int32)

@@ -1,38 +1,27 @@
 """The text layer without TensorFlow: the ids and offsets of `WordPieceTokenizer`, in Python.
 
 For engines whose graph takes token ids. A text becomes words by two passes in C, `str.translate`
-and `str.split`, and a word is cut into pieces once: words repeat, and most are found in a table.
+and `str.split`, and a word is cut into tokens once: words repeat, and most are found in a table.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.normalizer import normalize_code_point
+from bert_tf.data.text.normalizer import IDEOGRAPHS, normalize_code_point
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 MAX_BYTES_PER_WORD = 400  # as of `WordPieceTokenizer`
-_MOST_WORDS = 1 << 20  # that are kept with their pieces
+_MOST_WORDS = 1 << 20  # that are kept with their tokens
 _ASCII_PUNCTUATION = frozenset(
     chr(code)
     for begin, end in ((33, 48), (58, 65), (91, 97), (123, 127))
     for code in range(begin, end)
-)
-# Code points that are words of their own, as in google-research/bert's `_is_chinese_char`.
-_IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
 )
 # Punctuation of Unicode 15 and 16, which tensorflow_text knows and Python 3.11 and 3.12 do not.
 _LATER_PUNCTUATION = frozenset(
@@ -80,7 +69,7 @@ class HostTokenizer:
         self._ids = {entry: number for number, entry in enumerate(vocab)}
         self._longest = max(map(len, vocab))
         self._characters = _Characters(lowercase=lowercase)
-        self._pieces: dict[str, tuple[int, ...]] = {}
+        self._ids_of_word: dict[str, tuple[int, ...]] = {}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in SPECIAL_TOKENS
         )
@@ -89,37 +78,50 @@ class HostTokenizer:
         """The tokens of each text, without [CLS] and [SEP]."""
         ids: list[int] = []
         lengths = np.zeros(len(texts), np.int64)
-        pieces = self._pieces
+        ids_of_word = self._ids_of_word
         for number, text in enumerate(texts):
             before = len(ids)
             for word in text.translate(self._characters).split(" "):
                 if word:
-                    ids += pieces.get(word) or self._remembered(word)
+                    ids += ids_of_word.get(word) or self._remembered(word)
             lengths[number] = len(ids) - before
         return Tokens(np.array(ids, np.int32), offsets_of(lengths))
 
     def _remembered(self, word: str) -> tuple[int, ...]:
-        if len(self._pieces) >= _MOST_WORDS:
-            self._pieces.clear()
-        found = self._pieces[word] = self._cut(word)
+        if len(self._ids_of_word) >= _MOST_WORDS:
+            self._ids_of_word.clear()
+        found = self._ids_of_word[word] = self._cut(word)
         return found
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        """Ids of the longest entries that a word begins with, one after the other, or [UNK]'s."""
         if len(word.encode()) > MAX_BYTES_PER_WORD:
             return (self.unk_id,)
-        found: list[int] = []
-        begin, prefix = 0, ""
-        while begin < len(word):
-            for end in range(min(len(word), begin + self._longest), begin, -1):
-                number = self._ids.get(prefix + word[begin:end])
-                if number is not None:
-                    break
-            else:
-                return (self.unk_id,)
-            found.append(number)
-            begin, prefix = end, CONTINUATION
-        return tuple(found)
+        return tuple(longest_match(word, self._ids, longest=self._longest)) or (self.unk_id,)
+
+
+def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[int]:
+    """Ids of the longest entries that a word begins with, one after the other.
+
+    Args:
+        word: a word, or with `##` the continuation of one.
+        ids: id by entry.
+        longest: characters of the longest entry.
+
+    Returns:
+        The ids; [] where some part of the word has no entry.
+    """
+    prefix = CONTINUATION if word.startswith(CONTINUATION) else ""
+    begin, found = len(prefix), []
+    while begin < len(word):
+        for end in range(min(len(word), begin + longest), begin, -1):
+            number = ids.get(prefix + word[begin:end])
+            if number is not None:
+                break
+        else:
+            return []
+        found.append(number)
+        begin, prefix = end, CONTINUATION
+    return found
 
 
 class _Characters(dict[int, str]):
@@ -145,4 +147,4 @@ def is_word_alone(character: str) -> bool:
     if unicodedata.category(character).startswith("P"):
         return True
     code = ord(character)
-    return any(first <= code <= last for first, last in _IDEOGRAPHS)
+    return any(first <= code <= last for first, last in IDEOGRAPHS)

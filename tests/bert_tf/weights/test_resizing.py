@@ -10,7 +10,7 @@ from bert_tf.config.sections import ImportWeightsConfig
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.import_weights import read_source, write_imported
 from bert_tf.weights.model_directory import load_weights, read_model_directory
-from bert_tf.weights.resizing import split_piece, with_layers, with_positions, with_vocab
+from bert_tf.weights.resizing import with_layers, with_positions, with_vocab
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
 WORDS = "bert.embeddings.word_embeddings.weight"
@@ -97,15 +97,6 @@ def test_new_pieces_are_the_mean_of_what_they_were_split_into(source, tmp_path):
     bias = larger.tensors["cls.predictions.bias"]
     np.testing.assert_array_equal(bias[-2:], [0.0, 0.0])
     np.testing.assert_array_equal(bias[:-2], source.tensors["cls.predictions.bias"])
-
-
-@pytest.mark.parametrize(
-    ("piece", "expected"),
-    [("abc", [2, 3]), ("##cb", [3, 4]), ("ca", []), ("##", []), ("ab", [2])],
-)
-def test_pieces_are_split_longest_match_first(piece, expected):
-    ids = {"[UNK]": 0, "a": 1, "ab": 2, "##c": 3, "##b": 4}
-    assert split_piece(piece, ids) == expected
 
 
 def test_a_vocabulary_that_moves_old_pieces_is_refused(source, tmp_path):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.host_wordpiece import HostTokenizer, longest_match
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
@@ -75,4 +75,13 @@ def test_any_text(pair, texts):
 def test_words_are_forgotten_when_there_are_many(pair, monkeypatch):
     monkeypatch.setattr("bert_tf.data.text.host_wordpiece._MOST_WORDS", 3)
     check_same(pair, ["the world sings the un able hello s worlds the"] * 2)
-    assert len(pair[1]._pieces) <= 3
+    assert len(pair[1]._ids_of_word) <= 3
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("abc", [2, 3]), ("##cb", [3, 4]), ("ca", []), ("##", []), ("ab", [2])],
+)
+def test_words_are_split_longest_match_first(word, expected):
+    ids = {"[UNK]": 0, "a": 1, "ab": 2, "##c": 3, "##b": 4}
+    assert longest_match(word, ids, longest=3) == expected

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pipeline.examples.ahead import map_ahead
+from bert_tf.base.ahead import map_ahead
 
 
 def test_results_come_in_order_whatever_finishes_first():
@@ -24,6 +24,15 @@ def test_work_stays_a_bounded_number_of_items_ahead(monkeypatch):
     assert len(started) <= 5
     results.close()
     assert len(started) <= 5
+
+
+def test_work_stays_one_item_ahead():
+    started = []
+    results = map_ahead(lambda item: started.append(item) or item, range(100), threads=1, depth=1)
+    for expected in range(3):
+        assert next(results) == expected
+        assert len(started) <= expected + 2
+    results.close()
 
 
 def test_a_failure_reaches_the_caller_and_no_thread_stays():
