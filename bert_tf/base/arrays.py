@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 
@@ -36,3 +38,28 @@ def flat_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     lengths = np.asarray(lengths, np.int64)
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(lengths.sum(), dtype=np.int64)
+
+
+def group_means(
+    arrays: Mapping[str, np.ndarray], owners: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The mean over consecutive rows of one owner.
+
+    Args:
+        arrays: floating point [rows, …] by name.
+        owners: integers [rows], the rows of an owner being consecutive.
+
+    Returns:
+        The first row of each owner, int64 [owners], and the means [owners, …] by name, of the
+        dtypes of `arrays`.
+    """
+    if not len(owners):
+        return np.zeros(0, np.int64), dict(arrays)
+    firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
+    counts = np.diff(firsts, append=len(owners))
+    means = {
+        name: np.add.reduceat(values, firsts, axis=0)
+        / counts.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
+        for name, values in arrays.items()
+    }
+    return firsts, means

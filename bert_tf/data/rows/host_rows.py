@@ -18,23 +18,23 @@ def pack_host_texts(
     tokens: Tokens, *, method: str, max_seq_length: int, tokenizer: HostTokenizer
 ) -> EncodedRows:
     """Makes one or several sequences of each text; see `pack_texts`."""
-    room = max_seq_length - _SPECIALS
+    capacity = max_seq_length - _SPECIALS
     starts, lengths = tokens.offsets[:-1], np.diff(tokens.offsets)
     owners = None
     if method == HEAD_TAIL:
-        head = head_length(room)
-        fits = lengths <= room
-        tails = np.where(fits, 0, room - head)
+        head = head_length(capacity)
+        fits = lengths <= capacity
+        tails = np.where(fits, 0, capacity - head)
         parts = np.stack([np.where(fits, lengths, head), tails], axis=1)
         begins = np.stack([starts, starts + lengths - tails], axis=1)
         kept = tokens.ids[flat_ranges(begins.ravel(), parts.ravel())]
         kept_lengths = parts.sum(axis=1)
     elif method == WINDOWS:
-        owners, first = _windows(lengths, room)
-        kept_lengths = np.minimum(lengths, room)[owners]
+        owners, first = _windows(lengths, capacity)
+        kept_lengths = np.minimum(lengths, capacity)[owners]
         kept = tokens.ids[flat_ranges(starts[owners] + first, kept_lengths)]
     else:
-        kept_lengths = np.minimum(lengths, room)
+        kept_lengths = np.minimum(lengths, capacity)
         kept = tokens.ids[flat_ranges(starts, kept_lengths)]
     offsets = offsets_of(kept_lengths + _SPECIALS)
     return EncodedRows(
@@ -74,7 +74,7 @@ def pack_host_pairs(
 
 
 def head_length(capacity: int) -> int:
-    """Tokens of the head where a text is read at both ends, of a sequence with room for so many."""
+    """Tokens of the head where a text is read at both ends, of a sequence's `capacity` for text."""
     kept, whole = _HEAD_OF
     return round(capacity * kept / whole)
 

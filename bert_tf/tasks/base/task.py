@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.arrays import flat_ranges
+from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
@@ -116,7 +116,7 @@ class TaskData:
         """
         if self.owners is None or not self.averages_outputs:
             return self, reduced
-        _, firsts, counts = np.unique(self.owners, return_index=True, return_counts=True)
+        firsts, means = group_means(reduced, self.owners)
         data = dataclasses.replace(
             self,
             rows=self.rows.selected(firsts),
@@ -125,11 +125,7 @@ class TaskData:
             owners=None,
             averages_outputs=False,
         )
-        return data, {
-            name: np.add.reduceat(values, firsts, axis=0)
-            / counts.astype(values.dtype).reshape(-1, *[1] * (values.ndim - 1))
-            for name, values in reduced.items()
-        }
+        return data, means
 
     def batch(
         self, chosen: np.ndarray, *, length: int, pad_id: int, batch_size: int | None = None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bert_tf.base.arrays import group_means
 from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
@@ -87,9 +88,7 @@ class TableHost(abc.ABC):
         logits, owners = reduced["logits"], rows.sequences.owners
         lost_tokens = rows.sequences.lost_tokens
         assert lost_tokens is not None
-        if owners is not None and len(owners):
-            firsts = np.flatnonzero(np.diff(owners, prepend=-1))
-            counts = np.diff(firsts, append=len(owners))
-            logits = np.add.reduceat(logits, firsts, axis=0) / counts[:, None].astype(np.float32)
-            lost_tokens = lost_tokens[firsts]
+        if owners is not None:
+            firsts, means = group_means({"logits": logits}, owners)
+            logits, lost_tokens = means["logits"], lost_tokens[firsts]
         return {**self.predictions(logits), LOST_TOKENS: lost_tokens.astype(np.int32)}
