@@ -23,7 +23,8 @@ class UsageError(BertPipelineError):
 
 
 class RunnerFailed(BertPipelineError):
-    """A Beam runner failed for a reason of its own: a lost worker, its memory (exit code 1)."""
+    """What a job runs on failed, not the job: a lost worker, memory, shared storage (exit code 1).
+    Work that was finished is kept."""
 
 
 def no_folder(path: str | Path, what: str) -> UsageError:

@@ -94,7 +94,7 @@ class BlobStore:
         The checksum of a whole blob is checked; who reads one in stretches checks `crc32c` itself.
 
         Raises:
-            UsageError: the worker does not see what another one has written, after some time.
+            RunnerFailed: the worker does not see what another one has written, after some time.
         """
         is_whole = length is None and start == 0
         stretch = reference.length - start if length is None else length

@@ -89,7 +89,7 @@ def run_pipeline(
     elif options:
         console.info(f"running in worker processes: {' '.join(options)}")
     name = f"bert-pipeline-{uuid.uuid4().hex[:12]}"
-    beam_options = PipelineOptions([f"--job_name={name}", *options])
+    beam_options = PipelineOptions([*options, f"--job_name={name}"])
     if config.runner in ("flink", "spark"):
         let_job_server_outlive_ctrl_c(beam_options)
     _check_endpoint_answers(beam_options)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import RunnerFailed
 
 # Seconds; for tests, and for storage that takes longer.
 VARIABLE = "BERT_PIPELINE_VISIBILITY_SECONDS"
@@ -36,7 +36,7 @@ def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
         read: reads it; raises FileNotFoundError or NotYetSeen as long as it cannot.
 
     Raises:
-        UsageError: it could not be read in that time.
+        RunnerFailed: it could not be read in that time.
     """
     deadline = time.monotonic() + float(os.environ.get(VARIABLE, _SECONDS))
     pause = _FIRST_PAUSE
@@ -46,7 +46,7 @@ def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
         except (FileNotFoundError, NotYetSeen) as error:
             if time.monotonic() + pause > deadline:
                 seen = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-                raise UsageError(
+                raise RunnerFailed(
                     f"{path}: {socket.gethostname()} does not see what was written there ({seen}); "
                     "the output has to lie on storage that all workers share, and nothing may be "
                     "removed from it while the job runs"

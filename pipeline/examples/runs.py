@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import HashingStream
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 
@@ -75,10 +75,10 @@ class _StoredRun:
         """Checks, once all is read, that it is what was stored.
 
         Raises:
-            UsageError: it is not.
+            RunnerFailed: it is not.
         """
         if google_crc32c.extend(self._crc32c, self._tail) != self._reference.crc32c:
-            raise UsageError(
+            raise RunnerFailed(
                 f"{self._reference.name}: is not what was written; the storage of the output is "
                 "damaged or has changed while the job ran; run the same command again"
             )

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import RunnerFailed
 from pipeline.beam.blobs import BlobStore, count_finished_work, remove_unfinished_work
 from pipeline.beam.visibility import VARIABLE
 
@@ -70,11 +70,11 @@ def test_what_never_appears_is_one_message(tmp_path, monkeypatch):
     store = BlobStore(str(tmp_path))
     with store.writer() as writer:
         reference = writer.add([b"some content"])
-    with pytest.raises(UsageError, match=r"no such file.*storage that all workers share"):
+    with pytest.raises(RunnerFailed, match=r"no such file.*storage that all workers share"):
         store.read(reference._replace(name="gone.blobs"))
-    with pytest.raises(UsageError, match=r"12 of 13 bytes"):
+    with pytest.raises(RunnerFailed, match=r"12 of 13 bytes"):
         store.read(reference._replace(length=13))
-    with pytest.raises(UsageError, match="other bytes"):
+    with pytest.raises(RunnerFailed, match="other bytes"):
         store.read(reference._replace(crc32c=1))
     assert store.read(reference._replace(crc32c=1), 5, 3) == b"con"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.data.records.example_bytes import frame_examples
 from pipeline.beam.blobs import BlobStore
 from pipeline.examples import runs as runs_module
@@ -69,7 +69,7 @@ def test_a_run_that_changed_meanwhile_is_no_shard(store, tmp_path):
     data = bytearray(path.read_bytes())
     data[references[0].offset + 20] ^= 1
     path.write_bytes(data)
-    with pytest.raises(UsageError, match="is not what was written"):
+    with pytest.raises(RunnerFailed, match="is not what was written"):
         write_shard(tmp_path / "shard", merge_runs(store, references), compression="none")
     assert not list(tmp_path.iterdir())
 
