@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +36,12 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
     names = [  # an output has those of inner nodes as well
         next(name for name in OUTPUTS if name in output.get_names()) for output in compiled.outputs
     ]
-    request = compiled.create_infer_request()
+    requests = threading.local()  # a request serves one thread at a time
 
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        outputs = request.infer(inputs, share_inputs=True)
+        if not hasattr(requests, "own"):
+            requests.own = compiled.create_infer_request()
+        outputs = requests.own.infer(inputs, share_inputs=True)
         return {name: outputs[place] for place, name in enumerate(names)}
 
     return TokenIdsEngine(folder, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ def check_engine(engine: Engine, columns: dict[str, list[Any]], *, diverged: Eng
     """Checks what does not depend on an engine.
 
     Rows keep their order and do not influence each other: any order of them, any number of tokens
-    per batch, and a row alone give the same outputs. All rows are reported as done, each once;
-    outputs have the declared types; columns of other names are of no account; no rows at all give
-    outputs without rows; and scores that are not numbers are an error that names the model.
+    per batch, a row alone and several threads at once give the same outputs. All rows are reported
+    as done, each once; outputs have the declared types; columns of other names are of no account; no
+    rows at all give outputs without rows; and scores that are not numbers are an error that names
+    the model.
 
     Args:
         engine: to check.
@@ -46,6 +48,10 @@ def check_engine(engine: Engine, columns: dict[str, list[Any]], *, diverged: Eng
         chosen = {name: [texts[row] for row in order] for name, texts in columns.items()}
         found = engine.predict({**chosen, "other": ["not read"] * len(order)})
         _check_same(found, {name: values[list(order)] for name, values in expected.items()})
+
+    with ThreadPoolExecutor(4) as threads:  # as workers of a cluster share one model
+        for found in threads.map(engine.predict, [columns] * 8):
+            _check_same(found, expected)
 
     seen = []
     nothing = engine.predict({name: [] for name in columns}, on_rows=seen.append)
