@@ -15,6 +15,8 @@ from pipeline.cli.usage import ConfigChoice
 
 AnySection = type[Section] | Variants
 
+_WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConfigOptions:
@@ -104,9 +106,22 @@ def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
         [spelling, field.name],
         multiple=many,
         type=ConfigChoice(metadata["choices"]) if metadata["choices"] else str,
-        metavar=None if metadata["choices"] else {int: "N", float: "X"}.get(kind, "TEXT"),
-        help=metadata["doc"] + note,
+        metavar=_metavar(field, kind),
+        help=metadata["doc"] + _long_choices(field) + note,
     )
+
+
+def _metavar(field: dataclasses.Field, kind: type) -> str | None:
+    """What stands for the value in help; None for the choices themselves."""
+    if field.metadata["choices"]:
+        return "NAME" if _long_choices(field) else None
+    return {int: "N", float: "X"}.get(kind, "TEXT")
+
+
+def _long_choices(field: dataclasses.Field) -> str:
+    """Choices that are too many for the column of flags, for the text beside it."""
+    choices = field.metadata["choices"] or ()
+    return f": {', '.join(choices)}" if len("|".join(choices)) > _WIDEST_CHOICES else ""
 
 
 def _shown(value: Any) -> str:

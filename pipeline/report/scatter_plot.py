@@ -77,7 +77,8 @@ def ticks(low: float, high: float) -> np.ndarray:
 
 def _bounds(values: np.ndarray, given: tuple[float, float] | None) -> tuple[float, float]:
     low, high = given or (float(values.min()), float(values.max()))
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    margin = max(0.5, 1e-3 * abs(low))  # of one value, however large
+    return (low, high) if high > low else (low - margin, high + margin)
 
 
 def _radii(plot: PlotSection) -> np.ndarray:

@@ -58,7 +58,12 @@ class ScoringColumns:
         Raises:
             UsageError: no such column is added, or two would have one name.
         """
-        renamed = dict(entry.split("=", 1) for entry in entries)
+        renamed: dict[str, str] = {}
+        for name, column in (entry.split("=", 1) for entry in entries):
+            if renamed.setdefault(name, column) != column:
+                raise UsageError(
+                    f"--rename {name}={column}: its name is {renamed[name]!r} already; name it once"
+                )
         known = [name for name, _ in self._columns("jsonl")]
         for name, column in renamed.items():
             if name not in known:

@@ -82,11 +82,15 @@ def _estimated_rows(
         with open_parquet(table.source, plan.open_table) as (_, file):
             rows = file.metadata.num_rows
         return (min(rows, limit) if limit else rows), True
-    if compression_of(table.source) or fixed_columns(table.source, plan.open_table):
+    if (
+        not block.raw_rows
+        or compression_of(table.source)
+        or fixed_columns(table.source, plan.open_table)
+    ):
         return None, False
     (size,) = list_stored(table.source).values()
     encoded = (row.encode(plan.dialect.encoding, "replace") for row in block.raw_rows)
-    per_row = (sum(map(len, encoded)) + len(block.raw_rows)) / max(len(block.raw_rows), 1)
+    per_row = (sum(map(len, encoded)) + len(block.raw_rows)) / len(block.raw_rows)
     rows = max(round(size / per_row), block.rows_in)
     is_limited = bool(limit) and rows >= limit
     return (limit if is_limited else rows), False

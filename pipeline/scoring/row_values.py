@@ -11,9 +11,11 @@ import pyarrow as pa
 _TYPES = {
     "boolean": pa.bool_(),
     "integer": pa.int64(),
+    "long": pa.int64(),
     "number": pa.float64(),
     "text": pa.string(),
 }
+_LARGEST_EXACT = 1 << 53  # of a float64
 _LARGEST_INTEGER = 1 << 63
 
 
@@ -53,7 +55,9 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return "integer" if -_LARGEST_INTEGER <= value < _LARGEST_INTEGER else "other"
+        if abs(value) <= _LARGEST_EXACT:
+            return "integer"
+        return "long" if -_LARGEST_INTEGER <= value < _LARGEST_INTEGER else "other"
     if isinstance(value, float):
         return "number"
     return "text" if isinstance(value, str) else "other"
@@ -62,6 +66,8 @@ def _kind(value: Any) -> str:
 def _type_of(kinds: set[str]) -> pa.DataType:
     if kinds == {"integer", "number"}:
         return pa.float64()
+    if kinds == {"integer", "long"}:
+        return pa.int64()
     return _TYPES.get(next(iter(kinds)), pa.string()) if len(kinds) == 1 else pa.string()
 
 

@@ -20,9 +20,9 @@ def check_engine(engine: Engine, columns: dict[str, list[Any]], *, diverged: Eng
 
     Rows keep their order and do not influence each other: any order of them, any number of tokens
     per batch, a row alone and several threads at once give the same outputs. All rows are reported
-    as done, each once; outputs have the declared types; columns of other names are of no account; no
-    rows at all give outputs without rows; and scores that are not numbers are an error that names
-    the model.
+    as done, each once; outputs have the declared types; columns of other names are of no account;
+    no rows at all give outputs without rows; and scores that are not numbers are an error that
+    names the model.
 
     Args:
         engine: to check.

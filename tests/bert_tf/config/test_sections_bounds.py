@@ -18,6 +18,7 @@ ANY_NUMBER = {
     "finetune.null_score_diff_threshold",
     "embed.layers",
     "search.layers",
+    "summarize.layers",
 }
 NUMBERS = [
     (section, field.name)

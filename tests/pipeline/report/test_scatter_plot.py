@@ -46,3 +46,10 @@ def test_areas_are_proportional_to_weights():
 def test_a_single_point_has_axes():
     _, circles = plot([3.0], [7.0])
     assert np.isfinite(circles).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5, -1.6e18, 1e30])
+def test_equal_values_have_bounds_around_them(value):
+    _, circles = plot([value, value], [value, value])
+    assert len(circles) == 2
+    assert np.isfinite(circles).all()

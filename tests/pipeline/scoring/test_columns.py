@@ -181,6 +181,7 @@ def test_added_columns_have_the_names_they_are_given():
     ("entries", "message"),
     [
         (["label=x"], "--rename label=x: no such column is added; those are predicted_label, pre"),
+        (["predicted_label=a", "predicted_label=b"], "its name is 'a' already; name it once"),
         (["predicted_label=predicted_score"], "two added columns would be called 'predicted_sc"),
         (["predicted_label=predicted_probabilities_Sport"], "would be called 'predicted_proba"),
     ],

@@ -51,6 +51,14 @@ def test_a_limit_and_a_compressed_file(tmp_path, make_plan, first_rows):
     assert [table["rows"] for table in found["tables"]] == [7, None]
 
 
+def test_first_rows_that_are_all_rejected(tmp_path, make_plan, first_rows):
+    (tmp_path / "a.csv").write_text("id,text\n" + "1,\n" * 9 + "2,x\n")
+    plan = make_plan("a.csv", output="out", block_rows=8192)
+    found = preview(plan, str(tmp_path / "out"), Console(io.StringIO()), engine="tensorflow")
+    assert found["tables"][0]["rows"] is None
+    assert found["counts"]["rejected"] == {"column 'text' is empty": 5}
+
+
 def test_what_would_end_the_job_is_told(tmp_path, make_plan):
     (tmp_path / "a.csv").write_text("text,predicted_label\nx,y\n")
     plan = make_plan("a.csv", output="out.csv")

@@ -18,6 +18,8 @@ from pipeline.scoring.row_values import column_array, column_types, kinds_of
         ([[1, "é"], {"b": None}], pa.string(), ['[1, "é"]', '{"b": null}']),
         ([1 << 63], pa.string(), ["9223372036854775808"]),
         ([-(1 << 63)], pa.int64(), [-(1 << 63)]),
+        ([(1 << 53) + 1, 2], pa.int64(), [(1 << 53) + 1, 2]),
+        ([(1 << 53) + 1, 0.5], pa.string(), ["9007199254740993", "0.5"]),
     ],
 )
 def test_a_column_has_the_type_of_all_its_values(values, type_, expected):
