@@ -271,7 +271,7 @@ def test_nobody_asks_which_task_it_is(package):
                 asked = node.subject
             elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "type"):
                 asked = None if "dict" in map(ast.unparse, node.args) else node.args[0]
-            if asked is not None and re.search(r"\btask$", ast.unparse(asked)):
+            if asked is not None and re.search(r"\b(task|teacher)$", ast.unparse(asked)):
                 wrong.append((str(path.relative_to(ROOT)), ast.unparse(asked)))
     assert not wrong
 

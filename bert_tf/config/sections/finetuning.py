@@ -10,6 +10,7 @@ from bert_tf.config.grid import parse_grid
 from bert_tf.config.section import build_section, option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
+from bert_tf.config.teaching import Teaching
 
 # What is read of texts that are longer than a sequence.
 HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
@@ -173,6 +174,11 @@ class FinetuneConfig(TableSection, LoopSection):
     def more_inputs(self) -> dict[str, str | None]:
         """What is read besides train, eval and init, by key; None where it is not given."""
         return {}
+
+    @property
+    def teaching(self) -> Teaching | None:
+        """The teacher whose predictions are learned besides the labels; None without one."""
+        return None
 
     @property
     def is_series(self) -> bool:

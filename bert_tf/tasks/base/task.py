@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import flat_ranges, group_means
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.rows.encoded_rows import EncodedRows
@@ -263,6 +264,11 @@ class Task(ServedTask, Protocol):
 
     declaration: ClassVar[TaskDeclaration]
 
+    @property
+    def student(self) -> Student | None:
+        """The task as one that can learn from a teacher; None if it cannot."""
+        ...
+
     @classmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
         """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
@@ -375,3 +381,50 @@ class Task(ServedTask, Protocol):
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
         """Compares predictions, from `predict` or an exported model, with the labels."""
         ...
+
+
+class Student(Task, Protocol):
+    """A task that can learn from the logits of a teacher, whose task is of the same class."""
+
+    def inputs(self) -> tuple[str, ...]:
+        """The names of a row's texts."""
+        ...
+
+    def read_unlabeled(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
+        """Reads rows without labels, for `texts`."""
+        ...
+
+    def model_input(
+        self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
+    ) -> EncodedRows:
+        """The texts of `texts` as rows of tokens."""
+        ...
+
+    def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
+        """Which of the teacher's logits each of the task's is, int [logits].
+
+        Args:
+            teacher: its task.
+            path: of the teacher, for the message.
+
+        Raises:
+            UsageError: the teacher has other labels.
+        """
+        ...
+
+    def soft_losses(
+        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
+    ) -> tf.Tensor:
+        """The distance of both predictions, float32 [rows, logits] twice to [rows]."""
+        ...
+
+
+def as_student(task: Task) -> Student:
+    """The task as one that can learn from a teacher.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if task.student is None:
+        raise UsageError(f"{task.declaration.name}: cannot be learned from a teacher")
+    return task.student

@@ -199,9 +199,13 @@ class ClassificationTask(TableTask):
             metrics={"accuracy": weighted_hits(predicted == labels, counted)},
         )
 
-    def order_of_logits(self, teacher: TableTask, path: str) -> np.ndarray:
+    @property
+    def student(self) -> Self:
+        """The task itself."""
+        return self
+
+    def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
         """Where the teacher has each label."""
-        assert isinstance(teacher, ClassificationTask)
         return order_of_labels(self.labels, teacher.labels, path)
 
     def soft_losses(

@@ -120,6 +120,11 @@ class MultipleChoiceTask:
         question = () if self.columns.question is None else ("question",)
         return ("context", *question, "choices")
 
+    @property
+    def student(self) -> None:
+        """None."""
+        return None
+
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
         given = given_columns(config, (*self.inputs(), "label"), lists=("choices",))

@@ -142,6 +142,11 @@ class QuestionAnsweringTask:
         """The content of `task.json`."""
         return {"task": self.declaration.name, **dataclasses.asdict(self)}
 
+    @property
+    def student(self) -> None:
+        """None."""
+        return None
+
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
         given = given_columns(config, ("question", "context", "answer"))

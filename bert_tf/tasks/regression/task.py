@@ -131,7 +131,12 @@ class RegressionTask(TableTask):
         squares = tf.square(standardized - batch["target"])
         return LossParts(losses={"loss": tf.reduce_sum(squares * batch[ROW_WEIGHTS])})
 
-    def order_of_logits(self, teacher: TableTask, path: str) -> np.ndarray:
+    @property
+    def student(self) -> Self:
+        """The task itself."""
+        return self
+
+    def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
         """The only one."""
         return np.zeros(1, np.int64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,16 +16,13 @@ from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.sealed_json import finished_sha256, note_finished
-from bert_tf.base.wording import quantity
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.config.teaching import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.losses import FinetuningLoss
-from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.base.task import Student, TaskData, as_student
 from bert_tf.tasks.registry import declared_task, task_from_settings
-from bert_tf.tasks.tables.distillation import StudentTask
-from bert_tf.tasks.tables.distillation_options import DistillationConfig, SoftLabelConfig
-from bert_tf.tasks.tables.table_task import TableTask
+from bert_tf.tasks.running.forward import ForwardPass, forward_progress
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -37,17 +34,14 @@ TEACHER_LOGITS, SOFT_WEIGHTS = "teacher_logits", "soft_weights"
 _BATCH_TOKENS = 4096
 
 
-class _Student(StudentTask, Task, Protocol):
-    """A task that can be taught."""
-
-
 def with_soft_labels(
-    config: DistillationConfig,
-    task: TableTask,
+    teaching: Teaching,
+    task: Student,
     train: TaskData,
     unlabeled: Table | None,
     tokenizer: WordPieceTokenizer,
     *,
+    folder: Path,
     policy: str,
     writes: bool,
     console: Console,
@@ -57,11 +51,12 @@ def with_soft_labels(
     The logits are kept in the run directory and read again by a run that resumes.
 
     Args:
-        config: names teacher and run directory.
+        teaching: names the teacher.
         task: the student's.
         train: its labeled rows.
         unlabeled: rows without labels.
         tokenizer: the student's.
+        folder: keeps the logits.
         policy: Keras dtype policy that the teacher computes in.
         writes: False for workers other than the chief.
         console: shows progress.
@@ -69,15 +64,13 @@ def with_soft_labels(
     Raises:
         UsageError: the teacher has another task, other labels or other inputs.
     """
-    assert config.teacher is not None
-    directory = read_model_directory(config.teacher)
-    teacher = _teacher_task(directory, task, config.teacher)
-    order = cast(StudentTask, task).order_of_logits(teacher, config.teacher)
+    directory = read_model_directory(teaching.teacher)
+    teacher = _teacher_task(directory, task, teaching.teacher)
+    order = task.order_of_logits(teacher, teaching.teacher)
     texts = task.texts(train.source)
     if unlabeled is not None:
         texts = {name: [*texts[name], *more] for name, more in task.texts(unlabeled).items()}
         train = _followed_by(train, task, unlabeled, tokenizer)
-    folder = Path(config.output) / "teacher"
     kept, note = folder / "logits.safetensors", folder / "logits.json"
     key = _key_of(directory.path, texts, policy)
     logits = _read_logits(note, kept, key)
@@ -111,16 +104,14 @@ class DistillationLoss(FinetuningLoss):
 
     Args:
         task: the student's.
-        config: weight and temperature.
+        teaching: weight and temperature.
     """
 
-    def __init__(self, task: Task, config: DistillationConfig):
+    def __init__(self, task: Student, teaching: Teaching):
         super().__init__(task)
-        self._student = cast(_Student, task)
-        self._weight = config.distill_weight
-        self._temperature = 1.0
-        if isinstance(config, SoftLabelConfig):
-            self._temperature = config.distill_temperature
+        self._student = task
+        self._weight = teaching.weight
+        self._temperature = teaching.temperature
 
     @tf.autograph.experimental.do_not_convert
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
@@ -150,14 +141,14 @@ class DistillationLoss(FinetuningLoss):
         )
 
 
-def _teacher_task(directory: ModelDirectory, task: TableTask, path: str) -> TableTask:
+def _teacher_task(directory: ModelDirectory, task: Student, path: str) -> Student:
     name = task.declaration.name
     if declared_task(directory.task, path).name != name:
         other = declared_task(directory.task, path).name
         raise UsageError(
             f"--teacher {path}: was fine-tuned for {other}; a teacher for {name} must be too"
         )
-    teacher = cast(TableTask, task_from_settings(directory.task, path))
+    teacher = as_student(task_from_settings(directory.task, path))
     if teacher.inputs() != task.inputs():
         raise UsageError(
             f"--teacher {path}: takes {' and '.join(teacher.inputs())}, the training rows have "
@@ -167,7 +158,7 @@ def _teacher_task(directory: ModelDirectory, task: TableTask, path: str) -> Tabl
 
 
 def _followed_by(
-    train: TaskData, task: TableTask, unlabeled: Table, tokenizer: WordPieceTokenizer
+    train: TaskData, task: Student, unlabeled: Table, tokenizer: WordPieceTokenizer
 ) -> TaskData:
     """The labeled rows and then those without labels, whose targets and weights are 0."""
     added = task.model_input(tokenizer, task.texts(unlabeled))
@@ -188,13 +179,13 @@ def _followed_by(
 
 def _logits(
     directory: ModelDirectory,
-    teacher: TableTask,
+    teacher: Student,
     texts: dict[str, list[str]],
     *,
     policy: str,
     console: Console,
 ) -> np.ndarray:
-    """The teacher's logits of each row, float32 [rows, num_logits]."""
+    """The teacher's logits of each row, float32 [rows, logits]."""
     tokenizer = WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase)
     model = teacher.build_model(directory.config, policy=policy)
     model.build_weights()
@@ -208,23 +199,21 @@ def _logits(
         owners=rows.owners,
         averages_outputs=True,
     )
-    names = ("input_word_ids", "input_mask", "input_type_ids")
-    forward = tf.function(
-        lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None),
-        autograph=False,
-        input_signature=[{name: tf.TensorSpec([None, None], tf.int32) for name in names}],
+    num_rows = len(next(iter(texts.values())))
+    forward = ForwardPass(
+        lambda batch: teacher.outputs(model, batch, training=False, dropout_key=None)["logits"],
+        data,
+        rows=num_rows,
+        max_seq_length=teacher.max_seq_length,
+        pad_id=tokenizer.pad_id,
+        batch_tokens=_BATCH_TOKENS,
+        max_rows=None,
+        console=console,
+        action="teacher",
     )
-    logits = np.zeros((len(rows), teacher.num_logits), np.float32)
-    done = 0
-    for chosen in budgeted_batches(rows.lengths, budget=_BATCH_TOKENS, multiple=LENGTH_MULTIPLE):
-        length = padded_length(rows.lengths[chosen], LENGTH_MULTIPLE, most=teacher.max_seq_length)
-        batch = data.batch(chosen, length=length, pad_id=tokenizer.pad_id)
-        outputs = forward({name: tf.constant(batch[name]) for name in names})
-        logits[chosen] = outputs["logits"].numpy()
-        done += len(chosen)
-        console.progress(f"teacher: {done:,} of {quantity(len(rows), 'sequence')}")
-    console.end_progress(f"teacher: {done:,} of {quantity(len(rows), 'sequence')}")
-    averaged: np.ndarray = data.averaged({"logits": logits})[1]["logits"]
+    reduced = forward.in_row_order([{"logits": logits.numpy()} for _, logits in forward])
+    console.end_progress(forward_progress("teacher", num_rows, num_rows))
+    averaged: np.ndarray = data.averaged(reduced)[1]["logits"]
     return averaged
 
 

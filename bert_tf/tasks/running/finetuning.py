@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -16,7 +16,14 @@ from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.tasks.base.losses import FinetuningLoss
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TaskResults, accept_any_rows
+from bert_tf.tasks.base.task import (
+    RowsCheck,
+    Task,
+    TaskData,
+    TaskResults,
+    accept_any_rows,
+    as_student,
+)
 from bert_tf.tasks.running.distillation import DistillationLoss, with_soft_labels
 from bert_tf.tasks.running.epoch_evaluation import EpochEvaluation
 from bert_tf.tasks.running.evaluation import measure_best
@@ -24,8 +31,6 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.tasks.tables.distillation_options import DistillationConfig
-from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
@@ -98,18 +103,21 @@ def finetune(
     task, read = read_rows(config, init, tokenizer, console, check)
     precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
     rows, loss = read, FinetuningLoss(task)
-    if isinstance(config, DistillationConfig) and config.teacher is not None:
+    teaching = config.teaching
+    if teaching is not None:
+        student = as_student(task)
         soft = with_soft_labels(
-            config,
-            cast(TableTask, task),
+            teaching,
+            student,
             read.train,
             read.unlabeled,
             tokenizer,
+            folder=Path(config.output) / "teacher",
             policy=precision.policy,
             writes=is_chief(strategy),
             console=console,
         )
-        rows, loss = dataclasses.replace(read, train=soft), DistillationLoss(task, config)
+        rows, loss = dataclasses.replace(read, train=soft), DistillationLoss(student, teaching)
     subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows
+from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows, as_student
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.truncation import Truncation
-from bert_tf.tasks.tables.distillation_options import DistillationConfig
-from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.vocabulary_subset import VocabularySubset
 
@@ -84,9 +82,10 @@ def read_rows(
     elif held_out is not None:
         evaluation = task.encode(held_out, tokenizer, training=False)
     unlabeled = None
-    if isinstance(config, DistillationConfig) and config.unlabeled is not None:
-        unlabeled = cast(TableTask, task).read_unlabeled(
-            config.unlabeled, console, dialect=TableDialect.of(config)
+    teaching = config.teaching
+    if teaching is not None and teaching.unlabeled is not None:
+        unlabeled = as_student(task).read_unlabeled(
+            teaching.unlabeled, console, dialect=TableDialect.of(config)
         )
     read = FinetuningRows(
         train=train,

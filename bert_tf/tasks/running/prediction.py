@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.wording import quantity
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
+from bert_tf.tasks.running.forward import ForwardPass, forward_progress
 from bert_tf.training.plan.protocols import Batch
+
+_ACTION = "evaluating"
 
 
 class Evaluator:
@@ -44,25 +45,16 @@ class Evaluator:
         self._task = task
         self._model = model
         self._data = data
-        self._pad_id = pad_id
-        self._console = console
-        self._owners = np.arange(len(data.rows)) if data.owners is None else data.owners
-        self._batches = budgeted_batches(
-            data.rows.lengths,
-            budget=batch_tokens // data.rows.sequences_per_row,
-            multiple=LENGTH_MULTIPLE,
-            max_rows=max_rows,
-        )
-        example = self._batch(np.zeros(1, np.int64))
-        self._forward = tf.function(
+        self._forward = ForwardPass(
             self._outputs_and_sums,
-            autograph=False,
-            input_signature=[
-                {
-                    name: tf.TensorSpec([None] * values.ndim, tf.as_dtype(values.dtype))
-                    for name, values in example.items()
-                }
-            ],
+            data,
+            rows=len(data.source),
+            max_seq_length=task.max_seq_length,
+            pad_id=pad_id,
+            batch_tokens=batch_tokens,
+            max_rows=max_rows,
+            console=console,
+            action=_ACTION,
         )
 
     def run(self) -> TaskResults:
@@ -86,22 +78,14 @@ class Evaluator:
         """The reduced outputs in row order, and the mean loss."""
         reduced: list[dict[str, np.ndarray]] = []
         losses: dict[str, np.ndarray] = {}
-        rows_done = 0
-        unread = np.bincount(self._owners, minlength=len(self._data.source))
-        for chosen in self._batches:
-            outputs, sums = self._forward(
-                {name: tf.constant(values) for name, values in self._batch(chosen).items()}
-            )
+        for chosen, (outputs, sums) in self._forward:
             for term, pair in sums.items():
                 losses[term] = losses.get(term, 0.0) + pair.numpy().astype(np.float64)
             arrays = {name: values.numpy() for name, values in outputs.items()}
             reduced.append(self._task.reduce(self._data, chosen, arrays))
-            np.subtract.at(unread, self._owners[chosen], 1)
-            rows_done += int((unread[np.unique(self._owners[chosen])] == 0).sum())
-            self._console.progress(evaluation_progress(rows_done, len(unread)))
         has_loss = all(weight for _, weight in losses.values())
         loss = sum(total / weight for total, weight in losses.values()) if has_loss else None
-        return self._in_row_order(reduced), None if loss is None else float(loss)
+        return self._forward.in_row_order(reduced), None if loss is None else float(loss)
 
     def _measured(
         self, task: Task, reduced: dict[str, np.ndarray], loss: float | None
@@ -113,12 +97,6 @@ class Evaluator:
             results, metrics={**metrics, **results.metrics}, predicted=predicted
         )
 
-    def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        length = padded_length(
-            self._data.rows.lengths[chosen], LENGTH_MULTIPLE, most=self._task.max_seq_length
-        )
-        return self._data.batch(chosen, length=length, pad_id=self._pad_id)
-
     def _outputs_and_sums(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
         outputs = self._task.outputs(self._model, batch, training=False, dropout_key=None)
         parts = self._task.loss_parts(outputs, batch)
@@ -127,16 +105,7 @@ class Evaluator:
             term: tf.stack([parts.losses[term], weight]) for term, weight in weights.items()
         }
 
-    def _in_row_order(self, reduced: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        order = np.concatenate(self._batches)
-        joined = {}
-        for name in reduced[0]:
-            values = np.concatenate([part[name] for part in reduced])
-            joined[name] = np.empty_like(values)
-            joined[name][order] = values
-        return joined
-
 
 def evaluation_progress(done: int, total: int) -> str:
     """How far an evaluation is, in rows of the file."""
-    return f"evaluating: {done:,} of {quantity(total, 'row')}"
+    return forward_progress(_ACTION, done, total)

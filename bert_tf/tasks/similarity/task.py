@@ -136,6 +136,11 @@ class SimilarityTask:
         }
         return {"task": self.declaration.name, "columns": columns, **values}
 
+    @property
+    def student(self) -> None:
+        """None."""
+        return None
+
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
         negative = ("negative",) if self.negative_columns else ()

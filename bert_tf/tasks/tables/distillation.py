@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.tasks.tables.labels import shown_labels
-from bert_tf.tasks.tables.table_task import TableTask
-
-
-class StudentTask(Protocol):
-    """What a `TableTask` that can be taught has besides."""
-
-    def order_of_logits(self, teacher: TableTask, path: str) -> np.ndarray:
-        """Which of the teacher's logits each of the task's is, int [num_logits].
-
-        Args:
-            teacher: of the same class.
-            path: of the teacher, for the message.
-
-        Raises:
-            UsageError: the teacher has other labels.
-        """
-        ...
-
-    def soft_losses(
-        self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
-    ) -> tf.Tensor:
-        """The distance of both predictions, float32 [rows, num_logits] twice to [rows]."""
-        ...
 
 
 def softened_divergence(

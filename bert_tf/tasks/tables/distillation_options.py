@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.config.section import option
+from bert_tf.config.teaching import Teaching
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 
 
@@ -43,6 +44,22 @@ class DistillationConfig(TableTaskConfig):
         """The teacher and the rows without labels."""
         return {"teacher": self.teacher, "unlabeled": self.unlabeled}
 
+    @property
+    def teaching(self) -> Teaching | None:
+        """By the options."""
+        if self.teacher is None:
+            return None
+        return Teaching(
+            teacher=self.teacher,
+            unlabeled=self.unlabeled,
+            weight=self.distill_weight,
+            temperature=self._temperature,
+        )
+
+    @property
+    def _temperature(self) -> float:
+        return 1.0
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SoftLabelConfig(DistillationConfig):
@@ -54,3 +71,7 @@ class SoftLabelConfig(DistillationConfig):
         above=0.0,
         maximum=100.0,
     )
+
+    @property
+    def _temperature(self) -> float:
+        return self.distill_temperature

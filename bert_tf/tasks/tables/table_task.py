@@ -115,6 +115,11 @@ class TableTask(abc.ABC):
 
     # What a subclass may add to.
 
+    @property
+    def student(self) -> Self | None:
+        """See `Task.student`; None unless a subclass has the other members of a `Student`."""
+        return None
+
     def usable(self, table: Table, console: Console) -> Table:
         """Rejects rows whose label cannot be used, by `Table.rejecting`.
 

@@ -133,6 +133,11 @@ class TaggingTask:
             "labels": list(self.labels),
         }
 
+    @property
+    def student(self) -> None:
+        """None."""
+        return None
+
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
         given = given_columns(config, ("text", "tokens", "tag", "entities"))
