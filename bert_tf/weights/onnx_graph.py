@@ -58,8 +58,7 @@ def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.
             f"the weights take {size:,} bytes; an ONNX file holds {_MOST_BYTES:,} at most"
         )
     graph = _Graph(config, tensors)
-    hidden = graph.encode()
-    outputs = _HEADS[architecture](graph, hidden)
+    outputs = _HEADS[architecture](graph)
     return graph.model(architecture, outputs)
 
 
@@ -127,8 +126,16 @@ class _Graph:
         full = f"bert.embeddings.{name}.weight"
         return self.weight(full, self.tensors[full])
 
-    def encode(self) -> str:
-        """The encoder: name of the last layer's output, [batch, length, hidden]."""
+    def encode(self, *, first_only: bool = False) -> str:
+        """The encoder.
+
+        Args:
+            first_only: whether only the first token is read of the last layer, which then computes
+                no query, output projection or feed-forward network of the others.
+
+        Returns:
+            The last layer's output, [batch, length, hidden]; [batch, 1, hidden] if `first_only`.
+        """
         words = self.add("Gather", self.table("word_embeddings"), WORD_IDS)
         types = self.add("Gather", self.table("token_type_embeddings"), TYPE_IDS)
         length = self.add("Shape", WORD_IDS, start=1, end=2)
@@ -141,31 +148,35 @@ class _Graph:
         bias = self.add("Mul", unseen, self.number(_MASKED_SCORE))
         bias = self.add("Unsqueeze", bias, self.axis(1, 2))
         for index in range(self.config.num_hidden_layers):
-            hidden = self._block(hidden, bias, f"bert.encoder.layer.{index}")
+            read = hidden
+            if first_only and index == self.config.num_hidden_layers - 1:
+                read = self.add("Slice", hidden, self.axis(0), self.axis(1), self.axis(1))
+            hidden = self._block(read, hidden, bias, f"bert.encoder.layer.{index}")
         return hidden
 
-    def _block(self, hidden: str, bias: str, prefix: str) -> str:
+    def _block(self, read: str, hidden: str, bias: str, prefix: str) -> str:
+        """A layer's output for the tokens that are read of it, which attend to all."""
         attended = self.dense(
-            self._attend(hidden, bias, prefix), f"{prefix}.attention.output.dense"
+            self._attend(read, hidden, bias, prefix), f"{prefix}.attention.output.dense"
         )
         hidden = self.layer_norm(
-            self.add("Add", hidden, attended), f"{prefix}.attention.output.LayerNorm"
+            self.add("Add", read, attended), f"{prefix}.attention.output.LayerNorm"
         )
         inner = self.dense(hidden, f"{prefix}.intermediate.dense", self.config.hidden_act)
         transformed = self.dense(inner, f"{prefix}.output.dense")
         return self.layer_norm(self.add("Add", hidden, transformed), f"{prefix}.output.LayerNorm")
 
-    def _attend(self, hidden: str, bias: str, prefix: str) -> str:
+    def _attend(self, read: str, hidden: str, bias: str, prefix: str) -> str:
         heads, width = self.config.num_attention_heads, self.config.head_size
         split = self.axis(0, 0, heads, width)
 
-        def part(name: str, order: tuple[int, ...]) -> str:
-            projected = self.dense(hidden, f"{prefix}.attention.self.{name}")
+        def part(inputs: str, name: str, order: tuple[int, ...]) -> str:
+            projected = self.dense(inputs, f"{prefix}.attention.self.{name}")
             return self.add("Transpose", self.add("Reshape", projected, split), perm=order)
 
-        query = part("query", (0, 2, 1, 3))
-        key = part("key", (0, 2, 3, 1))
-        value = part("value", (0, 2, 1, 3))
+        query = part(read, "query", (0, 2, 1, 3))
+        key = part(hidden, "key", (0, 2, 3, 1))
+        value = part(hidden, "value", (0, 2, 1, 3))
         scores = self.add("MatMul", query, key)
         scores = self.add("Mul", scores, self.number(1.0 / math.sqrt(width)))
         probabilities = self.add("Softmax", self.add("Add", scores, bias), axis=-1)
@@ -218,24 +229,25 @@ class _Graph:
 _Outputs = dict[str, tuple[str, list[str | int]]]
 
 
-def _labels_of_text(graph: _Graph, hidden: str) -> _Outputs:
+def _labels_of_text(graph: _Graph) -> _Outputs:
     labels = len(graph.tensors["classifier.bias"])
-    return {"logits": (graph.dense(graph.pooled(hidden), "classifier"), ["batch", labels])}
+    pooled = graph.pooled(graph.encode(first_only=True))
+    return {"logits": (graph.dense(pooled, "classifier"), ["batch", labels])}
 
 
-def _labels_of_tokens(graph: _Graph, hidden: str) -> _Outputs:
+def _labels_of_tokens(graph: _Graph) -> _Outputs:
     labels = len(graph.tensors["classifier.bias"])
-    return {"logits": (graph.dense(hidden, "classifier"), ["batch", "length", labels])}
+    return {"logits": (graph.dense(graph.encode(), "classifier"), ["batch", "length", labels])}
 
 
-def _choice(graph: _Graph, hidden: str) -> _Outputs:
-    score = graph.dense(graph.pooled(hidden), "classifier")
+def _choice(graph: _Graph) -> _Outputs:
+    score = graph.dense(graph.pooled(graph.encode(first_only=True)), "classifier")
     return {"logits": (graph.add("Squeeze", score, graph.axis(1)), ["batch"])}
 
 
-def _span(graph: _Graph, hidden: str) -> _Outputs:
+def _span(graph: _Graph) -> _Outputs:
     start, end = graph.add(
-        "Split", graph.dense(hidden, "qa_outputs"), axis=-1, num_outputs=2, outputs=2
+        "Split", graph.dense(graph.encode(), "qa_outputs"), axis=-1, num_outputs=2, outputs=2
     )
     return {
         name: (graph.add("Squeeze", part, graph.axis(2)), ["batch", "length"])
@@ -243,11 +255,11 @@ def _span(graph: _Graph, hidden: str) -> _Outputs:
     }
 
 
-def _masked_tokens(graph: _Graph, hidden: str) -> _Outputs:
+def _masked_tokens(graph: _Graph) -> _Outputs:
     graph.more_inputs[POSITIONS] = ["batch", "predictions"]
     prefix = "cls.predictions.transform"
     places = graph.add("Unsqueeze", POSITIONS, graph.axis(2))
-    masked = graph.add("GatherND", hidden, places, batch_dims=1)
+    masked = graph.add("GatherND", graph.encode(), places, batch_dims=1)
     masked = graph.dense(masked, f"{prefix}.dense", graph.config.hidden_act)
     masked = graph.layer_norm(masked, f"{prefix}.LayerNorm")
     table = graph.add("Transpose", graph.table("word_embeddings"), perm=(1, 0))
@@ -256,15 +268,15 @@ def _masked_tokens(graph: _Graph, hidden: str) -> _Outputs:
     return {"logits": (logits, ["batch", "predictions", graph.config.vocab_size])}
 
 
-def _vectors(graph: _Graph, hidden: str) -> _Outputs:
-    width = graph.config.hidden_size
+def _vectors(graph: _Graph) -> _Outputs:
+    hidden, width = graph.encode(), graph.config.hidden_size
     outputs: _Outputs = {"sequence_output": (hidden, ["batch", "length", width])}
     if "bert.pooler.dense.weight" in graph.tensors:
         outputs["pooled_output"] = (graph.pooled(hidden), ["batch", width])
     return outputs
 
 
-_HEADS: dict[str, Callable[[_Graph, str], _Outputs]] = {
+_HEADS: dict[str, Callable[[_Graph], _Outputs]] = {
     "BertForSequenceClassification": _labels_of_text,
     "BertForTokenClassification": _labels_of_tokens,
     "BertForMultipleChoice": _choice,
