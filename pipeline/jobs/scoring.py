@@ -13,6 +13,7 @@ from bert_tf.engines.choice import ChosenEngine
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
 from pipeline.scoring.blocks import check_table
@@ -39,11 +40,14 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
+    # Before a trial takes its time; the job checks it again once it is alone.
+    place = OutputPlace(output=config.output, is_directory=plan.is_folder, temporary=plan.parts)
+    check_place(place, [config.model, *(table.source for table in plan.tables)])
     # A resumed job keeps its engine; one of an earlier release has no precision to keep.
     saved = {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
     candidates = engine_candidates(config, saved, runner)
     if config.dry_run:
-        return preview(plan, config.output, options.console, engine=describe_candidates(candidates))
+        return preview(plan, options.console, engine=describe_candidates(candidates))
     for table in plan.tables:
         check_table(table, plan, options.console)
     engine = choose_engine(candidates, plan, runner, options.console)

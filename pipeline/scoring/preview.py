@@ -12,7 +12,6 @@ from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.tables.formats.parquet_file import open_parquet
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
 from pipeline.beam.storage import list_stored
-from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.rejected_rows import warn_of_rejects
 from pipeline.scoring.blocks import read_first_block
 from pipeline.scoring.plan import ScoringPlan
@@ -21,12 +20,11 @@ from pipeline.scoring.tables import ScoredTable
 _FIRST_ROWS = 1000
 
 
-def preview(plan: ScoringPlan, output: str, console: Console, *, engine: str) -> dict[str, Any]:
+def preview(plan: ScoringPlan, console: Console, *, engine: str) -> dict[str, Any]:
     """Says what would be read and written; writes nothing.
 
     Args:
         plan: the job.
-        output: the file or folder.
         console: where to.
         engine: what is known of it, in words.
 
@@ -37,8 +35,6 @@ def preview(plan: ScoringPlan, output: str, console: Console, *, engine: str) ->
     Raises:
         InputError, UsageError: what would end the job before it starts.
     """
-    place = OutputPlace(output=output, is_directory=plan.is_folder, temporary=plan.parts)
-    check_place(place, [table.source for table in plan.tables])
     plan = dataclasses.replace(plan, block_rows=min(plan.block_rows, _FIRST_ROWS))
     console.info(f"engine: {engine}")
     read = ", ".join(f"{name} from {column!r}" for name, column in plan.columns.sources.items())

@@ -26,7 +26,7 @@ def test_columns_rows_and_rejects_are_told_and_nothing_is_written(tmp_path, make
     plan = make_plan("*.*", output="out", block_rows=8192)
     before = sorted(tmp_path.rglob("*"))
     log = io.StringIO()
-    found = preview(plan, str(tmp_path / "out"), Console(log), engine="tensorflow")
+    found = preview(plan, Console(log), engine="tensorflow")
     assert sorted(tmp_path.rglob("*")) == before
     rows = {table["source"].rpartition("/")[2]: table["rows"] for table in found["tables"]}
     assert rows == {"a.csv": pytest.approx(800, rel=0.02), "b.jsonl": 2, "c.parquet": 77}
@@ -47,14 +47,14 @@ def test_a_limit_and_a_compressed_file(tmp_path, make_plan, first_rows):
     (tmp_path / "a.csv").write_text("text\n" + "x\n" * 500)
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(b"text\n" + b"x\n" * 500))
     plan = make_plan("*.*", output="out", block_rows=8192, limit=7)
-    found = preview(plan, str(tmp_path / "out"), Console(io.StringIO()), engine="tensorflow")
+    found = preview(plan, Console(io.StringIO()), engine="tensorflow")
     assert [table["rows"] for table in found["tables"]] == [7, None]
 
 
 def test_first_rows_that_are_all_rejected(tmp_path, make_plan, first_rows):
     (tmp_path / "a.csv").write_text("id,text\n" + "1,\n" * 9 + "2,x\n")
     plan = make_plan("a.csv", output="out", block_rows=8192)
-    found = preview(plan, str(tmp_path / "out"), Console(io.StringIO()), engine="tensorflow")
+    found = preview(plan, Console(io.StringIO()), engine="tensorflow")
     assert found["tables"][0]["rows"] is None
     assert found["counts"]["rejected"] == {"column 'text' is empty": 5}
 
@@ -63,4 +63,4 @@ def test_what_would_end_the_job_is_told(tmp_path, make_plan):
     (tmp_path / "a.csv").write_text("text,predicted_label\nx,y\n")
     plan = make_plan("a.csv", output="out.csv")
     with pytest.raises(UsageError, match="--rename predicted_label=NAME"):
-        preview(plan, str(tmp_path / "out.csv"), Console(io.StringIO()), engine="tensorflow")
+        preview(plan, Console(io.StringIO()), engine="tensorflow")
