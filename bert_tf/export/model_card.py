@@ -89,11 +89,27 @@ def _data_section(manifest: dict[str, Any]) -> str:
         return ""
     lines = ["## Data", "| made from | bytes | SHA-256 |", "|---|---|---|"]
     for entry in inputs:
-        name = Path(entry["path"]).name
-        if name == "best":  # the model of a run
-            name = "/".join(Path(entry["path"]).parts[-2:])
-        lines.append(f"| {name} | {entry['bytes']:,} | `{entry['sha256'][:16]}…` |")
-    return "\n".join([*lines, *_cut_rows(manifest.get("counts", {}))])
+        sha256 = entry["sha256"][:16]
+        lines.append(f"| {_input_name(entry)} | {entry['bytes']:,} | `{sha256}…` |")
+    return "\n".join([*lines, *_teachers(inputs), *_cut_rows(manifest.get("counts", {}))])
+
+
+def _input_name(entry: dict[str, Any]) -> str:
+    path = Path(entry["path"])
+    return "/".join(path.parts[-2:]) if path.name == "best" else path.name  # the model of a run
+
+
+def _teachers(inputs: list[dict[str, Any]]) -> list[str]:
+    """A sentence on the model whose predictions were learned."""
+    return [
+        line
+        for entry in inputs
+        if entry.get("key") == "teacher"
+        for line in (
+            "",
+            f"Distilled: besides the labels, it learned the predictions of `{_input_name(entry)}`.",
+        )
+    ]
 
 
 def _cut_rows(counts: dict[str, Any]) -> list[str]:

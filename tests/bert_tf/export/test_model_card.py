@@ -136,6 +136,18 @@ def test_cards_for_other_libraries_say_how_those_load_it(encoder_card):
     assert 'Checkpoint(encoder=encoder).read("THIS_FOLDER/bert_model.ckpt-1")' in card
 
 
+def test_the_card_of_a_distilled_model_names_its_teacher(encoder_card):
+    inputs = [
+        {"key": key, "path": path, "bytes": 5, "sha256": "ab" * 32}
+        for key, path in (("train", "data/train.csv"), ("teacher", "runs/base/best"))
+    ]
+    of_encoder = encoder_card(BertEncoder)
+    card = model_card(CONFIG, of_encoder, **{**PLAIN, "manifest": {"inputs": inputs}})
+    assert "besides the labels, it learned the predictions of `base/best`." in card
+    other = model_card(CONFIG, of_encoder, **{**PLAIN, "manifest": {"inputs": inputs[:1]}})
+    assert "Distilled" not in other
+
+
 def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
     inputs = [{"path": "runs/base/best", "bytes": 5, "sha256": "ab" * 32}]
     manifest = {"inputs": inputs, "metrics": {"best": {"step": 40}}}
