@@ -26,7 +26,7 @@ _BLOBS, _FINISHED = ".blobs", ".finished.json"
 
 
 class BlobReference(NamedTuple):
-    """A stretch of a spill file, and the CRC32C of its content."""
+    """A range of a spill file, and the CRC32C of its content."""
 
     name: str
     offset: int
@@ -89,21 +89,21 @@ class BlobStore:
         return blobs if is_sound else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
-        """Reads a stretch of a blob, all of it by default.
+        """Reads a range of a blob, all of it by default.
 
-        The checksum of a whole blob is checked; who reads one in stretches checks `crc32c` itself.
+        The checksum of a whole blob is checked; who reads one in ranges checks `crc32c` itself.
 
         Raises:
             RunnerFailed: the worker does not see what another one has written, after some time.
         """
         is_whole = length is None and start == 0
-        stretch = reference.length - start if length is None else length
+        size = reference.length - start if length is None else length
         path = Path(self._folder) / reference.name
 
         def read_now() -> bytes:
-            data = _read_stretch(path, reference.offset + start, stretch)
-            if len(data) < stretch:
-                raise NotYetSeen(f"{len(data):,} of {stretch:,} bytes")
+            data = _read_range(path, reference.offset + start, size)
+            if len(data) < size:
+                raise NotYetSeen(f"{len(data):,} of {size:,} bytes")
             if is_whole and google_crc32c.value(data) != reference.crc32c:
                 raise NotYetSeen("other bytes")
             return data
@@ -167,13 +167,13 @@ def count_finished_work(folder: Path, kind: str) -> int:
 
 def _is_sound(path: Path, reference: BlobReference) -> bool:
     try:
-        data = _read_stretch(path, reference.offset, reference.length)
+        data = _read_range(path, reference.offset, reference.length)
     except FileNotFoundError:
         return False
     return len(data) == reference.length and google_crc32c.value(data) == reference.crc32c
 
 
-def _read_stretch(path: Path, offset: int, length: int) -> bytes:
+def _read_range(path: Path, offset: int, length: int) -> bytes:
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)

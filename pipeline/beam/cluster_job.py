@@ -29,7 +29,7 @@ def run_on_cluster(
     Args:
         pipeline: built.
         runner: its name in `RunnerConfig`, for messages.
-        console: told what a stopped process leaves on the cluster.
+        console: shows what a stopped process leaves on the cluster.
         flink: the job by Flink's own interface, if it has one.
 
     Raises:

@@ -1,6 +1,6 @@
 """A job on a Flink cluster, by Flink's REST API.
 
-Beam's job server answers a request to cancel as if it had been done, while the cluster goes on with
+Beam's job server answers a request to cancel as if it had been done, while the cluster continues
 the job; the cluster itself has to be asked.
 """
 

@@ -94,7 +94,7 @@ def _about_left_over(left_over: list[str], given: list[str], repeatable: set[str
     Args:
         left_over: those arguments.
         given: all arguments of the command.
-        repeatable: flags that take several values, each behind a flag of its own.
+        repeatable: flags that take several values, each after a flag of its own.
     """
     shown = ", ".join(left_over[:_SHOWN]) + (", …" if len(left_over) > _SHOWN else "")
     first = given.index(left_over[0])

@@ -48,7 +48,7 @@ class Run:
 
 
 class _StoredRun:
-    """A run of which records are read in order, a stretch at a time.
+    """A run of which records are read in order, a range at a time.
 
     Attributes:
         ranks: as of `Run`.
@@ -109,16 +109,16 @@ def merge_runs(store: BlobStore, references: list[BlobReference]) -> Iterator[np
 def _gather_records(runs: list[_StoredRun], taken: np.ndarray, members: np.ndarray) -> np.ndarray:
     """The next records, each from the run that `members` names, from what `taken` left of them."""
     counts = np.bincount(members, minlength=len(runs))
-    stretches = [
+    ranges = [
         run.offsets[first : first + count + 1]
         for run, first, count in zip(runs, taken, counts, strict=True)
     ]
-    data = np.empty(sum(int(offsets[-1] - offsets[0]) for offsets in stretches), np.uint8)
+    data = np.empty(sum(int(offsets[-1] - offsets[0]) for offsets in ranges), np.uint8)
     starts = np.empty(len(members), np.int64)
     sizes = np.empty(len(members), np.int64)
     by_run = np.argsort(members, kind="stable")
     at = filled = 0
-    for run, offsets, count in zip(runs, stretches, counts, strict=True):
+    for run, offsets, count in zip(runs, ranges, counts, strict=True):
         if not count:
             continue
         part = run.read(int(offsets[0]), int(offsets[-1]))

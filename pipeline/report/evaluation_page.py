@@ -39,7 +39,7 @@ th { font-weight: 600; } tbody th { font-weight: 400; } .number { text-align: ri
 .fraction { position: relative; min-width: 7rem; }
 .fraction span { position: relative; } .fraction .bar { position: absolute; left: 0; bottom: 0;
   height: 3px; background: var(--accent); }
-.matrix td { background: color-mix(in srgb, var(--accent) calc(var(--share) * var(--shade)),
+.matrix td { background: color-mix(in srgb, var(--accent) calc(var(--fraction) * var(--shade)),
   var(--ground)); border: 1px solid var(--line); } .matrix .right { font-weight: 600; }
 figure { margin: .5rem 0; } svg { width: 100%; max-width: 32rem; height: auto; font-size: 13px; }
 svg text { fill: var(--soft); } svg .title { fill: var(--text); } svg path { fill: none; }

@@ -76,7 +76,7 @@ def _cell(value: Any, kind: CellKind, *, is_first: bool) -> str:
 
 
 def _matrix(matrix: MatrixSection) -> str:
-    shares = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
+    fractions = matrix.counts / np.maximum(matrix.counts.sum(axis=1, keepdims=True), 1)
     head = "".join(
         f'<th scope="col" class="number">{_shortened(name)}</th>' for name in matrix.columns
     )
@@ -84,9 +84,9 @@ def _matrix(matrix: MatrixSection) -> str:
         f'<tr><th scope="row">{_shortened(name)}</th>'
         + "".join(
             f'<td class="{"number right" if place == row else "number"}" '
-            f'style="--share:{share:.3f}">{count:,}</td>'
-            for place, (count, share) in enumerate(
-                zip(matrix.counts[row].tolist(), shares[row].tolist(), strict=True)
+            f'style="--fraction:{fraction:.3f}">{count:,}</td>'
+            for place, (count, fraction) in enumerate(
+                zip(matrix.counts[row].tolist(), fractions[row].tolist(), strict=True)
             )
         )
         + "</tr>"

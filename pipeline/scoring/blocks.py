@@ -92,7 +92,7 @@ def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None
 
 
 def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -> None:
-    """Refuses columns that the output cannot have beside those that are added.
+    """Rejects columns that the output cannot have beside those that are added.
 
     Raises:
         UsageError: a name is that of a column to add, or cannot be written in the output's format.

@@ -1,1 +1,1 @@
-"""Extractive summaries: the sentences of a document that stand for it."""
+"""Extractive summaries: the sentences of a document that represent it."""

@@ -1,4 +1,4 @@
-"""Which sentences stand for a document: maximal marginal relevance."""
+"""Which sentences represent a document: maximal marginal relevance."""
 
 from __future__ import annotations
 

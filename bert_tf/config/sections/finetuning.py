@@ -47,9 +47,8 @@ def best_metric_option(*metrics: str) -> Any:
 class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labeled rows.
 
-    A task's own section says which metrics it has, the one that chooses the best epoch first, which
-    of them tell most (the first three if it does not say), and how long its sequences are if nobody
-    sets that.
+    A task's own section declares its metrics, the one that chooses the best epoch first, which of
+    them are logged (the first three by default), and the default length of its sequences.
     """
 
     section_name: ClassVar[str] = "finetune"

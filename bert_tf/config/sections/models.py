@@ -83,7 +83,7 @@ class ExportConfig(Section):
         return None if self.language is None else self.language.replace(" ", "").split(",")
 
     def faults(self) -> list[str]:
-        """Refuses a pooling for a format without one, and what the Hub would refuse."""
+        """Rejects a pooling for a format without one, and what the Hub would refuse."""
         faults = super().faults()
         faults += [
             f"language: {code!r} is not a code of a language; expected en, de, zh-Hans, "
@@ -143,7 +143,7 @@ class ImportWeightsConfig(Section):
     )
 
     def faults(self) -> list[str]:
-        """Refuses layers that are no ascending numbers."""
+        """Checks that layers are ascending numbers."""
         faults = super().faults()
         if self.layers is not None and not _LAYERS.fullmatch(self.layers):
             faults.append(f"layers: expected numbers such as 0,2,4, got {self.layers!r}")

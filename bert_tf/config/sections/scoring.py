@@ -61,7 +61,7 @@ class ColumnsSection(TableSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses columns that are not written as an input and a column."""
+        """Rejects columns that are not written as an input and a column."""
         return [
             *super().faults(),
             *(
@@ -140,7 +140,7 @@ class ScoreConfig(ColumnsSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses scores that are none of the three, and names that are not written as a pair."""
+        """Rejects scores that are none of the three, and names that are not written as a pair."""
         faults = [
             *super().faults(),
             *(

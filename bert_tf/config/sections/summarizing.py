@@ -54,7 +54,7 @@ class SummarizeConfig(TextVectorsSection):
     )
 
     def faults(self) -> list[str]:
-        """Refuses two lengths of a summary."""
+        """Rejects two lengths of a summary."""
         faults = super().faults()
         if self.sentences is not None and self.ratio is not None:
             faults.append("ratio: sentences is given as well; give one of them")

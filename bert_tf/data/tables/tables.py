@@ -54,7 +54,7 @@ class TableBlock:
             JSON lines, where keys may be absent.
         raw_rows: the same rows as in the file, without their line ends; of Parquet as JSON.
         lines: the line each row starts on, counted from 1.
-        rejects: rows of this stretch of the file that cannot be used.
+        rejects: rows of this range of the file that cannot be used.
     """
 
     header: TableHeader | None
@@ -206,13 +206,13 @@ def read_table_blocks(
             parsed = itertools.chain(first, objects)
     usable = False
     first_reject: Reject | None = None
-    for stretch in _stretches(parsed, block_rows, max_rows):
-        if isinstance(stretch, TableHeader):
-            header, columns = stretch, stretch.columns
+    for parsed_rows in _row_ranges(parsed, block_rows, max_rows):
+        if isinstance(parsed_rows, TableHeader):
+            header, columns = parsed_rows, parsed_rows.columns
             check_columns(path, header, columns, needed)
             continue
         block = _checked_block(
-            path, header, columns, stretch, needed=needed, allow_empty=allow_empty
+            path, header, columns, parsed_rows, needed=needed, allow_empty=allow_empty
         )
         usable = usable or bool(block.rows)
         first_reject = first_reject or (block.rejects[0] if block.rejects else None)
@@ -272,25 +272,25 @@ def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError
     return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")
 
 
-def _stretches(
+def _row_ranges(
     parsed: Iterator[TableHeader | ParsedRow], block_rows: int, max_rows: int
 ) -> Iterator[TableHeader | list[ParsedRow]]:
-    stretch: list[ParsedRow] = []
+    parsed_rows: list[ParsedRow] = []
     rows = characters = 0
     for row in parsed:
         if isinstance(row, TableHeader):
             yield row
             continue
-        stretch.append(row)
+        parsed_rows.append(row)
         rows += 1
         characters += len(row[1])
         if rows == max_rows:
             break
-        if len(stretch) == block_rows or characters >= _MOST_CHARACTERS:
-            yield stretch
-            stretch, characters = [], 0
-    if stretch:
-        yield stretch
+        if len(parsed_rows) == block_rows or characters >= _MOST_CHARACTERS:
+            yield parsed_rows
+            parsed_rows, characters = [], 0
+    if parsed_rows:
+        yield parsed_rows
 
 
 def _first_rows(rows: Iterator[ParsedRow]) -> list[ParsedRow]:
@@ -304,9 +304,9 @@ def _first_rows(rows: Iterator[ParsedRow]) -> list[ParsedRow]:
     return first
 
 
-def _object_keys(stretch: list[ParsedRow]) -> tuple[str, ...]:
+def _object_keys(parsed_rows: list[ParsedRow]) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for _, _, row in stretch:
+    for _, _, row in parsed_rows:
         if isinstance(row, dict):
             names.update(dict.fromkeys(row))
     return tuple(names)
@@ -316,13 +316,13 @@ def _checked_block(
     path: str | Path,
     header: TableHeader | None,
     columns: tuple[str, ...],
-    stretch: list[ParsedRow],
+    parsed_rows: list[ParsedRow],
     *,
     needed: dict[str, CellKind],
     allow_empty: bool,
 ) -> TableBlock:
     rows, raw_rows, lines, rejects = [], [], [], []
-    for line, raw, row in stretch:
+    for line, raw, row in parsed_rows:
         if isinstance(row, Reject):
             rejects.append(row)
             continue

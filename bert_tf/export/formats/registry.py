@@ -49,7 +49,7 @@ class FormatEntry:
         library_name: the library that the Hub shows such a model under, None where it knows none.
         tags: by which the Hub finds such models.
         keeps_head: whether the head of a task is written, from the part of the model card about it.
-        encoder_pipeline_tag: what the Hub is told that a model without its head is for.
+        encoder_pipeline_tag: the Hub's pipeline tag of a model without its head.
     """
 
     name: str
@@ -66,7 +66,7 @@ class FormatEntry:
     encoder_pipeline_tag: str = "feature-extraction"
 
     def check_installed(self) -> None:
-        """Refuses where a package is missing; imports none.
+        """Checks that its packages are installed; imports none.
 
         Raises:
             UsageError: one is.

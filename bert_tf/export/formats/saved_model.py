@@ -236,8 +236,8 @@ def ids_difference(module: TextModule, signature: Any) -> float:
     return _largest(signature(**batch), module.head_outputs(batch))
 
 
-def _largest(got: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
-    pairs = ((np.asarray(got[name]), np.asarray(wanted[name])) for name in wanted)
+def _largest(got: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
+    pairs = ((np.asarray(got[name]), np.asarray(expected[name])) for name in expected)
     # Padding has logits so low that float32 rounds them to dozens.
     return float(
         np.max([np.abs(one.clip(_LOWEST) - two.clip(_LOWEST)).max() for one, two in pairs])

@@ -40,7 +40,7 @@ class MatrixSection:
 
     Attributes:
         title: heading.
-        row_title, column_title: what rows and columns stand for.
+        row_title, column_title: what rows and columns represent.
         rows, columns: their names.
         counts: int [rows, columns].
         note: as of `TableSection`.

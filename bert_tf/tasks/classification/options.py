@@ -53,7 +53,7 @@ class ClassificationConfig(SoftLabelConfig):
     )
 
     def faults(self) -> list[str]:
-        """Refuses weights that are none, and a calibration without rows to fit it on."""
+        """Rejects weights that are none, and a calibration without rows to fit it on."""
         faults = super().faults()
         try:
             parse_class_weights(self.class_weights)
@@ -72,7 +72,7 @@ class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
     """Finds rows whose label a classifier doubts."""
 
     def faults(self) -> list[str]:
-        """Refuses a teacher, who may have seen the rows that a fold leaves out."""
+        """Rejects a teacher, who may have seen the rows that a fold leaves out."""
         faults = super().faults()
         if self.teacher is not None:
             faults.append("teacher: may have learned the labels that are looked at; leave it out")

@@ -60,13 +60,13 @@ def mask_sequences(
     Returns:
         Word ids, ragged int32 [masks, (tokens)], and the mask's position, int32 [masks].
     """
-    room = max_seq_length - 2
+    capacity = max_seq_length - 2
     lengths = tf.gather(masked.tokens.row_lengths(), masked.mask_rows)
-    begins = tf.minimum(masked.mask_positions - room // 2, lengths - room)
+    begins = tf.minimum(masked.mask_positions - capacity // 2, lengths - capacity)
     begins = tf.maximum(begins, 0)
     starts = tf.gather(masked.tokens.row_starts(), masked.mask_rows) + begins
     kept = tf.gather(
-        masked.tokens.flat_values, tf.ragged.range(starts, starts + tf.minimum(lengths, room))
+        masked.tokens.flat_values, tf.ragged.range(starts, starts + tf.minimum(lengths, capacity))
     )
     ends = tf.ones_like(lengths, tf.int32)[:, None]
     word_ids = tf.concat([ends * tokenizer.cls_id, kept, ends * tokenizer.sep_id], axis=1)

@@ -33,11 +33,11 @@ def mask_probabilities(
         max_seq_length: tokens per sequence; of a longer text the model reads those around a mask.
     """
     ids = masked_token_ids(tokenizer, text)
-    room = max_seq_length - 2
+    capacity = max_seq_length - 2
     rows = []
     for place in [index for index, token in enumerate(ids) if token == tokenizer.mask_id]:
-        begin = max(0, min(place - room // 2, len(ids) - room))
-        words = [tokenizer.cls_id, *ids[begin : begin + room], tokenizer.sep_id]
+        begin = max(0, min(place - capacity // 2, len(ids) - capacity))
+        words = [tokenizer.cls_id, *ids[begin : begin + capacity], tokenizer.sep_id]
         logits = model(
             {
                 "input_word_ids": tf.constant([words]),

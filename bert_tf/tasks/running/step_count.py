@@ -10,9 +10,9 @@ _FEW, _ENOUGH = 20, 100
 
 
 def too_few_steps(*, rows: int, batch_size: int, epochs: float, steps: int) -> str | None:
-    """What to tell the user of a run with fewer than 20 steps; None of any other.
+    """A warning about a run with fewer than 20 steps; None of any other.
 
-    Files of a few dozen rows have such runs by default: within so few updates, and the first of
+    Files of a few dozen rows have such runs by default: within so few steps, and the first of
     them with a learning rate that still rises, a new head stays close to chance. A hundred steps
     are what the smallest sets of GLUE have (RTE: 234 at batch size 32).
 

@@ -114,7 +114,7 @@ class SimilarityConfig(FinetuneConfig):
         return self.best_metric or self.own_metrics[0]
 
     def faults(self) -> list[str]:
-        """Refuses options of other losses, and batches whose loss would be another one."""
+        """Rejects options of other losses, and batches whose loss would be another one."""
         return [
             *super().faults(),
             *self._faults_of_options(),

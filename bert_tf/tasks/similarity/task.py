@@ -121,7 +121,7 @@ class SimilarityTask:
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """None: weights do not tell what they were trained on."""
+        """None: weights do not record what they were trained on."""
         return None
 
     def settings(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class DistillationConfig(TableTaskConfig):
     )
 
     def faults(self) -> list[str]:
-        """Refuses rows that nothing could be learned from."""
+        """Rejects rows that nothing could be learned from."""
         faults = super().faults()
         if self.unlabeled is not None and not (self.teacher and self.distill_weight):
             faults.append(

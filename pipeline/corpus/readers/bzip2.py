@@ -123,9 +123,9 @@ def _find_marks(stream: BinaryIO, origin: int) -> Iterator[tuple[int, bool, byte
 def _scan(data, window):
     """Where marks begin, in bits from the first byte of `data` (less than 0 if in what came before
     it), and the last eight bytes for the next call."""
-    room = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
-    bits = np.empty(room, np.int64)
-    are_ends = np.empty(room, np.bool_)
+    capacity = 8 * len(data) // _LEAST_MARK_DISTANCE + 2
+    bits = np.empty(capacity, np.int64)
+    are_ends = np.empty(capacity, np.bool_)
     marks = 0
     mask = (np.uint64(1) << np.uint64(_MARK_BITS)) - np.uint64(1)
     for place in range(len(data)):

@@ -92,11 +92,14 @@ def find_records(
     if has_quotes:
         ends += int(np.count_nonzero(rest == _RETURN))
     delimiters = int(np.count_nonzero(rest == delimiter))
-    room = ends if most_records is None else min(ends, most_records)
-    starts, stops, lines = np.empty((3, room), np.int64)
-    offsets, faults = np.empty(room + 1, np.int64), np.empty(room, np.uint8)
-    field_room = room + delimiters + 1
-    field_starts, field_stops = np.empty(field_room, np.int64), np.empty(field_room, np.int64)
+    capacity = ends if most_records is None else min(ends, most_records)
+    starts, stops, lines = np.empty((3, capacity), np.int64)
+    offsets, faults = np.empty(capacity + 1, np.int64), np.empty(capacity, np.uint8)
+    field_capacity = capacity + delimiters + 1
+    field_starts, field_stops = (
+        np.empty(field_capacity, np.int64),
+        np.empty(field_capacity, np.int64),
+    )
     found, fields, *others = _find(
         rest,
         delimiter,

@@ -44,13 +44,13 @@ def context_windows(
     Returns:
         question, start and length, int32 [windows].
     """
-    room = max_seq_length - 3 - question_lengths
-    step = tf.minimum(doc_stride, room)
-    beyond_first = tf.maximum(context_lengths - room, 0)
+    capacity = max_seq_length - 3 - question_lengths
+    step = tf.minimum(doc_stride, capacity)
+    beyond_first = tf.maximum(context_lengths - capacity, 0)
     counts = 1 + (beyond_first + step - 1) // step
     question = tf.repeat(tf.range(tf.size(counts)), counts)
     start = tf.ragged.range(counts).flat_values * tf.gather(step, question)
-    length = tf.minimum(tf.gather(room, question), tf.gather(context_lengths, question) - start)
+    length = tf.minimum(tf.gather(capacity, question), tf.gather(context_lengths, question) - start)
     return question, start, length
 
 
