@@ -1,4 +1,6 @@
-"""The distances of student and teacher against closed forms of SciPy."""
+"""The distances of student and teacher against PyTorch's and closed forms of SciPy."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,20 @@ from bert_tf.tasks.tables.distillation import (
 
 LOGITS = arrays(np.float32, (4, 3), elements=st.floats(-8, 8, width=32))
 TEMPERATURES = st.sampled_from([0.5, 1.0, 2.0, 7.0])
+GOLDEN = Path(__file__).parents[3] / "golden" / "distillation_loss.npz"
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 7.0])
+def test_loss_and_gradient_are_those_of_pytorch(temperature):
+    """Values that tests/parity/distillation_loss.py wrote."""
+    golden = np.load(GOLDEN)
+    student, teacher = tf.constant(golden["student"]), tf.constant(golden["teacher"])
+    with tf.GradientTape() as tape:
+        tape.watch(student)
+        loss = tf.reduce_mean(softened_divergence(student, teacher, temperature))
+    assert loss.numpy() == pytest.approx(golden[f"{temperature}/loss"], rel=1e-5)
+    gradient = tape.gradient(loss, student)
+    np.testing.assert_allclose(gradient, golden[f"{temperature}/gradient"], atol=2e-6)
 
 
 @given(LOGITS, LOGITS, TEMPERATURES)
