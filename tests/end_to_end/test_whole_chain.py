@@ -188,6 +188,7 @@ def test_the_inputs_of_a_command_are_the_outputs_of_those_before_it(chain):
         ("vectors.parquet", "labels/best"),
         ("nearest.csv", "labels/best"),
         ("nearest.csv", "vectors.parquet"),
+        ("summaries.jsonl", "labels/best"),
     }
 
 
