@@ -81,11 +81,8 @@ def evaluation_page(
     rejected = f", {len(source.rejects):,} rejected" if source.rejects else ""
     lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
     page = page_function(task.declaration.name)
-    sections: list[Section]
-    if page is None:
-        sections = [_first_predictions(results.predictions)]
-    else:
-        sections = list(page(task, source, results.predicted, results))
+    made = () if page is None else page(task, source, results.predicted, results)
+    sections: list[Section] = [*made] or [_first_predictions(results.predictions)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -129,8 +129,8 @@ class TaskDeclaration(ServedTaskDeclaration):
         example: a command line to copy.
         label_errors: None where the task does not look for wrong labels.
         page: `module:function` that makes what the page of an evaluation shows of it, from (task,
-            source, predicted, results) to `bert_tf.tasks.base.report_sections.Section`s; None where
-            that is the first predictions.
+            source, predicted, results) to `bert_tf.tasks.base.report_sections.Section`s; where
+            there are none, that is the first predictions.
     """
 
     options: type[FinetuneConfig]

@@ -180,4 +180,5 @@ SIMILARITY = TaskDeclaration(
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_similarity", "value"),),
     implementation="bert_tf.tasks.similarity.task:SimilarityTask",
+    page="bert_tf.tasks.similarity.page:sections",
 )
