@@ -16,6 +16,7 @@ from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
+from bert_tf.engines.registry import ENGINES
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import finetune_config
 from bert_tf.weights.model_directory import write_model_directory
@@ -401,19 +402,20 @@ def test_no_engine_runs_a_run_directory(place, tmp_path):
     assert not (tmp_path / "measured").exists()
 
 
-def test_an_exported_model_is_measured_like_its_run(place, finished, exported):
-    output = place / "exported-evaluated"
-    config = build_section(
-        EvaluateConfig,
-        {"model": str(exported), "data": str(place / "eval.jsonl"), "output": str(output)},
-    )
+@pytest.mark.parametrize("engine", ["tensorflow", "openvino"])
+def test_an_exported_model_is_measured_like_its_run(engine, place, finished, exported):
+    for package in ENGINES[engine].packages:
+        pytest.importorskip(package)
+    output = place / f"exported-evaluated-{engine}"
+    values = {"model": str(exported), "data": str(place / "eval.jsonl"), "output": str(output)}
+    config = build_section(EvaluateConfig, {**values, "engine": engine})
     manifest = evaluation.run(config, quietly())
     best = finished[1]["metrics"]["best"]
     assert manifest["metrics"] == {
         name: best[name] for name in ("accuracy", "macro_f1", "matthews_correlation")
     }
     rows = [json.loads(line) for line in (output / "predictions.jsonl").read_text().splitlines()]
-    assert manifest["engine"] == manifest["config"]["engine"] == "tensorflow"
+    assert manifest["engine"] == manifest["config"]["engine"] == engine
     assert [row["line"] for row in rows] == [1, 2]
     assert all(0.5 <= row["predicted_score"] <= 1 for row in rows)
     assert manifest["counts"]["rows_rejected"] == 1
