@@ -34,7 +34,7 @@ class Job:
 
     @property
     def state(self):
-        return PipelineState.CANCELLED if self.canceled else PipelineState.RUNNING
+        return PipelineState.DRAINED if self.canceled else PipelineState.RUNNING
 
 
 def run(job):
@@ -67,8 +67,8 @@ def test_a_failure_of_the_runner_is_its_last_cause_in_one_line():
         "the flink job failed: java.lang.OutOfMemoryError: Java heap space; "
         "see the runner's pages or log"
     )
-    with pytest.raises(RunnerFailed, match="ended as CANCELLED"):
-        run(Job(PipelineState.CANCELLED))
+    with pytest.raises(RunnerFailed, match="ended as UPDATED"):
+        run(Job(PipelineState.UPDATED))
     assert last_cause("") == "no reason given"
     assert last_cause("Pipeline x_1 failed in state FAILED: short of buffers") == "short of buffers"
 
