@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from bert_tf.base.processor import vector_extensions
@@ -64,14 +63,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         options,
         output=config.output,
         output_is_directory=plan.is_folder,
-        inputs={
-            "model": [config.model],
-            # In a folder every table keeps its name, so there that counts as well.
-            **{
-                f"input[{Path(table.source).name}]" if plan.is_folder else "input": [table.source]
-                for table in plan.tables
-            },
-        },
+        inputs={"model": [config.model], **plan.table_inputs},
         checked_inputs={"model": plan.engine.reads},
         body=lambda record: _score(
             plan.of_model(record.input_sha256("model")), engine, config, runner, options, record

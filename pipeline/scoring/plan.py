@@ -80,6 +80,17 @@ class ScoringPlan:
     dialect: TableDialect = PLAIN
     folder: str = dataclasses.field(default_factory=lambda: str(Path.cwd()))
 
+    @property
+    def table_inputs(self) -> dict[str, list[str]]:
+        """The tables by the names that a manifest gives its inputs.
+
+        In a folder every table keeps its name, so there that counts as well.
+        """
+        return {
+            f"input[{Path(table.source).name}]" if self.is_folder else "input": [table.source]
+            for table in self.tables
+        }
+
     def of_model(self, sha256: str) -> Self:
         """The plan with its identity, which follows from the model's content too.
 

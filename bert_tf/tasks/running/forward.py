@@ -69,7 +69,7 @@ class ForwardPass:
         )
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Any]]:
-        """Which rows a batch holds, int [n], and what `compute` made of it."""
+        """The rows of a batch, int [n], and what `compute` made of it."""
         done = 0
         unread = np.bincount(self._owners, minlength=self._rows)
         for chosen in self._batches:

@@ -46,13 +46,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
         options,
         output=config.output,
         output_is_directory=plan.is_folder,
-        inputs={
-            "model": [source.folder],
-            **{
-                f"input[{Path(table.source).name}]" if plan.is_folder else "input": [table.source]
-                for table in plan.tables
-            },
-        },
+        inputs={"model": [source.folder], **plan.table_inputs},
         checked_inputs={"model": plan.engine.reads},
         body=lambda record: _summarize(
             plan.of_model(record.input_sha256("model")), source, config, runner, options, record

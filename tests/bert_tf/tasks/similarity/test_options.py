@@ -47,4 +47,5 @@ def test_what_does_not_go_together_is_refused(values, message):
 
 
 def test_triplets_are_independent_of_their_batch():
-    config(loss="triplet", batch_size=4, gradient_accumulation_steps=2, strategy="mirrored")
+    made = config(loss="triplet", batch_size=4, gradient_accumulation_steps=2, strategy="mirrored")
+    assert (made.gradient_accumulation_steps, made.strategy) == (2, "mirrored")
