@@ -21,6 +21,10 @@ from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
 # The kind of work that is done with a block.
 BLOCK = "block"
+# A small corpus is cut into this many blocks, so that it is the work of several workers, but into
+# none of fewer bytes: each costs a few milliseconds and a file.
+_BLOCKS = 16
+_LEAST_BLOCK_BYTES = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +100,7 @@ class ReadDocuments(beam.PTransform):
     ) -> beam.PCollection[DocumentBlock] | beam.PCollection[DocumentBlock | FinishedBlock]:
         """Lists, cuts, spreads over the workers, reads."""
         files = self._files if self._files is not None else match_files(self._config.input)
-        block_bytes = max(int(self._config.block_megabytes * 1e6), 1)
+        block_bytes = bytes_of_block(self._config, files)
         rules = DocumentRules.from_config(self._config)
         tasks = [
             ReadTask(file.path, make_reader(file.path, self._config), rules=rules) for file in files
@@ -110,6 +114,16 @@ class ReadDocuments(beam.PTransform):
         if self._store is None:
             return tasks | "ReadSplits" >> beam.FlatMap(read_blocks, block_bytes)
         return tasks | "ReadSplits" >> beam.FlatMap(read_new_blocks, block_bytes, self._store)
+
+
+def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
+    """The size of the blocks that a corpus is read in, which no result depends on.
+
+    It follows from the config and the input alone, so that an interrupted run finds its blocks
+    again, with other workers too.
+    """
+    share = max(sum(file.bytes for file in files) // _BLOCKS, _LEAST_BLOCK_BYTES)
+    return max(min(int(config.block_megabytes * 1e6), share), 1)
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:

@@ -15,6 +15,12 @@ from pipeline.beam.files import FileInfo
 MAX_BUCKETS = 256
 _MAX_POOLS = MAX_BUCKETS**2
 
+# The passes over a pool are divided, so that few pools are still the work of many workers: into no
+# more tasks than pay for reading the pool again, and so that a task's pairs fit into memory.
+_TASKS = 16
+_LEAST_TEXT_OF_TASK = 64e6
+_MOST_PASSES_OF_TASK = 10
+
 _SHARD_BYTES = 64e6
 _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entries
 _TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
@@ -27,11 +33,13 @@ class ExamplesPlan:
     Attributes:
         pools: partitions of the documents that examples are made from.
         train_shards, eval_shards: files of records.
+        parts: tasks that the passes over each pool are divided into; records do not depend on it.
     """
 
     pools: int
     train_shards: int
     eval_shards: int
+    parts: int = 1
 
     @property
     def buckets(self) -> int:
@@ -48,21 +56,26 @@ class ExamplesPlan:
         """The bucket that holds each of some pools, int64 as they are."""
         return pools // math.ceil(self.pools / self.buckets)
 
+    def passes_of_part(self, part: int, passes: int) -> range:
+        """The passes that one of `parts` makes, of as many as there are."""
+        return range(part * passes // self.parts, (part + 1) * passes // self.parts)
+
     def shards(self, split: str) -> int:
         """Shards of "train" or "eval"."""
         return self.train_shards if split == "train" else self.eval_shards
 
 
 def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPlan:
-    """Chooses pools and shards for a corpus.
+    """Chooses pools and shards for a corpus; workers have no part in it.
 
     Numbers are powers of two (but a `num_shards` that was asked for), so that a corpus keeps them
     when it is cut into other files or a line is added.
 
-    | text   | pool_megabytes | pools | records     | shards |
-    |--------|----------------|-------|-------------|--------|
-    | 3 MB   | 32             | 1     | 50 MB       | 1      |
-    | 100 MB | 32             | 4     | 1.6 GB      | 32     |
+    | text   | pool_megabytes | pools | passes | parts | records     | shards |
+    |--------|----------------|-------|--------|-------|-------------|--------|
+    | 3 MB   | 32             | 1     | 10     | 1     | 50 MB       | 1      |
+    | 32 MB  | 32             | 1     | 10     | 5     | 0.5 GB      | 16     |
+    | 100 MB | 32             | 4     | 10     | 3     | 1.6 GB      | 32     |
     """
     text_bytes = sum(
         file.bytes * _TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files
@@ -76,9 +89,21 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
         eval_shards = _power_of_two_not_below(
             train_shards * config.eval_fraction / (1 - config.eval_fraction)
         )
+    pools = min(pools, _MAX_POOLS)
     return ExamplesPlan(
-        pools=min(pools, _MAX_POOLS), train_shards=train_shards, eval_shards=eval_shards
+        pools=pools,
+        train_shards=train_shards,
+        eval_shards=eval_shards,
+        parts=_parts(config.passes, pools, text_bytes),
     )
+
+
+def _parts(passes: int, pools: int, text_bytes: float) -> int:
+    to_spread = min(
+        math.ceil(_TASKS / pools), int(text_bytes / pools * passes / _LEAST_TEXT_OF_TASK)
+    )
+    to_fit = math.ceil(passes / _MOST_PASSES_OF_TASK)
+    return min(passes, max(to_spread, to_fit))
 
 
 def expected_record_bytes(config: PreprocessConfig, text_bytes: float) -> float:

@@ -161,15 +161,23 @@ class ExampleMaker:
         }
 
     def make_runs(
-        self, pool: Pool, *, train_shards: int, eval_shards: int
+        self, pool: Pool, *, train_shards: int, eval_shards: int, passes: range | None = None
     ) -> tuple[list[Run], PoolCounts]:
         """Partitions the pool's examples into shards.
+
+        Args:
+            pool: the documents.
+            train_shards, eval_shards: as of the plan.
+            passes: which passes over the pool to make, by default all; examples of one do not
+                depend on the others.
 
         Returns:
             Runs for each shard that gets examples, whose records are encoded while they are read;
             and what was made.
         """
-        tokens, pairs, left_out = self._segments(pool)
+        tokens, pairs, left_out = self._segments(
+            pool, range(self._config.passes) if passes is None else passes
+        )
         is_eval = pairs["document"] >= pool.num_train
         shards = combine_keys(pairs["key"], seed_key(self._config.seed, "shards"))
         places = np.where(
@@ -197,10 +205,10 @@ class ExampleMaker:
             left_out=left_out,
         )
 
-    def _segments(self, pool: Pool) -> tuple[np.ndarray, np.ndarray, int]:
+    def _segments(self, pool: Pool, passes: range) -> tuple[np.ndarray, np.ndarray, int]:
         """Tokens, the pairs that refer to them, and the number of chunks left out."""
         config = self._config
-        passes = [combine_keys(pool.keys, np.uint64(number)) for number in range(config.passes)]
+        keys_of_pass = {number: combine_keys(pool.keys, np.uint64(number)) for number in passes}
         if config.pair_task == "none":
             sequences = [
                 full_sentences(
@@ -211,7 +219,7 @@ class ExampleMaker:
                     short_seq_prob=config.short_seq_prob,
                     shifted=number > 0,
                 )
-                for number, keys in enumerate(passes)
+                for number, keys in keys_of_pass.items()
             ]
             tokens = separate_documents(pool.documents, self._special_ids["sep_id"])
             return tokens, np.concatenate(sequences), 0
@@ -226,7 +234,7 @@ class ExampleMaker:
                 random_next_prob=config.random_next_prob,
                 swap_prob=_SWAP_PROB if is_order_task else 0.0,
             )
-            for keys in passes
+            for keys in keys_of_pass.values()
         ]
         pairs = np.concatenate([pairs for pairs, _ in made])
         return pool.documents.tokens, pairs, sum(left for _, left in made)

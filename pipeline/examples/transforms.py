@@ -119,6 +119,12 @@ class WriteExamples(beam.PTransform):
                 | "PartitionBuckets" >> beam.ParDo(PartitionBuckets(job))
                 | "GatherPools" >> beam.GroupByKey()
             )
+        # A runner that places keys by their hash gives some workers twice the pools of others.
+        documents = (
+            documents
+            | "DividePools" >> beam.FlatMap(_divide_pool, job.plan.parts)
+            | "SpreadPools" >> beam.Reshuffle()
+        )
         token_counts = None
         if job.counts_tokens:
             total = tokenized[TOKEN_COUNTS] | "SumTokenCounts" >> beam.CombineGlobally(
@@ -303,8 +309,17 @@ def _load_some(
         yield concatenate(loaded)
 
 
+def _divide_pool(
+    pool: tuple[int, Iterable[BlobReference]], parts: int
+) -> Iterator[tuple[int, int, list[BlobReference]]]:
+    number, references = pool
+    documents = list(references)
+    for part in range(parts):
+        yield number, part, documents
+
+
 class MakeExamples(beam.DoFn):
-    """Turns the documents of a pool into (shard's name, reference to a run of records)."""
+    """Turns a part of a pool into (shard's name, reference to a run of records)."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -314,13 +329,14 @@ class MakeExamples(beam.DoFn):
         self._maker: ExampleMaker | None = None
 
     def process(
-        self, pool: tuple[int, Iterable[BlobReference]], token_counts: np.ndarray | None
+        self, task: tuple[int, int, list[BlobReference]], token_counts: np.ndarray | None
     ) -> Iterator[tuple[str, BlobReference] | beam.pvalue.TaggedOutput]:
-        """Yields runs for each shard that gets examples of this pool."""
-        number, references = pool
+        """Yields runs for each shard that gets examples of this part of a pool."""
+        pool, part, references = task
         store = self._job.store
         for label, reference in store.once(
-            f"{POOL}-{number:06d}", lambda writer: self._make(references, token_counts, writer)
+            f"{POOL}-{pool:06d}-{part:03d}",
+            lambda writer: self._make(references, part, token_counts, writer),
         ):
             if label == _COUNTS:
                 yield _report_counts(store, reference)
@@ -329,7 +345,8 @@ class MakeExamples(beam.DoFn):
 
     def _make(
         self,
-        references: Iterable[BlobReference],
+        references: list[BlobReference],
+        part: int,
         token_counts: np.ndarray | None,
         writer: BlobWriter,
     ) -> Iterator[LabeledBlob]:
@@ -345,6 +362,7 @@ class MakeExamples(beam.DoFn):
             ),
             train_shards=plan.train_shards,
             eval_shards=plan.eval_shards,
+            passes=plan.passes_of_part(part, self._job.config.passes),
         )
         names = {split: self._job.shard_names(split) for split in ("train", "eval")}
         counted = {
@@ -355,7 +373,11 @@ class MakeExamples(beam.DoFn):
         for split, documents, examples in zip(
             names, counts.documents, counts.examples, strict=True
         ):
-            counted |= {f"documents/{split}": documents, f"examples/{split}": examples}
+            # Every part has the documents of the whole pool.
+            counted |= {
+                f"documents/{split}": documents if part == 0 else 0,
+                f"examples/{split}": examples,
+            }
         yield _store_counts(writer, counted)
         for run in runs:
             yield names[run.split][run.shard], writer.add(run.parts())

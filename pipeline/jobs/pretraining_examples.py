@@ -23,7 +23,7 @@ from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
-from pipeline.corpus.read import BLOCK, ReadDocuments
+from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
     CorpusReport,
     ReportCorpus,
@@ -66,7 +66,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         plan = plan_examples(config, files)
         identity = {
             **record.identity,
-            "block_megabytes": config.block_megabytes,
+            "block_bytes": bytes_of_block(config, files),
             "plan": {**dataclasses.asdict(plan), "buckets": plan.buckets},
             "versions": package_versions(),
         }
@@ -117,10 +117,10 @@ def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
         "shards": sum((Path(job.output) / name).exists() for name in shards),
     }
     if any(found.values()):
+        tasks = quantity(job.plan.pools * job.plan.parts, "task")
         console.info(
             f"found finished: {quantity(found['blocks'], 'block')} of text, {found['pools']:,} of "
-            f"at most {quantity(job.plan.pools, 'pool')}, {found['shards']:,} of "
-            f"{quantity(len(shards), 'shard')}"
+            f"at most {tasks} on pools, {found['shards']:,} of {quantity(len(shards), 'shard')}"
         )
     return found
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} not set: make 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 CUT = ["--set=preprocess.block_megabytes=0.1", "--set=preprocess.num_shards=4"]
 JOBS = {
-    "static": ["--set=preprocess.dupe_factor=3", "--set=preprocess.pool_megabytes=1"],
+    "static": ["--set=preprocess.dupe_factor=12", "--set=preprocess.pool_megabytes=1"],
     "dynamic": ["--set=preprocess.masking=dynamic"],
     "near": ["--set=preprocess.duplicates=near", "--set=preprocess.duplicate_lines=drop"],
 }
@@ -117,6 +117,23 @@ def test_a_vocabulary_is_that_of_the_local_runner(cluster, folder):
         files = ["--input=corpus.txt", f"--output={output}", "--vocab-size=80"]
         finish(start(folder, "vocab", *files, "--set=vocab.block_megabytes=0.5", *options))
     assert (folder / "flink.txt").read_bytes() == (folder / "local.txt").read_bytes()
+
+
+def test_scored_rows_are_those_of_the_local_runner(cluster, folder, exported_model, rows):
+    for output, options in (("local.csv", []), ("flink.csv", cluster.options())):
+        files = [f"--model={exported_model}", f"--input={rows}", f"--output={output}"]
+        finish(
+            start(
+                folder,
+                "score",
+                *files,
+                "--set=score.block_rows=50",
+                "--engine=tensorflow",
+                *options,
+            )
+        )
+    assert (folder / "flink.csv").read_bytes() == (folder / "local.csv").read_bytes()
+    assert len((folder / "flink.csv").read_text().splitlines()) == 299
 
 
 def test_a_lost_task_manager_costs_its_unfinished_work_alone(cluster, local, folder):

@@ -16,6 +16,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -50,12 +51,13 @@ JOBS = {
     "preprocess-exact": {**EXAMPLES, "duplicates": "exact"},
     "preprocess-near": {**EXAMPLES, "duplicates": "near", "duplicate_lines": "drop"},
     "preprocess-dynamic": {**EXAMPLES, "masking": "dynamic"},
+    "score": {"block_rows": 50, "engine": "tensorflow"},
 }
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A corpus of three files with copies, near copies and bad lines."""
+def folder(tmp_path_factory, exported_model, rows) -> Path:
+    """A corpus of three files with copies, near copies and bad lines; a model and rows to score."""
     source = random.Random(0)
     documents = [
         "\n".join(
@@ -75,16 +77,20 @@ def folder(tmp_path_factory) -> Path:
         for document in documents[110:]:
             stream.write(json.dumps({"text": document}) + "\n")
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (folder / "model").symlink_to(exported_model)
+    (folder / "rows.csv").symlink_to(rows)
     return folder
 
 
-def command(job: str, inputs: list[str], output: str, runner: list[str]) -> list[str]:
+def command(job: str, inputs: Sequence[str], output: str, runner: list[str]) -> list[str]:
     """The command line of one of JOBS; paths are relative to the folder of the corpus."""
     name = job.partition("-")[0]
     values = [f"--set={name}.{key}={value}" for key, value in JOBS[job].items()]
+    if name == "score":
+        inputs, output = ["rows.csv"], f"{output}.csv"
     files = [f"--input={path}" for path in inputs]
-    vocab = [] if name == "vocab" else ["--vocab=vocab.txt"]
-    return [name, *files, *vocab, f"--output={output}", *values, *runner]
+    others = {"vocab": [], "preprocess": ["--vocab=vocab.txt"], "score": ["--model=model"]}
+    return [name, *files, *others[name], f"--output={output}", *values, *runner]
 
 
 def run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess:

@@ -99,8 +99,8 @@ class CorpusSection(RowSection):
         advanced=True,
     )
     block_megabytes: float = option(
-        "size of the blocks of whole documents that are processed at once; at most 1024 (32-bit "
-        "offsets)",
+        "maximum size of the blocks of whole documents that are processed at once; smaller for a "
+        "small corpus; at most 1024 (32-bit offsets)",
         default=16.0,
         minimum=0.01,
         maximum=1024.0,

@@ -34,6 +34,32 @@ def test_compressed_files_count_as_their_text():
     assert plan_examples(config_of(), [FileInfo("a.txt.gz", 100_000_000)]) == plain
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "passes", "parts"),
+    [
+        (3, 10, 1),
+        (32, 10, 5),
+        (100, 10, 3),
+        (400, 10, 1),
+        (32, 1, 1),
+        (10_000, 40, 4),
+        (1, 1000, 100),
+    ],
+)
+def test_a_pool_is_the_work_of_several_workers(megabytes, passes, parts):
+    file = FileInfo("a.txt", megabytes * 1_000_000)
+    plan = plan_examples(config_of(dupe_factor=passes), [file])
+    assert plan.parts == parts
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000))
+def test_every_pass_is_made_by_one_part(passes, parts):
+    plan = ExamplesPlan(pools=1, train_shards=1, eval_shards=1, parts=min(parts, passes))
+    made = [plan.passes_of_part(part, passes) for part in range(plan.parts)]
+    assert [number for each in made for number in each] == list(range(passes))
+    assert max(map(len, made)) - min(map(len, made)) <= 1
+
+
 def test_asked_for_shards_and_no_evaluation():
     plan = plan_examples(config_of(num_shards=7, eval_fraction=0), [FileInfo("a.txt", 1_000_000)])
     assert (plan.train_shards, plan.eval_shards) == (7, 0)

@@ -1,5 +1,7 @@
 """Pools: the order of documents, the split, random next choices, and what is made of them."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,27 @@ def test_runs_are_cut_where_they_get_too_long(monkeypatch):
     assert np.concatenate([run.ranks for run in runs]).tolist() == whole.ranks.tolist()
     data = [bytes(data) for run in runs for data, _ in run.records]
     assert b"".join(data) == b"".join(bytes(data) for data, _ in whole.records)
+
+
+@pytest.mark.parametrize("pair_task", ["nsp", "sop", "none"])
+def test_passes_made_apart_are_those_made_together(pair_task):
+    pool = sort(documents_of(list(range(200))))
+    maker = ExampleMaker(config_of(pair_task=pair_task), VOCAB)
+
+    def records(*parts: range | None) -> tuple[dict[int, bytes], int]:
+        found, examples = {}, 0
+        for passes in parts:
+            runs, counts = maker.make_runs(pool, train_shards=3, eval_shards=1, passes=passes)
+            examples += sum(counts.examples)
+            for run in runs:
+                for data, offsets in run.records:
+                    framed = [bytes(data[a:b]) for a, b in itertools.pairwise(offsets)]
+                    found |= dict(zip(run.ranks.tolist(), framed, strict=True))
+        return found, examples
+
+    whole, examples = records(None)
+    assert len(whole) == examples
+    assert records(range(1), range(1, 3)) == (whole, examples)
 
 
 def test_documents_of_one_sentence_alone_make_nothing():

@@ -1,0 +1,58 @@
+"""A model to score with, small and untrained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ExportConfig
+from bert_tf.models.classification import BertClassifier
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.jobs import exporting
+from pipeline.outputs.job import RunOptions
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "red", "blue"]
+TASK = {
+    "task": "classification",
+    "labels": ["good", "bad"],
+    "columns": {"text": "text", "text_pair": None, "label": "label"},
+    "max_seq_length": 16,
+}
+
+
+@pytest.fixture(scope="session")
+def exported_model(tmp_path_factory) -> Path:
+    """A classifier as `export` writes it."""
+    folder = tmp_path_factory.mktemp("exported")
+    keras.utils.set_random_seed(7)
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+        initializer_range=0.5,
+    )
+    model = BertClassifier(config, num_labels=2, dtype="float32")
+    model.build_weights()
+    write_model_directory(folder / "run/best", model, vocab=VOCAB, lowercase=True, task=TASK)
+    (folder / "run/checkpoints").mkdir()
+    values = {"run": str(folder / "run"), "output": str(folder / "model")}
+    exporting.run(build_section(ExportConfig, values), RunOptions(console=Console()))
+    return folder / "model"
+
+
+@pytest.fixture(scope="session")
+def rows(tmp_path_factory) -> Path:
+    """A table of 300 rows, two of them without a text."""
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    texts = [" ".join((VOCAB[5 + n % 5], VOCAB[5 + n // 5 % 5], "film")) for n in range(298)]
+    texts[100:100], texts[200:200] = [""], [""]
+    path.write_text("n,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
+    return path
