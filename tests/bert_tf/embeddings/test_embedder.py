@@ -61,6 +61,7 @@ def test_padding_and_batches_change_no_vector_and_no_order(tiny, texts, batch_to
     np.testing.assert_allclose(together, alone, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 @given(texts=TEXTS)
 def test_normalized_vectors_have_norm_one_and_the_same_direction(tiny, texts):
     unit = tiny["unit"].predict({"text": texts})["embedding"]
@@ -77,6 +78,7 @@ def test_every_row_is_counted_once_as_it_is_done(tiny, texts):
     assert sum(done) == len(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layers", "combination", "expected"),
     [
@@ -114,6 +116,7 @@ def test_tokens_come_with_their_places_in_the_text_and_long_texts_are_cut(tiny):
     assert got["token_embeddings"][2].shape == (10, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", ["mean", "tokens"])
 def test_engine(tiny, tmp_path, made):
     directory = read_model_directory(TINY)

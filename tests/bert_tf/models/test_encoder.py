@@ -153,6 +153,7 @@ def test_the_dropout_key_decides_the_masks(encoder):
     np.testing.assert_array_equal(encode(encoder, ids, dropout_key=KEY), encode(encoder, ids))
 
 
+@pytest.mark.slow
 def test_without_a_key_every_training_call_draws_another():
     keras.utils.set_random_seed(5)
     model = BertEncoder(CONFIG)
@@ -163,6 +164,7 @@ def test_without_a_key_every_training_call_draws_another():
     np.testing.assert_array_equal(encode(BertEncoder(CONFIG), ids, training=True), first)
 
 
+@pytest.mark.slow
 def test_graphs_of_unknown_shape_and_xla_agree_with_eager(encoder):
     ids = random_ids(2, 7)
     mask = np.arange(7)[None, :] < np.array([[7], [4]])

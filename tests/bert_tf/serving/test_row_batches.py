@@ -1,6 +1,7 @@
 """Batches inside a graph: every row once, in its own place, within the budget."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +41,7 @@ def sums_and_shapes(word_ids, batch_tokens):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 40), max_size=20), st.integers(1, 200))
 def test_every_row_keeps_its_place_and_batches_keep_to_the_budget(lengths, batch_tokens):

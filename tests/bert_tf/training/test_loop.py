@@ -51,6 +51,7 @@ def test_a_log_ends_with_the_last_step(log_every, first):
     assert steps == [f"step {first}/12", "step 12/12", "step 12, eval: loss 1.0000"]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
     """It stops between two lines; after that the calls are of other lengths."""
     stopped = make_loop(run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1)
@@ -138,6 +139,7 @@ def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_run_is_extended_with_the_schedule_of_the_new_total(tmp_path, console):
     keys = {"run_directory": tmp_path, "warmup_steps": 0, "log_every": 1}
     assert make_loop(**keys).run().extended_from == []
@@ -180,6 +182,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_pa
     assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
 
 
+@pytest.mark.slow
 def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path):
     """Its owner moves it among the checkpoints and mends the data."""
     undisturbed = make_loop(run_directory=tmp_path / "undisturbed")
@@ -195,6 +198,7 @@ def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path)
         np.testing.assert_array_equal(mended._variables[name].numpy(), variable.numpy(), name)
 
 
+@pytest.mark.slow
 def test_parts_of_a_batch_give_the_curve_of_the_whole():
     whole = make_loop().run().train
     parts = make_loop(accumulation_steps=4).run().train
@@ -202,6 +206,7 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
         assert parts[name] == pytest.approx(whole[name], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_lamb_learns_and_resumes_exactly(tmp_path):
     whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", steps=40).run()
     lines = losses(tmp_path / "whole")
@@ -217,6 +222,7 @@ def test_xla_gives_the_same_curve():
     assert compiled["loss"] == pytest.approx(plain["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
     plain = make_loop().run().train
     loop = make_loop(scale_loss=True, run_directory=tmp_path)

@@ -62,6 +62,7 @@ def test_a_run_resumed_anywhere_repeats_the_losses_to_the_last_bit(tmp_path, sto
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_phase_is_evaluated_at_its_end(tmp_path, console):
     loop(run_directory=tmp_path, console=console, evaluate=lambda step, notes: {"loss": 0.0}).run()
     evaluated = [

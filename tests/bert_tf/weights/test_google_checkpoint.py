@@ -58,6 +58,7 @@ def read_tensors(folder):
     return dict(read_source(folder).tensors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["index", "data-00000-of-00001"])
 def test_damage_is_named(ending, tmp_path):
     """What is read in spite of a flipped bit is what was written: the bit is of no use."""

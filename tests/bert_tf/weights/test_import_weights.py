@@ -67,6 +67,7 @@ def preset(backbone, tmp_path):
     return tmp_path / "preset"
 
 
+@pytest.mark.slow
 @KERAS_SAVES
 def test_a_keras_hub_preset_computes_what_keras_hub_does(preset, backbone, tmp_path):
     import_weights(preset, tmp_path / "model")

@@ -136,6 +136,7 @@ def test_other_activations_are_refused(tmp_path):
     assert not (tmp_path / "preset").exists()
 
 
+@pytest.mark.slow
 def test_damage_to_the_layout_of_the_weights_is_named(tmp_path):
     """HDF5 has half a dozen kinds of errors for it."""
     write("encoder", tmp_path)

@@ -152,6 +152,7 @@ def test_what_it_lacks_is_reported(name, said, tmp_path):
         np.testing.assert_array_equal(again.tensors[tensor], directory.tensors[tensor])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", [write_google_checkpoint, write_model_garden_checkpoint])
 def test_real_weights_keep_their_outputs(writer, minilm, tmp_path):
     notes = write(minilm, tmp_path, writer)

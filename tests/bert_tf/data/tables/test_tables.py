@@ -205,6 +205,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_little_that_unpacks_to_much_takes_little_memory(tmp_path, name):
     start, repeated = BOMBS[name]

@@ -36,6 +36,7 @@ def check_same(pair, texts):
     assert found.ids.tolist() == expected.flat_values.numpy().tolist()
 
 
+@pytest.mark.slow
 def test_every_code_point_is_dropped_split_or_kept_alike(pair):
     check_same(pair, [f"h{chr(c)}s" for c in range(0x110000) if not 0xD800 <= c < 0xE000])
 

@@ -83,6 +83,7 @@ def test_ids_equal_huggingface_on_tricky_strings(pair):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(batch=st.lists(texts, min_size=1, max_size=8))
 def test_ids_equal_huggingface_on_any_text(pair, batch):
@@ -114,6 +115,7 @@ def test_offsets_are_bytes_of_the_text_as_given(text, tokens):
     assert list(zip(starts.to_list()[0], ends.to_list()[0], strict=True)) == tokens
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(text=texts)
 def test_offsets_cover_the_text_in_order(text):
@@ -194,6 +196,7 @@ def test_longest_first_rows(lengths, capacity, kept):
     assert (int(first[0]), int(second[0])) == kept
 
 
+@pytest.mark.slow
 def test_a_saved_model_tokenizes_and_packs_like_eager_code(tmp_path):
     tokenizer = _lowercase_tokenizer()
 

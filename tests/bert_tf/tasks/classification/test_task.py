@@ -210,6 +210,7 @@ WEIGHTED = [
 ]
 
 
+@pytest.mark.slow
 def test_weights_of_rows_and_labels(small_config, tokenizer, tmp_path, quiet_console):
     train = write_rows(tmp_path / "train.csv", WEIGHTED, header="text,label,trust")
     config = small_config(
@@ -303,6 +304,7 @@ def test_calibration_divides_logits_and_keeps_labels(tokenizer):
     assert any("divided by" in fact for fact in fitted.card_facts())
 
 
+@pytest.mark.slow
 def test_a_calibrated_model_as_any(small_config, tokenizer, tmp_path, quiet_console):
     path = write_rows(tmp_path / "rows.csv", ROWS)
     config = small_config(task="classification", train=path)

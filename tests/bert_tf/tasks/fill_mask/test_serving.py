@@ -33,6 +33,7 @@ def with_token(before, token, after):
     return before + token + after
 
 
+@pytest.mark.slow
 def test_candidates_equal_huggingface(served, folder):
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     masks, _, scores = served(expected["texts"])

@@ -60,6 +60,7 @@ def write_rows(path, rows):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thresholds", ["global", "per-label", "0.5"])
 @pytest.mark.parametrize("pair", [None, "reply"])
 def test_task(read_training, tokenizer, thresholds, pair):

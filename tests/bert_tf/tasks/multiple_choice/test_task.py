@@ -50,6 +50,7 @@ def write(tmp_path):
     return write_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [None, "question"])
 def test_it_does_what_every_task_does(small_config, write, tokenizer, question):
     rows = list(rows_of(["it is {}", "very very good {0} . it is the city of {0}"]))[:11]

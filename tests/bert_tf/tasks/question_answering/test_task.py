@@ -52,6 +52,7 @@ def encoded(config, tokenizer, console):
     return task.encode(source, tokenizer, training=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unanswerable", [False, True])
 def test_task(small_config, tokenizer, tmp_path, quiet_console, unanswerable):
     path = tmp_path / "rows.json"
@@ -192,6 +193,7 @@ def test_a_few_questions_are_learned_by_heart(small_config, tmp_path, quiet_cons
         finetune(without_loss, quiet_console)
 
 
+@pytest.mark.slow
 def test_an_evaluation_shows_its_end(small_config, tmp_path, quiet_console):
     """Though a log shows a line every 15 s."""
     path = tmp_path / "rows.csv"

@@ -52,6 +52,7 @@ def read_training(small_config, tmp_path, quiet_console):
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [None, "reply"])
 @pytest.mark.parametrize("scaling", ["standard", "none"])
 def test_task(small_config, tokenizer, tmp_path, quiet_console, pair, scaling):

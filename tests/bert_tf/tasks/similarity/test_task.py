@@ -52,6 +52,7 @@ def write(tmp_path):
     return write_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_it_does_what_every_task_does(small_config, write, tokenizer, form, pooling):

@@ -48,6 +48,7 @@ def read_training(small_config, tmp_path, quiet_console):
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", [None, "reply"])
 def test_a_task_on_the_base(read_training, tokenizer, pair):
     task, table = read_training(pair)
@@ -160,6 +161,7 @@ LONG = "body,stars\n" + "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("long_texts", ["head-tail", "windows"])
 def test_texts_that_are_too_long(small_config, tokenizer, tmp_path, quiet_console, long_texts):
     train = tmp_path / "train.csv"

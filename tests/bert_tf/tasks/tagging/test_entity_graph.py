@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ SCHEMES = ["bio", "bilou", "iobes", "plain"]
 ALPHABET = [*"adonlst'\",\\./ \t\n\r\x00\x01\x1f\x7f", "é", "北", "\u2028", "😀", "\u200b"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text(st.sampled_from(ALPHABET), max_size=40), min_size=1, max_size=3),
     st.sampled_from(SCHEMES),

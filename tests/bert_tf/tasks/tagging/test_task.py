@@ -80,6 +80,7 @@ def learned(small_config, tmp_path, quiet_console):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", WRITERS)
 @pytest.mark.parametrize("scheme", ["auto", "bilou", "plain"])
 def test_task(learned, tokenizer, tmp_path, form, scheme):

@@ -47,6 +47,7 @@ def test_weights_come_back_whatever_happens_inside():
     np.testing.assert_array_equal(weight.numpy(), [3.0])
 
 
+@pytest.mark.slow
 def test_evaluations_see_the_averages_and_training_does_not(tmp_path):
     seen = {}
 
@@ -64,6 +65,7 @@ def test_evaluations_see_the_averages_and_training_does_not(tmp_path):
     assert np.abs(seen[12] - loop._variables["model/0000"].numpy()).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_averages_of_one_that_was_not(tmp_path):
     whole = make_loop(ema_decay=0.9)
     whole.run()

@@ -43,6 +43,7 @@ RULES = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(scored_spans(), RULES)
 def test_answers_equal_those_of_the_numpy_rules(scored, rules):

@@ -1,6 +1,7 @@
 """The graph's windows are those of `bert_tf.data.rows.windows`."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ def tokens_of(lengths: list[int], first_id: int) -> TokenizedTexts:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(LENGTHS, st.integers(10, 30), st.integers(1, 40))
 def test_rows_and_windows_equal_those_of_the_numpy_functions(lengths, max_seq_length, stride):

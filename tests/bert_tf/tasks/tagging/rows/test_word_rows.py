@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
@@ -19,6 +20,7 @@ def encode(tokenizer, rows, *, length=128, stride=64):
     return encode_words(tokenizer, rows, max_seq_length=length, stride=stride)
 
 
+@pytest.mark.slow
 @given(texts)
 @settings(deadline=None)
 def test_words_are_those_of_huggingface(pieces, rows):
@@ -39,6 +41,7 @@ def test_words_are_those_of_huggingface(pieces, rows):
         assert ids.tolist() == [pieces.cls_id, *expected.ids, pieces.sep_id]
 
 
+@pytest.mark.slow
 @given(texts, st.integers(4, 12), st.integers(1, 12))
 @settings(deadline=None)
 def test_a_word_is_read_where_it_has_most_context(pieces, rows, length, stride):
