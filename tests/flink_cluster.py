@@ -44,11 +44,16 @@ class FlinkCluster:
         self.call("kill", lost)
         self.call("add", new)
 
-    def options(self) -> list[str]:
-        """The command line's options to run there, with worker processes of task managers."""
-        worker = self._folder / "worker"
+    def options(self, *, first_in_path: Path | None = None) -> list[str]:
+        """The command line's options to run there, with worker processes of task managers.
+
+        Args:
+            first_in_path: a folder that the workers find packages in first.
+        """
+        worker = self._folder / ("worker" if first_in_path is None else "other-worker")
+        path = os.pathsep.join(str(folder) for folder in (first_in_path, ROOT) if folder)
         worker.write_text(
-            f'#!/bin/sh\nexport PYTHONPATH="{ROOT}" MALLOC_ARENA_MAX=2\n'
+            f'#!/bin/sh\nexport PYTHONPATH="{path}" MALLOC_ARENA_MAX=2\n'
             f'exec "{sys.executable}" -m pipeline.beam.worker_process "$@"\n'
         )
         worker.chmod(0o755)

@@ -19,12 +19,13 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.run import RunnerConfig
-from pipeline.beam.cluster_job import run_on_cluster
-from pipeline.beam.flink_rest import flink_job
-from pipeline.beam.job_server import let_job_server_outlive_ctrl_c
+from pipeline.beam.cluster.cluster_job import run_on_cluster
+from pipeline.beam.cluster.flink_rest import flink_job
+from pipeline.beam.cluster.installation import CheckInstallations
+from pipeline.beam.cluster.job_server import let_job_server_outlive_ctrl_c
+from pipeline.beam.cluster.worker_errors import user_error
 from pipeline.beam.progress import ProgressLine, ProgressWatch, text_line
 from pipeline.beam.verbosity import is_verbose
-from pipeline.beam.worker_errors import user_error
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000
@@ -94,6 +95,8 @@ def run_pipeline(
         let_job_server_outlive_ctrl_c(beam_options)
     _check_endpoint_answers(beam_options)
     pipeline = beam.Pipeline(runner=runner, options=beam_options)
+    if not isinstance(runner, FnApiRunner):
+        _ = pipeline | "CheckInstallations" >> CheckInstallations()
     build(pipeline)
     if isinstance(runner, FnApiRunner):
         with ProgressWatch(console, progress):

@@ -11,7 +11,7 @@ import traceback
 import click
 
 from bert_tf.base.errors import BertPipelineError, StoppedEarly
-from pipeline.beam.worker_errors import failure_in, system_error
+from pipeline.beam.cluster.worker_errors import failure_in, system_error
 from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.cli.startup.termination import Terminated, raising_on_signals
 from pipeline.cli.system_errors import explain_system_error

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import platform
-import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sums
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.sealed_json import read_sealed, sealed
+from pipeline.beam.installed_versions import installed_versions
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
@@ -219,12 +217,4 @@ def _fingerprint_of_stored(path: str) -> dict[str, Any]:
 def package_versions() -> dict[str, str]:
     """Versions of this tool and of what can change its results: packages, Python, and Python's
     tables of Unicode, which cleaning, sentences and normalization follow."""
-    versions = {}
-    for name in ("bert-pipeline", *_PACKAGES):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    versions["python"] = platform.python_version()
-    versions["unicode"] = unicodedata.unidata_version
-    return versions
+    return installed_versions(("bert-pipeline", *_PACKAGES))

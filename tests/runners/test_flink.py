@@ -8,6 +8,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -157,6 +158,16 @@ def test_a_stopped_command_leaves_no_job_and_resumes(number, cluster, local, fol
     shown = finish(start(folder, *preprocess(output, "static", *cluster.options())))
     assert "found finished" in shown
     assert files_of(folder / output) == local("static")
+
+
+def test_workers_with_other_versions_are_one_line(cluster, folder):
+    found_first = folder / "other/tensorflow_text-1.2.3.dist-info"
+    found_first.mkdir(parents=True)
+    (found_first / "METADATA").write_text("Name: tensorflow-text\nVersion: 1.2.3\n")
+    options = cluster.options(first_in_path=found_first.parent)
+    shown = finish(start(folder, *preprocess("versions", "dynamic", *options)), expected=2)
+    (error,) = (line for line in shown.splitlines() if line.startswith("error:"))
+    assert re.match(r"error: worker \S+ has tensorflow-text 1\.2\.3, but", error)
 
 
 def test_a_failure_of_the_cluster_is_one_line(cluster, folder):

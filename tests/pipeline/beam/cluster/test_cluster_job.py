@@ -7,9 +7,9 @@ import pytest
 from apache_beam.runners.runner import PipelineState
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, RunnerFailed
-from pipeline.beam.cluster_job import run_on_cluster
-from pipeline.beam.worker_errors import last_cause
+from bert_tf.base.errors import InputError, RunnerFailed, UsageError
+from pipeline.beam.cluster.cluster_job import run_on_cluster
+from pipeline.beam.cluster.worker_errors import last_cause
 
 
 class Job:
@@ -71,6 +71,19 @@ def test_a_failure_of_the_runner_is_its_last_cause_in_one_line():
         run(Job(PipelineState.UPDATED))
     assert last_cause("") == "no reason given"
     assert last_cause("Pipeline x_1 failed in state FAILED: short of buffers") == "short of buffers"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "ModuleNotFoundError: No module named 'pipeline.beam.cluster.installation'",
+        "AttributeError: Can't get attribute '_New' on <module 'pipeline.beam.files' from 'x.py'>",
+    ],
+)
+def test_a_worker_with_another_version_is_one_line(failure):
+    text = f"Traceback (most recent call last):\n  File\n{failure}"
+    with pytest.raises(UsageError, match="the workers of the flink job have no bert-pipeline, or"):
+        run(Job(RuntimeError(text)))
 
 
 def test_what_a_worker_raised_is_not_the_runners():

@@ -9,6 +9,10 @@ from bert_tf.base import errors
 from bert_tf.base.errors import BertPipelineError, UsageError
 
 _USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
+_MISSING = re.compile(
+    r"No module named '(?:pipeline|bert_tf)\b[\w.]*'"
+    r"|Can't get attribute '\w+' on <module '(?:pipeline|bert_tf)\b[\w.]*'"
+)
 _CAUSE = "Caused by: "
 _JOB_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: ")
 _HEADER = "Traceback (most recent call last):\n"
@@ -39,6 +43,12 @@ def failure_in(text: str) -> tuple[str, str] | None:
     lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
     found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
     return (found.group(1), found.group(2) or "") if found else None
+
+
+def missing_module_in(text: str) -> str | None:
+    """What a traceback says that a worker lacks of this project; None if it lacks nothing."""
+    found = _MISSING.search(text)
+    return found.group() if found else None
 
 
 def last_cause(text: str) -> str:

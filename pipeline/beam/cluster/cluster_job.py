@@ -13,9 +13,14 @@ import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError, RunnerFailed
-from pipeline.beam.flink_rest import FlinkJob
-from pipeline.beam.worker_errors import failure_in, last_cause, user_error
+from bert_tf.base.errors import BertPipelineError, RunnerFailed, UsageError
+from pipeline.beam.cluster.flink_rest import FlinkJob
+from pipeline.beam.cluster.worker_errors import (
+    failure_in,
+    last_cause,
+    missing_module_in,
+    user_error,
+)
 
 _SECONDS_TO_CANCEL = 60.0
 _PAUSE = 0.5
@@ -57,6 +62,12 @@ def run_on_cluster(
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
     """What a runner raised, for the user; None if it is what failed in a worker's Python."""
     failure = user_error(error)
+    missing = missing_module_in(str(error))
+    if failure is None and missing is not None:
+        return UsageError(
+            f"the workers of the {runner} job have no bert-pipeline, or another version of it "
+            f"({missing}); install the version of this machine on all of them"
+        )
     if failure is None and failure_in(str(error)) is None:
         cause = last_cause(str(error))
         return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's pages or log")

@@ -11,7 +11,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.worker import sdk_worker
 
 from bert_tf.base.errors import InputError, UsageError
-from pipeline.beam.worker_errors import failure_in, system_error, user_error
+from pipeline.beam.cluster.worker_errors import failure_in, system_error, user_error
 from pipeline.beam.worker_process import leave_user_errors_to_the_submitter
 
 
