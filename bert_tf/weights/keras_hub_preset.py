@@ -18,8 +18,9 @@ from bert_tf.base.json_file import read_json_object
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.base.storage_errors import check_free_space
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.model_files import CONFIG
 from bert_tf.data.text.vocab_file import read_vocab
-from bert_tf.weights.model_directory import CONFIG, ModelDirectory, check_parameter_count
+from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import huggingface_array
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
 from bert_tf.weights.tensor_names import ENCODER_PREFIX

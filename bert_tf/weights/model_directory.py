@@ -18,6 +18,7 @@ from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.model_files import CONFIG, TASK
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
@@ -34,8 +35,6 @@ from bert_tf.weights.tensor_files import (
 )
 from bert_tf.weights.tensor_names import TensorBinding, model_bindings
 
-CONFIG = "config.json"
-TASK = "task.json"
 _FILES = {CONFIG, TASK, VOCAB, TOKENIZER_CONFIG, SAFETENSORS}
 
 Tensors = Mapping[str, np.ndarray]

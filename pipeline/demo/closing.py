@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.report.loss_curve import loss_curve_lines
 
 _LINE_WIDTH = 96

@@ -9,6 +9,7 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.config.model_files import CONFIG
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
@@ -19,7 +20,7 @@ from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.evaluation import evaluate
 from bert_tf.tasks.running.prediction import evaluation_progress
-from bert_tf.weights.model_directory import CONFIG, model_folder
+from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
     REPORT,
     RejectsCheck,

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,7 @@ def _manifest(record: JobRecord) -> dict[str, Any]:
         "metrics": record.metrics,
         **record.extra,
         "timings": record.timings,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "peak_memory_bytes": peak * 1024,
         "versions": package_versions(),
         "next": shlex.join(record.next_command) if record.next_command else None,

@@ -10,11 +10,11 @@ from typing import Any
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.embedding_recipe import RAW_CLS
+from bert_tf.config.model_files import CONFIG, TASK
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.engines.registry import exported_folder
 from bert_tf.export.formats.registry import recognize_format
-from bert_tf.weights.model_directory import CONFIG, TASK
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.files_check import files_line
 from pipeline.report.loss_curve import loss_curve_lines
@@ -25,8 +25,6 @@ from pipeline.report.manifest_facts import (
     measured_facts,
     setting_facts,
 )
-from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarize_records
 
 _TABLES_SHOWN = 3
 _NAMES_SHOWN = 10
@@ -106,6 +104,9 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
     if manifest.get("outputs"):
         lines.append(files_line(Path(path), manifest["outputs"]))
     if manifest.get("command") == "preprocess":
+        from pipeline.report.record_lines import record_lines  # TensorFlow, which reads records
+        from pipeline.report.records import summarize_records
+
         lines += record_lines(summarize_records(path, samples=samples))
     else:
         lines += content_lines(manifest, Path(path), samples=samples)
@@ -134,7 +135,12 @@ def foreign_headline(path: str) -> str:
 def headline(path: str, manifest: dict[str, Any]) -> str:
     """What is at a path, and what made it."""
     command = manifest.get("command", "")
-    return f"{path}: {_MEANINGS.get(command, 'artifact')}, made by bert-pipeline {command}"
+    return f"{path}: {meaning_of(command)}, made by bert-pipeline {command}"
+
+
+def meaning_of(command: str) -> str:
+    """What a command makes, in words."""
+    return _MEANINGS.get(command, "artifact")
 
 
 def _config_lines(manifest: dict[str, Any], *, all_settings: bool) -> list[str]:

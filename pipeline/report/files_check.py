@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,36 @@ from bert_tf.base.wording import quantity
 # Read in about a second, so that a look at terabytes of records stays a look.
 LARGEST_BYTES_HASHED = 256_000_000
 _NAMES_SHOWN = 5
+
+
+def file_differences(
+    path: Path, outputs: list[dict[str, Any]], is_hashed: Callable[[int], bool]
+) -> Iterator[str]:
+    """What differs between the files of an artifact and its manifest, from the smallest file on.
+
+    Args:
+        path: the artifact, a folder or a file, which may have been renamed with those beside it.
+        outputs: of its manifest; at least one.
+        is_hashed: called with the bytes of each file of the right size; whether to compare its
+            content, too.
+
+    Yields:
+        The file and what is wrong with it, in brackets.
+    """
+    first = outputs[0]["path"]
+    for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
+        name = each["path"]
+        file = (
+            path / name if path.is_dir() else path.with_name(path.name + name.removeprefix(first))
+        )
+        if not file.is_file():
+            yield f"{name} (missing)"
+            continue
+        size = file.stat().st_size
+        if size != each["bytes"]:
+            yield f"{name} ({size:,} bytes instead of {each['bytes']:,})"
+        elif is_hashed(size) and file_sha256(file) != each["sha256"]:
+            yield f"{name} (another SHA-256)"
 
 
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
@@ -23,25 +54,15 @@ def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
         path: the artifact, a folder or a file, which may have been renamed with those beside it.
         outputs: of its manifest; at least one.
     """
-    differences, hashed, budget = [], 0, LARGEST_BYTES_HASHED
-    first = outputs[0]["path"]
-    for each in sorted(outputs, key=lambda each: (each["bytes"], each["path"])):
-        name = each["path"]
-        file = (
-            path / name if path.is_dir() else path.with_name(path.name + name.removeprefix(first))
-        )
-        if not file.is_file():
-            differences.append(f"{name} (missing)")
-            continue
-        size = file.stat().st_size
-        if size != each["bytes"]:
-            differences.append(f"{name} ({size:,} bytes instead of {each['bytes']:,})")
-            continue
+    hashed, budget = 0, LARGEST_BYTES_HASHED
+
+    def is_within_budget(size: int) -> bool:
+        nonlocal hashed, budget
         budget -= size
-        if budget >= 0:
-            hashed += 1
-            if file_sha256(file) != each["sha256"]:
-                differences.append(f"{name} (another SHA-256)")
+        hashed += budget >= 0
+        return budget >= 0
+
+    differences = list(file_differences(path, outputs, is_within_budget))
     if differences:
         shown = ", ".join(differences[:_NAMES_SHOWN])
         more = len(differences) - _NAMES_SHOWN

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 
 
 def loss_curve_lines(

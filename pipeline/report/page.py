@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.report.artifact import (
     content_lines,
     foreign_headline,
@@ -22,7 +22,6 @@ from pipeline.report.records import (
     ShownExample,
     ShownToken,
     SplitSummary,
-    summarize_records,
 )
 
 # By this a page is known again.
@@ -63,6 +62,8 @@ def artifact_page(path: str, *, samples: int) -> str:
     manifest = require_manifest(path)
     command = manifest.get("command")
     if command == "preprocess":
+        from pipeline.report.records import summarize_records  # TensorFlow, which reads records
+
         summaries = summarize_records(path, samples=samples)
         content = "".join(_split_html(summary) for summary in summaries)
     elif command in ("train", "finetune"):

@@ -8,12 +8,58 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.data.records.schema import (
-    FEATURE_NAMES,
-    feature_spec,
-    file_names,
-    unmasked_feature_spec,
-)
+from bert_tf.data.records.schema import FEATURE_NAMES, file_names
+
+
+def unmasked_feature_spec(
+    names: str = "reference",
+) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
+    """The features of a record that is masked when it is read, for `tf.io.parse_example`.
+
+    Args:
+        names: schema, as in `feature_spec`.
+
+    Returns:
+        By the name in the file: ids and word_starts (1 where a word begins) int64, one for each
+        token of the sequence without padding; next_sentence_labels int64 [1].
+    """
+    stored = file_names(names)
+    return {
+        stored["input_word_ids"]: tf.io.RaggedFeature(tf.int64),
+        stored["word_starts"]: tf.io.RaggedFeature(tf.int64),
+        stored["next_sentence_labels"]: tf.io.FixedLenFeature([1], tf.int64),
+    }
+
+
+def feature_spec(
+    max_seq_length: int, max_predictions_per_seq: int, names: str = "reference"
+) -> dict[str, tf.io.FixedLenFeature]:
+    """The features of a pretraining record, for `tf.io.parse_example`.
+
+    Args:
+        max_seq_length: tokens in a row.
+        max_predictions_per_seq: masked tokens in a row.
+        names: "reference" for those of google-research/bert create_pretraining_data.py,
+            "model-garden" for those of TF Model Garden v2.
+
+    Returns:
+        By the name in the file: ids, mask and types int64 [max_seq_length]; positions and ids of
+        the masked int64 [max_predictions_per_seq], weights float32 of that shape;
+        next_sentence_labels int64 [1], where 1 means a random second segment (swapped segments
+        with pair_task sop; always 0 with none).
+    """
+    return {
+        FEATURE_NAMES[names][feature]: tf.io.FixedLenFeature([length], dtype)
+        for feature, length, dtype in (
+            ("input_word_ids", max_seq_length, tf.int64),
+            ("input_mask", max_seq_length, tf.int64),
+            ("input_type_ids", max_seq_length, tf.int64),
+            ("masked_lm_positions", max_predictions_per_seq, tf.int64),
+            ("masked_lm_ids", max_predictions_per_seq, tf.int64),
+            ("masked_lm_weights", max_predictions_per_seq, tf.float32),
+            ("next_sentence_labels", 1, tf.int64),
+        )
+    }
 
 
 def parse_records(serialized: tf.Tensor, records: PretrainingData) -> dict[str, tf.Tensor]:

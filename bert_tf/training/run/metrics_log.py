@@ -11,11 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.errors import InputError
 from bert_tf.base.storage_errors import naming_file
 from bert_tf.training.run.event_files import Scalar, keep_scalars
+from bert_tf.training.run.metrics_file import SPLITS, read_metrics
 
-_SPLITS = ("train", "eval")
 _NOT_PLOTTED = ("step", "split", "time")
 # `tf.summary.scalar` needs the tensorboard package; what it writes does not.
 _SCALAR = tf.compat.v1.SummaryMetadata(
@@ -54,12 +53,12 @@ class MetricsLog:
             split: keep_scalars(
                 events / split, {line["step"] for line in kept if line["split"] == split}
             )
-            for split in _SPLITS
+            for split in SPLITS
         }
         with naming_file(events):
             self._writers = {
                 split: tf.summary.create_file_writer(str(events / split), flush_millis=10_000)
-                for split in _SPLITS
+                for split in SPLITS
             }
         for line in kept:
             self._plot(line, besides=plotted[line["split"]])
@@ -87,27 +86,3 @@ class MetricsLog:
             for name, value in line.items():
                 if name not in _NOT_PLOTTED and (line["step"], name) not in besides:
                     tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl; [] where there is none. A half-written last line is left out.
-
-    Raises:
-        InputError: another line is not a JSON object with `step` and `split`.
-    """
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
-    metrics = []
-    for number, text in enumerate(lines[:-1], start=1):  # what follows the last newline is partial
-        try:
-            line = json.loads(text)
-            if line["split"] not in _SPLITS or not isinstance(line["step"], int):
-                raise ValueError("unknown split or step")
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{path}:{number}: not a line of metrics ({error}); "
-                "delete the line, or start again with --overwrite"
-            ) from None
-        metrics.append(line)
-    return metrics

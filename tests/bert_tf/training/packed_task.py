@@ -21,7 +21,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.loop import Evaluate, TrainingLoop
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 
 LENGTH, PREDICTIONS, VOCAB = 24, 4, 40
 RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10

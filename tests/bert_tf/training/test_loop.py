@@ -12,7 +12,7 @@ from regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 
 
 @pytest.fixture(scope="module")

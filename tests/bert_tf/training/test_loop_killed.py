@@ -11,7 +11,7 @@ from killed_run import make_loop
 from packed_task import STEPS
 
 from bert_tf.training.run.checkpoints import read_checkpoint
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 
 pytestmark = pytest.mark.slow  # trains in a process that is killed
 

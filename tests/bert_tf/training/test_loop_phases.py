@@ -10,7 +10,7 @@ from regression_task import Numbers, make_loop
 from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
 from bert_tf.training.plan.timeline import Timeline
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 
 PHASES = (
     PhaseSettings(steps=5, warmup_steps=2, peak_learning_rate=1e-2),

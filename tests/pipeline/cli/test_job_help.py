@@ -8,7 +8,8 @@ import pytest
 from bert_tf.config.sections import SECTIONS
 from pipeline.cli.main import COMMANDS
 
-JOB_COMMANDS = [name for name in COMMANDS if name not in ("inspect", "demo", "doctor")]
+OTHERS = ("inspect", "verify", "lineage", "demo", "doctor")
+JOB_COMMANDS = [name for name in COMMANDS if name not in OTHERS]
 
 
 @pytest.mark.parametrize("name", JOB_COMMANDS)

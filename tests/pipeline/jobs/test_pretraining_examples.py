@@ -14,7 +14,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.data.records.schema import feature_spec
+from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.runner import run_pipeline

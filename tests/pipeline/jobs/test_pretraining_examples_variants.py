@@ -11,9 +11,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
-from bert_tf.data.records.schema import feature_spec
+from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from bert_tf.training.run.metrics_log import read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.record_lines import record_lines

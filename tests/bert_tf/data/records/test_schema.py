@@ -17,14 +17,8 @@ from bert_tf.data.examples.features import (
 from bert_tf.data.examples.masking import masking_rules
 from bert_tf.data.examples.segments import PAIR
 from bert_tf.data.records.example_bytes import frame_examples, masked_crc32c
-from bert_tf.data.records.schema import (
-    FEATURE_NAMES,
-    encode_records,
-    feature_spec,
-    file_names,
-    shard_name,
-    unmasked_feature_spec,
-)
+from bert_tf.data.records.parsing import feature_spec, unmasked_feature_spec
+from bert_tf.data.records.schema import FEATURE_NAMES, encode_records, file_names, shard_name
 
 
 def record_bytes(frames: np.ndarray, offsets: np.ndarray) -> list[bytes]:

@@ -4,7 +4,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base.errors import InputError
-from bert_tf.training.run.metrics_log import MetricsLog, read_metrics
+from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.run.metrics_log import MetricsLog
 from pipeline.report.loss_curve import loss_curve_lines
 
 

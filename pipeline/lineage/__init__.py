@@ -1,0 +1,1 @@
+"""What artifacts were made from: a walk along their manifests, and its formats."""

@@ -1,0 +1,137 @@
+"""What an artifact was made from, step by step back to files that no job made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest
+from pipeline.report.files_check import LARGEST_BYTES_HASHED
+
+SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
+# `run/best` and `model/1` are parts of folders with manifests.
+_FOLDERS_ABOVE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One input of a job.
+
+    Attributes:
+        key: the config key that named it; empty in manifests of release 0.1.
+        path: as the manifest has it.
+        size: its bytes when it was read.
+        sha256: its fingerprint when it was read.
+        place: where that is now; None where there is nothing.
+        state: what is there: the same content, content of that size that is too long to
+            compare, other content, or nothing.
+        made: how it was made, where a job did; None as well where it changed or is missing.
+    """
+
+    key: str
+    path: str
+    size: int
+    sha256: str
+    place: Path | None
+    state: str
+    made: Made | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """An artifact that a job made.
+
+    Attributes:
+        path: where it is.
+        manifest: its content.
+        sources: the inputs of the job.
+    """
+
+    path: Path
+    manifest: dict[str, Any]
+    sources: tuple[Source, ...]
+
+
+def trace(path: Path, manifest: dict[str, Any]) -> Made:
+    """Follows the inputs of an artifact to what made them.
+
+    A relative path of a manifest is looked up from the working directory, then from the folders
+    above the artifact, one of which the job was started in. Content up to `LARGEST_BYTES_HASHED`
+    is compared with what was read.
+
+    Args:
+        path: the artifact.
+        manifest: its content.
+
+    Raises:
+        InputError: a manifest on the way is damaged.
+    """
+    sources = tuple(_source(path, item) for item in manifest.get("inputs", []))
+    return Made(path, manifest, sources)
+
+
+def steps(made: Made) -> Iterator[Made]:
+    """An artifact and all that it was made from, earlier steps first, each once."""
+    seen: set[Path] = set()
+
+    def walk(step: Made) -> Iterator[Made]:
+        if step.path.resolve() in seen:
+            return
+        seen.add(step.path.resolve())
+        for source in step.sources:
+            if source.made is not None:
+                yield from walk(source.made)
+        yield step
+
+    return walk(made)
+
+
+def _source(artifact: Path, item: dict[str, Any]) -> Source:
+    path = item["path"]
+    found = _found(artifact, path)
+    state = MISSING if found is None else _state(found, item)
+    made = None
+    if found is not None and state != CHANGED:
+        maker = _maker(found)
+        made = None if maker is None else trace(*maker)
+    return Source(item.get("key", ""), path, item["bytes"], item["sha256"], found, state, made)
+
+
+def _found(artifact: Path, path: str) -> Path | None:
+    """Where an input is; None where it is not there, or on storage that is not a folder here."""
+    if "://" in path:
+        return None
+    places = (Path(path), *(folder / path for folder in artifact.absolute().parents))
+    return next((place for place in places if place.exists()), None)
+
+
+def _state(path: Path, item: dict[str, Any]) -> str:
+    if item["bytes"] > LARGEST_BYTES_HASHED:
+        return NOT_COMPARED
+    return SAME if fingerprint(path)["sha256"] == item["sha256"] else CHANGED
+
+
+def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:
+    """The artifact that a path is, or is a part of, and its manifest."""
+    manifest = read_manifest(path)
+    if manifest is not None:
+        return path, manifest
+    for folder in path.absolute().parents[:_FOLDERS_ABOVE]:
+        if manifest_path(folder).is_file() and (manifest := read_manifest(folder)) is not None:
+            part = path.absolute().relative_to(folder).as_posix()
+            made = (output["path"] for output in manifest.get("outputs", []))
+            if any(name == part or name.startswith(part + "/") for name in made):
+                return folder, manifest
+            return None
+    return None
+
+
+def finished(made: Made) -> datetime:
+    """When a job ended; of releases that did not note it, when its manifest was written."""
+    noted = made.manifest.get("finished")
+    if noted is not None:
+        return datetime.fromisoformat(noted)
+    return datetime.fromtimestamp(manifest_path(made.path).stat().st_mtime, UTC)
