@@ -25,7 +25,7 @@ def command(path: str, style: str) -> None:
     \b
     Example:
       bert-pipeline lineage scored.csv
-      bert-pipeline lineage scored.csv --format openlineage > events.jsonl
+      bert-pipeline lineage scored.csv --format openlineage
     """
     from pathlib import Path
 
