@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.base.processor import has_bfloat16
 from bert_tf.engines.engine import Engine
-from bert_tf.engines.registry import AUTO, BFLOAT16, FLOAT32, EngineEntry, usable_engines
+from bert_tf.engines.registry import AUTO, BFLOAT16, FLOAT32, INT8, EngineEntry, usable_engines
 
 _TRIAL_SECONDS = 1.0
 _TRIAL_ROWS = 128  # at a time
@@ -48,22 +48,29 @@ def possible_engines(name: str, precision: str, folder: str | Path) -> list[Chos
 
     Args:
         name: of an engine, or `auto`.
-        precision: `float32`, `bfloat16`, or `auto`: bfloat16 as well where the processor has it.
+        precision: `float32`, `bfloat16`, `int8`, or `auto`: int8 as well where the model was
+            exported with it, and bfloat16 where the processor has it.
         folder: an exported folder.
 
     Raises:
         UsageError: as `usable_engines`, or none of them has the precision.
     """
     entries = usable_engines(name, folder)
-    precisions = [BFLOAT16, FLOAT32] if has_bfloat16() else [FLOAT32]
+    precisions = [INT8, BFLOAT16, FLOAT32] if has_bfloat16() else [INT8, FLOAT32]
     if precision != AUTO:
         precisions = [precision]
     found = [
         ChosenEngine(entry=entry, precision=each)
         for each in precisions
         for entry in entries
-        if each in entry.precisions
+        if each in entry.precisions_of(Path(folder))
     ]
+    if not found and precision == INT8 and any(INT8 in entry.precisions for entry in entries):
+        raise UsageError(
+            f"--precision int8: {folder} has no graph of 8-bit integers for "
+            f"{' or '.join(entry.name for entry in entries if INT8 in entry.precisions)}; make one "
+            "with bert-pipeline export --format openvino --precision int8 --calibrate ROWS"
+        )
     if not found:
         raise UsageError(
             f"--precision {precision}: not with {' or '.join(entry.name for entry in entries)}, "

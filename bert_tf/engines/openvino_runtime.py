@@ -9,16 +9,17 @@ import numpy as np
 import openvino
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.engines.registry import BFLOAT16
+from bert_tf.engines.registry import BFLOAT16, INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, read_weights
-from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE
+from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 from bert_tf.weights.onnx_graph import OUTPUTS, onnx_model
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
     """See `Engine`; a folder without a graph has it made of its weights."""
     core = openvino.Core()
-    files = [folder / name for name in (OPENVINO_FILE, ONNX_FILE) if (folder / name).is_file()]
+    names = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
+    files = [folder / name for name in names if (folder / name).is_file()]
     if files:
         model = core.read_model(files[0])
     else:
@@ -27,13 +28,14 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
         model,
         "CPU",
         {
+            # Of int8 what is no product: in bfloat16 it would depend on the batch.
             "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_NUM_THREADS": threads or usable_cores(),
             "ENABLE_CPU_PINNING": False,  # the cores may have other work
         },
     )
-    names = [  # an output has those of inner nodes as well
+    outputs = [  # an output has those of inner nodes as well
         next(name for name in OUTPUTS if name in output.get_names()) for output in compiled.outputs
     ]
     requests = threading.local()  # a request serves one thread at a time
@@ -41,7 +43,7 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not hasattr(requests, "own"):
             requests.own = compiled.create_infer_request()
-        outputs = requests.own.infer(inputs, share_inputs=True)
-        return {name: outputs[place] for place, name in enumerate(names)}
+        found = requests.own.infer(inputs, share_inputs=True)
+        return {name: found[place] for place, name in enumerate(outputs)}
 
     return TokenIdsEngine(folder, run)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
 
 AUTO = "auto"
-FLOAT32, BFLOAT16 = "float32", "bfloat16"
-PRECISIONS = (AUTO, FLOAT32, BFLOAT16)
+FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
+PRECISIONS = (AUTO, FLOAT32, BFLOAT16, INT8)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,8 @@ class EngineEntry:
         needed_files: names of files that must be there too.
         other_files: what else it reads there: names, and folders with a slash at the end.
         precisions: that it computes in, the most exact first.
+        int8_file: name of the file with a graph of 8-bit integers, which `export --precision int8`
+            writes; without it a model has no such precision.
         takes_token_ids: whether its graph does, and TensorFlow need not be imported for it.
         task_fault: `module:function`, from an exported folder to why the engine cannot run its
             task, or None; None where it runs all.
@@ -46,6 +48,7 @@ class EngineEntry:
     needed_files: tuple[str, ...] = ()
     other_files: tuple[str, ...] = ()
     precisions: tuple[str, ...] = (FLOAT32,)
+    int8_file: str | None = None
     takes_token_ids: bool = False
     task_fault: str | None = None
 
@@ -60,6 +63,11 @@ class EngineEntry:
             (folder / name).is_file() for name in self.needed_files
         )
 
+    def precisions_of(self, folder: Path) -> tuple[str, ...]:
+        """Those of its precisions in which it can run a model."""
+        has_int8 = self.int8_file is not None and (folder / self.int8_file).is_file()
+        return tuple(each for each in self.precisions if each != INT8 or has_int8)
+
     def fault(self, folder: Path) -> str | None:
         """Why it cannot run the task of a model that it can load; None if it can."""
         if self.task_fault is None:
@@ -71,7 +79,7 @@ class EngineEntry:
     def reads(self, name: str) -> bool:
         """Whether it reads a file, named by its path in an exported folder."""
         folders = tuple(other for other in self.other_files if other.endswith("/"))
-        files = (self.model_file, *self.needed_files, *self.other_files)
+        files = (self.model_file, self.int8_file, *self.needed_files, *self.other_files)
         return name in files or name.startswith(folders)
 
     def load(
@@ -118,8 +126,12 @@ ENGINES: dict[str, EngineEntry] = {
             model_file="openvino_model.xml",
             other_models=("model.onnx", "saved_model.pb"),
             needed_files=_TOKEN_IDS_FILES,
-            other_files=("openvino_model.bin", "model.onnx", *_TOKENIZER_FILES),
-            precisions=(FLOAT32, BFLOAT16),
+            other_files=(
+                *("openvino_model.bin", "openvino_model_int8.bin", "model.onnx"),
+                *_TOKENIZER_FILES,
+            ),
+            precisions=(FLOAT32, BFLOAT16, INT8),
+            int8_file="openvino_model_int8.xml",
             takes_token_ids=True,
             task_fault=_TOKEN_IDS_FAULT,
         ),

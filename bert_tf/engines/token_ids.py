@@ -77,6 +77,21 @@ class TokenIdsEngine:
             columns, call, model=self._folder, on_rows=on_rows, prepare=self._encode
         )
 
+    def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
+        """What the graph is given for rows, each sequence alone; for calibration.
+
+        Args:
+            columns: as of `predict`.
+        """
+        given: list[dict[str, np.ndarray]] = []
+
+        def record(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            given.append(inputs)
+            return self._run(inputs)
+
+        TokenIdsEngine(self._folder, record).predict(columns, batch_tokens=1)
+        return given
+
     def _encode(self, texts: dict[str, np.ndarray]) -> tuple[dict[str, Any], HostRows]:
         decoded = {name: [text.decode() for text in column] for name, column in texts.items()}
         return decoded, self._task.encode(self._tokenizer, decoded)

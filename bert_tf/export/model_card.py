@@ -11,6 +11,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.export.formats.model_format import ModelFormat
+from bert_tf.export.int8 import Int8Comparison
 from bert_tf.export.loading import TrainedModel
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
@@ -52,6 +53,7 @@ def model_card(
     manifest: dict[str, Any],
     written: ModelFormat,
     notes: list[str],
+    comparison: Int8Comparison | None = None,
 ) -> str:
     """The card as Markdown.
 
@@ -62,6 +64,7 @@ def model_card(
         manifest: the run's, empty if it has none.
         written: the format that was exported.
         notes: what that format lacks, or its library computes otherwise.
+        comparison: of the int8 graph with the float32 one, if the former is there.
     """
     loading = written.loading(card, config, lowercase=lowercase)
     sections = [
@@ -72,6 +75,7 @@ def model_card(
         _list_section("Task", card.facts),
         _data_section(manifest),
         _metrics_section(manifest),
+        "" if comparison is None else _int8_section(comparison),
         "\n".join(["## Loading", *loading]),
         _list_section("What differs", notes),
         f"## Limits\n{card.limits}",
@@ -110,6 +114,22 @@ def _teachers(inputs: list[dict[str, Any]]) -> list[str]:
             f"Distilled: besides the labels, it learned the predictions of `{_input_name(entry)}`.",
         )
     ]
+
+
+def _int8_section(comparison: Int8Comparison) -> str:
+    return "\n".join(
+        (
+            "## 8-bit integers",
+            "Beside the float32 graph is one whose matrix products are of 8-bit integers (static "
+            f"quantization), calibrated with {comparison.calibration_rows:,} of the "
+            f"{comparison.rows:,} rows of {comparison.source}. On all of these:",
+            "",
+            f"| graph | {comparison.metric} |",
+            "|---|---|",
+            f"| float32 | {comparison.float32:.4f} |",
+            f"| int8 | {comparison.int8:.4f} |",
+        )
+    )
 
 
 def _cut_rows(counts: dict[str, Any]) -> list[str]:

@@ -15,3 +15,4 @@ ROW_TOKENS = "row_tokens"
 MANY_CUT = 0.05  # of the rows: then their results may suffer
 # Files with a graph from token ids to scores.
 ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"
+OPENVINO_INT8_FILE = "openvino_model_int8.xml"  # the same with products of 8-bit integers

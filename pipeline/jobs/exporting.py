@@ -6,18 +6,21 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import sync_tree, write_text_atomically
+from bert_tf.base.atomic_files import remove, sync_tree, write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
 from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.exported_folder import SERVING_VERSION
-from bert_tf.engines.registry import is_exported
+from bert_tf.engines.registry import INT8, is_exported
 from bert_tf.export.formats.registry import FORMATS, SERVING, TEXT
 from bert_tf.export.hub_metadata import front_matter, hub_metadata
+from bert_tf.export.int8 import Int8Comparison, add_int8_graph, check_quantizable
 from bert_tf.export.loading import directory_for_task, load_trained_model
 from bert_tf.export.model_card import card_of, model_card
+from bert_tf.tasks.registry import task_from_settings
 from bert_tf.training.run.best_model import BestModel
-from bert_tf.weights.model_directory import read_model_directory
+from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
+from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
@@ -31,6 +34,8 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     run_manifest = read_manifest(config.run)
     if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
         options.console.warn(f"{config.run} is not finished; taking its best model so far")
+    if config.precision == INT8:
+        check_quantizable(FORMATS[config.format], directory)
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
@@ -44,9 +49,13 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         written = entry.load(**{name: getattr(config, name) for name in entry.options})
         folder = output / SERVING_VERSION if config.layout == SERVING else output
         folder.mkdir(exist_ok=True)
-        with record.stage("write"):
-            with naming_file(output):
-                notes = written.write(trained, folder, options.console)
+        with record.stage("write"), naming_file(output):
+            notes = written.write(trained, folder, options.console)
+        comparison = None
+        if config.precision == INT8:
+            with record.stage("quantize"):
+                comparison = _quantize(config, options, directory, folder)
+        with record.stage("describe"):
             of_task = card_of(trained)
             # For serving there are no weights that the library of the format would load.
             library_name = None if config.layout == SERVING else entry.library_name
@@ -69,6 +78,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 manifest=run_manifest or {},
                 written=written,
                 notes=notes,
+                comparison=comparison,
             )
             write_sums(folder, _new_files_of_model(folder))
             write_text_atomically(output / CARD, front_matter(metadata) + card)
@@ -76,6 +86,9 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         for note in notes:
             options.console.warn(note)
         record.extra = {"task": directory.task, "format": config.format, "notes": notes}
+        if comparison is not None:
+            record.extra["int8"] = dataclasses.asdict(comparison)
+            options.console.info(str(comparison))
         best = BestModel.of_manifest(run_manifest or {})
         if best is not None:
             record.extra["best_model"] = dataclasses.asdict(best)
@@ -100,9 +113,39 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         options,
         output=config.output,
         output_is_directory=True,
-        inputs={"run": [str(directory.path)]},
+        inputs={
+            "run": [str(directory.path)],
+            **check_inputs_exist({"calibrate": config.calibrate}),
+        },
         body=body,
     )
+
+
+def _quantize(
+    config: ExportConfig, options: RunOptions, directory: ModelDirectory, folder: Path
+) -> Int8Comparison:
+    """Adds an int8 graph to a model that is written, or removes that if the graph is too bad."""
+    assert config.calibrate is not None
+    try:
+        task = task_from_settings(directory.task, config.run)
+        rows = task.read(config.calibrate, options.console)
+        RejectsCheck(options.max_rejects, None, options.console)([rows])
+        best = BestModel.of_manifest(read_manifest(config.run) or {})
+        comparison = add_int8_graph(
+            FORMATS[config.format],
+            folder,
+            task,
+            rows,
+            metric=None if best is None else best.metric,
+            console=options.console,
+        )
+        comparison.check(config.max_metric_drop)
+    except BaseException:
+        for path in folder.iterdir():
+            if path.name not in JOB_FILES:
+                remove(path)
+        raise
+    return comparison
 
 
 def _new_files_of_model(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
+from bert_tf.engines.registry import FLOAT32, INT8
 from bert_tf.export.formats.registry import DEFAULT_FORMAT, FOLDER, FORMATS, IDS, SERVING, TEXT
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
@@ -61,6 +62,22 @@ class ExportConfig(Section):
         default=TEXT,
         choices=(TEXT, IDS),
     )
+    precision: str = option(
+        "int8: beside the float32 graph one whose matrix products are of 8-bit integers, which "
+        "score then takes",
+        default=FLOAT32,
+        choices=(FLOAT32, INT8),
+    )
+    calibrate: str | None = option(
+        "labeled rows, as for evaluation, that int8 is calibrated with and measured on",
+        default=None,
+    )
+    max_metric_drop: float = option(
+        "most that the metric which chose the model may fall by in int8; otherwise nothing is "
+        "written",
+        default=0.01,
+        minimum=0.0,
+    )
     license: str | None = option(
         "license of the model for its card, as the Hugging Face Hub names it: apache-2.0, mit, … "
         "(default: what the card of an exported folder says)",
@@ -105,6 +122,14 @@ class ExportConfig(Section):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]
                 faults.append(self._no_meaning(key, able))
+        if self.precision == INT8 and not FORMATS[self.format].has_int8:
+            able = [name for name, entry in FORMATS.items() if entry.has_int8]
+            faults.append(self._no_meaning("precision", able))
+        if (self.precision == INT8) != (self.calibrate is not None):
+            faults.append(
+                "calibrate: labeled rows are needed for --precision int8, and have no meaning "
+                "without it; give both or none"
+            )
         for key, default in (("layout", FOLDER), ("inputs", TEXT)):
             if getattr(self, key) != default and key not in FORMATS[self.format].options:
                 able = [name for name, entry in FORMATS.items() if key in entry.options]

@@ -126,8 +126,9 @@ class ScoreConfig(ColumnsSection):
         default=False,
     )
     precision: str = option(
-        "what the engine computes in (auto: bfloat16 where processor and engine have it, whose "
-        "probabilities differ in the third or fourth decimal)",
+        "what the engine computes in (auto: int8 where the model was exported with it, else "
+        "bfloat16 where processor and engine have it, whose probabilities differ in the third or "
+        "fourth decimal)",
         default=AUTO,
         choices=PRECISIONS,
     )

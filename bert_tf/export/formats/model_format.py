@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
@@ -40,4 +43,16 @@ class ModelFormat(Protocol):
             card: the part of the card about the task.
             config: the model's.
             lowercase: whether texts are lower-cased.
+        """
+
+
+class QuantizableFormat(ModelFormat, Protocol):
+    """A format with a graph of token ids, which can have one of 8-bit integers beside it."""
+
+    def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
+        """Writes the int8 graph.
+
+        Args:
+            folder: with the float32 graph.
+            batches: inputs to calibrate with, see `quantized`.
         """

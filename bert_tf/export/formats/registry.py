@@ -46,6 +46,7 @@ class FormatEntry:
             has the name of the extra that installs them.
         options: keys of `ExportConfig` that it follows and other formats do not have.
         has_pooling: whether it states how the vector of a text is made.
+        has_int8: whether it can have a graph of 8-bit integers, see `QuantizableFormat`.
         library_name: the library that the Hub shows such a model under, None where it knows none.
         tags: by which the Hub finds such models.
         keeps_head: whether the head of a task is written, from the part of the model card about it.
@@ -60,6 +61,7 @@ class FormatEntry:
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     has_pooling: bool = False
+    has_int8: bool = False
     library_name: str | None = None
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = _keeps_any_head
@@ -135,6 +137,7 @@ FORMATS: dict[str, FormatEntry] = {
             config_file="config.json",
             model_file="openvino_model.xml",
             packages=("openvino", "onnx"),
+            has_int8=True,
             library_name="transformers",
             tags=("openvino",),
         ),

@@ -1,5 +1,7 @@
 """Engines and precisions, the likely fastest first."""
 
+import dataclasses
+
 import pytest
 
 from bert_tf.base.errors import UsageError
@@ -47,6 +49,19 @@ def test_bfloat16_comes_first_where_the_processor_has_it(
 ):
     monkeypatch.setattr(choice, "has_bfloat16", lambda: has_bfloat16)
     assert names(possible_engines("auto", precision, model)) == expected
+
+
+def test_int8_is_first_where_the_model_was_exported_with_it(model, monkeypatch):
+    entry = dataclasses.replace(BOTH, precisions=("float32", "int8"), int8_file="m8")
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {"both": entry})
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: True)
+    assert names(possible_engines("auto", "auto", model)) == ["both float32"]
+    with pytest.raises(UsageError, match="has no graph of 8-bit integers for both; make one"):
+        possible_engines("auto", "int8", model)
+    (model / "m8").touch()
+    assert entry.reads("m8")
+    assert names(possible_engines("auto", "auto", model)) == ["both int8", "both float32"]
+    assert names(possible_engines("auto", "float32", model)) == ["both float32"]
 
 
 def test_a_precision_that_an_engine_lacks_is_refused(model):

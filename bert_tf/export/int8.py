@@ -1,0 +1,146 @@
+"""A graph of 8-bit integers beside an exported one: calibrated, and compared with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
+from bert_tf.export.formats.registry import FormatEntry
+from bert_tf.tasks.base.task import LabeledRows, Task
+from bert_tf.tasks.registry import host_task_from_settings, task_from_settings
+from bert_tf.training.run.best_model import rank
+from bert_tf.weights.model_directory import ModelDirectory
+
+if TYPE_CHECKING:
+    from bert_tf.engines.token_ids import TokenIdsEngine
+    from bert_tf.export.formats.model_format import QuantizableFormat
+
+CALIBRATION_ROWS = 300
+_QUANTIZER = "nncf"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Int8Comparison:
+    """What a metric is with either graph of a model.
+
+    Attributes:
+        metric: its name.
+        float32, int8: its value.
+        rows: that it was measured on.
+        calibration_rows: of these, those that the graph was calibrated with.
+        source: the file of the rows.
+    """
+
+    metric: str
+    float32: float
+    int8: float
+    rows: int
+    calibration_rows: int
+    source: str
+
+    @property
+    def drop(self) -> float:
+        """By how much the metric is worse in int8."""
+        before, after = (
+            rank({self.metric: value}, self.metric)[0] for value in (self.float32, self.int8)
+        )
+        return before - after
+
+    def check(self, max_drop: float) -> None:
+        """Checks that the metric does not fall by more.
+
+        Raises:
+            InputError: it does.
+        """
+        if self.drop > max_drop:
+            raise InputError(
+                f"--precision int8: {self}, more than --max-metric-drop {max_drop:g}; nothing was "
+                "written (calibrate with rows like those to score, or export without it)"
+            )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.metric} on the {self.rows:,} rows of {self.source} is {self.float32:.4f} in "
+            f"float32 and {self.int8:.4f} in int8"
+        )
+
+
+def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
+    """Checks that a model can have an int8 graph here.
+
+    Raises:
+        UsageError: it was not fine-tuned, its task runs on TensorFlow alone, or a package that
+            makes or runs the graph is not installed.
+    """
+    task_from_settings(directory.task, str(directory.path))
+    if host_task_from_settings(directory.task, str(directory.path)) is None:
+        raise UsageError(
+            f"--precision int8: models of {(directory.task or {})['task']} are run by the engine "
+            "tensorflow alone, which has no int8; leave it out"
+        )
+    for package in (_QUANTIZER, *_engine_of(entry).packages):
+        if importlib.util.find_spec(package) is None:
+            raise UsageError(
+                f"--precision int8: needs {package}, not installed here; install it "
+                f"(pip install 'bert-pipeline[{package}]')"
+            )
+
+
+def add_int8_graph(
+    entry: FormatEntry,
+    folder: Path,
+    task: Task,
+    rows: LabeledRows,
+    *,
+    metric: str | None,
+    console: Console,
+) -> Int8Comparison:
+    """Writes an int8 graph beside the float32 one of a folder and measures both.
+
+    Args:
+        entry: the format of the folder.
+        folder: with the float32 graph.
+        task: the model's.
+        rows: to calibrate with, `CALIBRATION_ROWS` of them from all over the file, and to measure
+            on, all of them.
+        metric: to compare; None, or one that engines do not measure, for the task's first.
+        console: shows progress.
+    """
+    engine, written = _engine_of(entry), cast("QuantizableFormat", entry.load())
+    exact = cast("TokenIdsEngine", engine.load(folder, is_checked=True))
+    texts = task.texts(rows)
+    count = len(next(iter(texts.values())))
+    chosen = np.unique(np.linspace(0, count - 1, CALIBRATION_ROWS).round().astype(np.int64))
+    console.progress(f"calibrating int8 with {len(chosen)} of {count:,} rows")
+    written.write_int8(folder, exact.graph_inputs(_chosen(texts, chosen)))
+    quantized = engine.load(folder, is_checked=True, precision=INT8)
+    console.progress(f"measuring float32 and int8 on {count:,} rows")
+    before, after = (
+        task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized)
+    )
+    if metric not in before:
+        metric = task.declaration.options.metrics[0]
+    return Int8Comparison(
+        metric=metric,
+        float32=before[metric],
+        int8=after[metric],
+        rows=count,
+        calibration_rows=len(chosen),
+        source=Path(rows.source).name,
+    )
+
+
+def _engine_of(entry: FormatEntry) -> EngineEntry:
+    """What runs the graphs of a format."""
+    return next(engine for engine in ENGINES.values() if engine.model_file == entry.model_file)
+
+
+def _chosen(texts: dict[str, list[Any]], rows: np.ndarray) -> dict[str, list[Any]]:
+    return {name: [column[row] for row in rows] for name, column in texts.items()}

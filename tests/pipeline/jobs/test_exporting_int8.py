@@ -1,0 +1,191 @@
+"""Exports with a graph of 8-bit integers: calibrated, compared, described and scored with."""
+
+import csv
+import io
+
+import keras
+import numpy as np
+import pytest
+from behavior.engines import check_engine
+
+from bert_tf.base.checksums import CARD, read_sums
+from bert_tf.base.console import Console
+from bert_tf.base.errors import ConfigError, InputError, UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import ExportConfig
+from bert_tf.engines.registry import ENGINES
+from bert_tf.engines.token_ids import TokenIdsEngine
+from bert_tf.export.int8 import Int8Comparison
+from bert_tf.models.classification import BertClassifier
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.cli.main import main
+from pipeline.jobs import exporting
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
+
+pytestmark = [
+    pytest.mark.slow,  # calibrates and writes models
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
+
+WORDS = [f"{first}{second}" for first in "bcdfgh" for second in "aeiou"]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+TASK = {
+    "task": "classification",
+    "labels": ["no", "yes"],
+    "columns": {"text": "text", "text_pair": None, "label": "label"},
+    "max_seq_length": 24,
+}
+FORMATS = {"openvino": ("openvino", "openvino_model_int8.xml")}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "model"
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=32,
+        initializer_range=0.3,
+    )
+    keras.utils.set_random_seed(3)
+    classifier = BertClassifier(config, 2)
+    classifier.build_weights()
+    write_model_directory(path, classifier, vocab=VOCAB, lowercase=True, task=TASK)
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A table of 60 random texts with labels."""
+    generator = np.random.default_rng(5)
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "label"])
+        for _ in range(60):
+            words = generator.choice(WORDS, generator.integers(1, 22))
+            writer.writerow([" ".join(words), generator.choice(TASK["labels"])])
+    return path
+
+
+@pytest.fixture(scope="module")
+def export(model, rows):
+    def make(output, kind="openvino", **values):
+        pytest.importorskip("nncf", reason="an optional package")
+        given = {"run": str(model), "output": str(output), "format": kind, "precision": "int8"}
+        config = build_section(ExportConfig, {**given, "calibrate": str(rows), **values})
+        exporting.run(config, RunOptions(console=Console(io.StringIO())))
+        return output
+
+    return make
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def exported(export, request, tmp_path_factory):
+    for package in ENGINES[FORMATS[request.param][0]].packages:
+        pytest.importorskip(package, reason="an optional package")
+    output = tmp_path_factory.mktemp(request.param) / "exported"
+    return export(output, request.param, max_metric_drop=0.5), *FORMATS[request.param]
+
+
+def test_both_graphs_are_measured_and_described(exported, rows):
+    folder, _, file = exported
+    manifest = read_manifest(folder)
+    measured = manifest["int8"]
+    assert (measured["metric"], measured["source"]) == ("accuracy", rows.name)
+    assert measured["rows"] == measured["calibration_rows"] == 60
+    card = (folder / CARD).read_text()
+    for precision in ("float32", "int8"):
+        assert f"| {precision} | {measured[precision]:.4f} |" in card
+    assert file in read_sums(folder)
+
+
+def test_scores_are_those_of_the_float32_graph_but_for_rounding(exported, rows):
+    folder, engine, _ = exported
+    texts = {"text": [row["text"] for row in csv.DictReader(rows.open(newline=""))]}
+    exact, rounded = (
+        ENGINES[engine].load(folder, precision=precision).predict(texts)["probabilities"]
+        for precision in ("float32", "int8")
+    )
+    assert 1e-5 < np.abs(exact - rounded).max() < 0.15
+    assert np.corrcoef(exact[:, 0], rounded[:, 0])[0, 1] > 0.95
+
+
+def test_engine(exported):
+    folder, engine, _ = exported
+    texts = ["ba ce", "", "go " * 20, "da fe hi bo", "hu"]
+    diverged = TokenIdsEngine(
+        folder,
+        lambda inputs: {"logits": np.full((len(inputs["input_mask"]), 2), np.nan, np.float32)},
+    )
+    check_engine(
+        ENGINES[engine].load(folder, precision="int8"), {"text": texts}, diverged=diverged
+    )
+
+
+def test_it_is_what_score_takes(exported, rows, tmp_path, monkeypatch):
+    folder, engine, _ = exported
+    monkeypatch.chdir(tmp_path)
+    for output, precision in (("auto.csv", "auto"), ("int8.csv", "int8"), ("f32.csv", "float32")):
+        line = f"score --model {folder} --engine {engine} --precision {precision} --input {rows}"
+        with pytest.raises(SystemExit) as exited:
+            main([*line.split(), "--output", output])
+        assert exited.value.code == 0
+    assert read_manifest("auto.csv")["precision"] == "int8"
+    contents = {name: (tmp_path / f"{name}.csv").read_bytes() for name in ("auto", "int8", "f32")}
+    assert contents["auto"] == contents["int8"] != contents["f32"]
+
+
+def test_the_same_bytes_twice(exported, export, tmp_path):
+    folder, _, file = exported
+    kind = next(name for name, values in FORMATS.items() if values[1] == file)
+    again = export(tmp_path / "again", kind, max_metric_drop=0.5)
+    assert read_sums(again) == read_sums(folder)
+
+
+def test_a_graph_that_is_too_bad_is_not_written(export, tmp_path, monkeypatch):
+    worse = Int8Comparison(
+        metric="accuracy", float32=0.9, int8=0.88, rows=60, calibration_rows=60, source="rows.csv"
+    )
+    monkeypatch.setattr(exporting, "add_int8_graph", lambda *_, **__: worse)
+    output = tmp_path / "out"
+    with pytest.raises(InputError, match="accuracy on the 60 rows of rows.csv is 0.9000 in float"):
+        export(output)
+    assert not output.exists()
+    export(output, max_metric_drop=0.03)
+
+
+def test_a_loss_falls_where_it_rises():
+    worse = Int8Comparison(
+        metric="loss", float32=0.5, int8=0.7, rows=2, calibration_rows=2, source="rows.csv"
+    )
+    assert worse.drop == pytest.approx(0.2)
+    worse.check(0.21)
+    with pytest.raises(InputError, match="more than --max-metric-drop 0.19"):
+        worse.check(0.19)
+
+
+def test_what_it_needs_is_said_before_anything_is_written(model, rows, tmp_path):
+    given = {"run": str(model), "output": str(tmp_path / "out"), "precision": "int8"}
+    with pytest.raises(ConfigError, match="precision: has no meaning for --format savedmodel; it"):
+        build_section(ExportConfig, {**given, "calibrate": str(rows)})
+    given["format"] = "openvino"
+    with pytest.raises(ConfigError, match="calibrate: labeled rows are needed"):
+        build_section(ExportConfig, given)
+    missing = build_section(ExportConfig, {**given, "calibrate": str(tmp_path / "no.csv")})
+    with pytest.raises(UsageError, match=r"--calibrate .*no.csv: no such file"):
+        exporting.run(missing, RunOptions(console=Console(io.StringIO())))
+    encoder = tmp_path / "encoder"
+    encoder.mkdir()
+    for file in model.iterdir():
+        if file.name not in ("task.json", "SHA256SUMS"):
+            (encoder / file.name).write_bytes(file.read_bytes())
+    untuned = build_section(ExportConfig, {**given, "run": str(encoder), "calibrate": str(rows)})
+    with pytest.raises(UsageError):
+        exporting.run(untuned, RunOptions(console=Console(io.StringIO())))
+    assert not (tmp_path / "out").exists()
