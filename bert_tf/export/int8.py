@@ -122,9 +122,7 @@ def add_int8_graph(
     written.write_int8(folder, exact.graph_inputs(_chosen(texts, chosen)))
     quantized = engine.load(folder, is_checked=True, precision=INT8)
     console.progress(f"measuring float32 and int8 on {count:,} rows")
-    before, after = (
-        task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized)
-    )
+    before, after = (task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized))
     if metric not in before:
         metric = task.declaration.options.metrics[0]
     return Int8Comparison(

@@ -123,9 +123,7 @@ def test_engine(exported):
         folder,
         lambda inputs: {"logits": np.full((len(inputs["input_mask"]), 2), np.nan, np.float32)},
     )
-    check_engine(
-        ENGINES[engine].load(folder, precision="int8"), {"text": texts}, diverged=diverged
-    )
+    check_engine(ENGINES[engine].load(folder, precision="int8"), {"text": texts}, diverged=diverged)
 
 
 def test_it_is_what_score_takes(exported, rows, tmp_path, monkeypatch):
