@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
+from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
@@ -108,13 +109,14 @@ class TrainingStep:
         count = len(learning_rates)
         padded = np.zeros(-(-count // _RATES_MULTIPLE) * _RATES_MULTIPLE, np.float32)
         padded[:count] = learning_rates
-        rows = self._run(
-            batches,
-            tf.constant(first_step, tf.int32),
-            tf.constant(count, tf.int32),
-            tf.constant(padded),
-            accumulation_steps,
-        ).numpy()
+        with without_graph_rewrites():
+            rows = self._run(
+                batches,
+                tf.constant(first_step, tf.int32),
+                tf.constant(count, tf.int32),
+                tf.constant(padded),
+                accumulation_steps,
+            ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
 
     @tf.function
