@@ -98,6 +98,8 @@ class TrainingLoop:
             saved in checkpoints and restored with them: the place to remember the best result so
             far, whose step `early_stop_evals` takes from `notes["best"]["step"]`.
         use_xla: compile the step with XLA.
+        shards: parts of a batch computed side by side, see `bert_tf.training.devices.cores`; they
+            divide the rows of each micro-batch.
         scale_loss: dynamic loss scaling, for float16.
     """
 
@@ -114,6 +116,7 @@ class TrainingLoop:
         console: Console,
         evaluate: Evaluate | None = None,
         use_xla: bool = False,
+        shards: int = 1,
         scale_loss: bool = False,
     ):
         self._inputs = inputs
@@ -138,6 +141,7 @@ class TrainingLoop:
             clip_norm=settings.gradient_clip_norm,
             seed=settings.seed,
             use_xla=use_xla,
+            shards=shards,
             scale_loss=scale_loss,
             averages=self._averages,
         )

@@ -40,6 +40,8 @@ class TrainingStep:
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any whole number; first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
+        shards: parts of every batch, or micro-batch, that are computed side by side; see
+            `bert_tf.training.devices.cores`. Not with XLA or several replicas.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
             and the scale halved; after 2,000 good steps it is doubled.
         averages: of the weights, updated after every step.
@@ -55,6 +57,7 @@ class TrainingStep:
         clip_norm: float = 1.0,
         seed: int = 1,
         use_xla: bool = False,
+        shards: int = 1,
         scale_loss: bool = False,
         averages: WeightAverages | None = None,
     ):
@@ -85,6 +88,11 @@ class TrainingStep:
         self._gradients = self._summed_gradients
         if use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
+        self._shards = shards
+        # Calls that are not inlined are traced once, and each runs by itself.
+        self._shard_gradients = tf.function(
+            self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
+        )
 
     def run(
         self,
@@ -198,13 +206,13 @@ class TrainingStep:
         if micro_batches == 1:
             if self._replicas > 1:
                 key = tf.random.fold_in(key, replica, alg="philox")
-            return self._gradients_of(batch, weights, scale, key)
+            return self._sharded_gradients(batch, weights, scale, key)
         split = {name: _split_rows(tensor, micro_batches) for name, tensor in batch.items()}
 
         def micro_batch_gradients(index: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
             micro_batch_key = tf.random.fold_in(key, index * self._replicas + replica, alg="philox")
             micro_batch = {name: tensor[index] for name, tensor in split.items()}
-            return self._gradients_of(micro_batch, weights, scale, micro_batch_key)
+            return self._sharded_gradients(micro_batch, weights, scale, micro_batch_key)
 
         def add_micro_batch(index: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
             return index + 1, tf.nest.map_structure(tf.add, total, micro_batch_gradients(index))
@@ -216,6 +224,23 @@ class TrainingStep:
             maximum_iterations=micro_batches,
         )
         return total
+
+    def _sharded_gradients(
+        self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
+    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+        if self._shards == 1:
+            return self._gradients_of(batch, weights, scale, key)
+        split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
+        parts = [
+            self._shard_gradients(
+                {name: tensor[index] for name, tensor in split.items()},
+                weights,
+                scale,
+                tf.random.fold_in(key, index, alg="philox"),
+            )
+            for index in range(self._shards)
+        ]
+        return tf.nest.map_structure(lambda *values: tf.add_n(values), *parts)
 
     def _gradients_of(
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor

@@ -170,6 +170,11 @@ class FinetuneConfig(TableSection, LoopSection):
         return []
 
     @property
+    def compares_rows(self) -> bool:
+        """Whether the loss compares the rows of a batch, which then cannot be divided."""
+        return False
+
+    @property
     def more_inputs(self) -> dict[str, str | None]:
         """What is read besides train, eval and init, by key; None where it is not given."""
         return {}

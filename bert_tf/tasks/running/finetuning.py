@@ -31,6 +31,7 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
+from bert_tf.training.devices.cores import row_shards, run_operations_on_one_core
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
@@ -95,6 +96,9 @@ def finetune(
         UsageError: a file or column is missing; the rows are longer than the model allows.
         StoppedEarly: a stop was asked for; a checkpoint has been saved.
     """
+    shards = _row_shards(config)
+    if shards > 1:
+        run_operations_on_one_core()
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     init = read_model_directory(config.init)
     for note in init.notes:
@@ -127,7 +131,7 @@ def finetune(
     inputs = FinetuningInputs(
         rows.train,
         batch_size=config.batch_size,
-        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps,
+        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps * shards,
         length_multiple=_length_multiple(precision, task.max_seq_length),
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
@@ -159,6 +163,7 @@ def finetune(
         inputs=inputs,
         strategy=strategy,
         precision=precision,
+        shards=shards,
         evaluate=EpochEvaluation(
             config,
             model,
@@ -240,6 +245,7 @@ def _training_loop(
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
     precision: PrecisionPolicy,
+    shards: int,
     evaluate: EpochEvaluation,
     console: Console,
 ) -> TrainingLoop:
@@ -275,7 +281,17 @@ def _training_loop(
         console=console,
         evaluate=evaluate,
         use_xla=precision.use_xla,
+        shards=shards,
         scale_loss=precision.scale_loss,
+    )
+
+
+def _row_shards(config: FinetuneConfig) -> int:
+    if config.strategy != "default" or config.xla == "on":
+        return 1
+    return row_shards(
+        config.batch_size // config.gradient_accumulation_steps,
+        independent=not config.compares_rows,
     )
 
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.base.ahead import map_ahead
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
+from bert_tf.training.devices.cores import cores_left
 from bert_tf.training.plan.protocols import Batch
 
 
@@ -72,13 +74,10 @@ class ForwardPass:
         """The rows of a batch, int [n], and what `compute` made of it."""
         done = 0
         unread = np.bincount(self._owners, minlength=self._rows)
-        for chosen in self._batches:
-            yield (
-                chosen,
-                self._compute(
-                    {name: tf.constant(values) for name, values in self._batch(chosen).items()}
-                ),
-            )
+        at_once = cores_left()
+        outputs = map_ahead(self._outputs, self._batches, threads=at_once, depth=at_once)
+        for chosen, computed in zip(self._batches, outputs, strict=True):
+            yield chosen, computed
             np.subtract.at(unread, self._owners[chosen], 1)
             done += int((unread[np.unique(self._owners[chosen])] == 0).sum())
             self._console.progress(forward_progress(self._action, done, len(unread)))
@@ -92,6 +91,11 @@ class ForwardPass:
             joined[name] = np.empty_like(values)
             joined[name][order] = values
         return joined
+
+    def _outputs(self, chosen: np.ndarray) -> Any:
+        return self._compute(
+            {name: tf.constant(values) for name, values in self._batch(chosen).items()}
+        )
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(

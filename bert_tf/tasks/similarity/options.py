@@ -102,6 +102,11 @@ class SimilarityConfig(FinetuneConfig):
         return self.negative_column or ((NEGATIVE,) if self.loss == TRIPLET else ())
 
     @property
+    def compares_rows(self) -> bool:
+        """See `FinetuneConfig.compares_rows`."""
+        return self.loss != TRIPLET
+
+    @property
     def own_metrics(self) -> tuple[str, ...]:
         """Those of the metrics that rows of this kind have, the one that decides first."""
         if self.loss == COSENT:
@@ -118,7 +123,7 @@ class SimilarityConfig(FinetuneConfig):
         return [
             *super().faults(),
             *self._faults_of_options(),
-            *([] if self.loss == TRIPLET else self._faults_of_batches()),
+            *(self._faults_of_batches() if self.compares_rows else []),
         ]
 
     def _faults_of_options(self) -> list[str]:

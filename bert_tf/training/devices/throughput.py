@@ -6,6 +6,7 @@ import time
 
 import tensorflow as tf
 
+from bert_tf.training.devices.cores import cores_left
 from bert_tf.training.devices.strategy import worker_count
 from bert_tf.training.plan.protocols import Batch
 
@@ -61,17 +62,18 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     size = _SIZES[kind]
     dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
-    matrix = tf.fill([size, size], tf.cast(1.0 / size, dtype))
+    at_once = cores_left() if kind == "CPU" else 1
+    matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
 
     @tf.function
-    def product(matrix: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_max(matrix @ matrix)
+    def products(matrices: list[tf.Tensor]) -> tf.Tensor:
+        return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
 
-    product(matrix).numpy()  # traces, and wakes the device
+    products(matrices).numpy()  # traces, and wakes the device
     start, best = time.monotonic(), float("inf")
     while time.monotonic() - start < _SECONDS:
         begin = time.monotonic()
-        product(matrix).numpy()
+        products(matrices).numpy()
         best = min(best, time.monotonic() - begin)
     devices = strategy.num_replicas_in_sync if kind == "GPU" else worker_count(strategy)
-    return devices * 2.0 * size**3 / best
+    return devices * at_once * 2.0 * size**3 / best

@@ -79,6 +79,7 @@ def make_loop(
     console=None,
     evaluate=None,
     use_xla=False,
+    shards=1,
     scale_loss=False,
     optimizer="adamw",
     **settings,
@@ -118,5 +119,6 @@ def make_loop(
         console=console or Console(io.StringIO()),
         evaluate=evaluate,
         use_xla=use_xla,
+        shards=shards,
         scale_loss=scale_loss,
     )

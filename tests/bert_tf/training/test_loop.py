@@ -207,6 +207,24 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_rows_divided_among_cores_give_the_curve_of_the_whole(accumulation_steps):
+    whole = make_loop().run().train
+    divided = make_loop(shards=2, accumulation_steps=accumulation_steps).run().train
+    for name in ("loss", "absolute_error", "gradient_norm"):
+        assert divided[name] == pytest.approx(whole[name], rel=1e-4)
+
+
+@pytest.mark.slow
+def test_rows_divided_among_cores_resume_exactly(tmp_path):
+    keys = {"shards": 4, "noise": 1.0, "steps": 20}
+    whole = make_loop(**keys, run_directory=tmp_path / "whole").run().train
+    run_until(make_loop(**keys, run_directory=tmp_path / "parts", steps_per_call=1), 7)
+    resumed = make_loop(**keys, run_directory=tmp_path / "parts").run().train
+    assert (resumed["loss"], resumed["gradient_norm"]) == (whole["loss"], whole["gradient_norm"])
+
+
+@pytest.mark.slow
 def test_lamb_learns_and_resumes_exactly(tmp_path):
     whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", steps=40).run()
     lines = losses(tmp_path / "whole")
