@@ -7,9 +7,7 @@ from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 
 
 def rewrites_are_off() -> bool:
-    return bool(
-        tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False)
-    )
+    return bool(tf.config.optimizer.get_experimental_options().get("disable_meta_optimizer", False))
 
 
 def test_rewrites_are_off_inside_alone():
