@@ -7,6 +7,8 @@
 #              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
 # make flink-test  the data jobs on a Flink cluster of processes on this machine (Java 17, Maven)
+# make spark-test  the data jobs on a Spark inside Beam's job server (Java 17, Maven)
+# make prism-test  the data jobs on Beam's Prism (Go)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format parity runners flink-test lock clean
+.PHONY: demo test test-fast fuzz lint format parity runners flink-test spark-test prism-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -91,6 +93,28 @@ $(FLINK_JARS):
 	$(PYTHON) -m pip download --quiet --no-deps --no-binary :all: \
 		--dest $(FLINK) apache-flink-libraries==$(FLINK_VERSION)
 	tar -xzf $(FLINK)/apache-flink-libraries-$(FLINK_VERSION).tar.gz -C $(FLINK)
+
+SPARK_JOB_SERVER := .cache/spark/spark-job-server.jar
+
+spark-test: $(READY) $(SPARK_JOB_SERVER)
+	BERT_PIPELINE_SPARK_JAR=$(abspath $(SPARK_JOB_SERVER)) \
+		$(BIN)/python -m pytest -rs -k SPARK tests/runners/test_runners.py
+
+$(SPARK_JOB_SERVER): deploy/spark/pom.xml
+	mvn --quiet --batch-mode -f $< -DbuildDirectory=$(abspath $(@D)) package
+	touch $@
+
+PRISM := .cache/prism/prism
+
+prism-test: $(READY) $(PRISM)
+	BERT_PIPELINE_PRISM=$(abspath $(PRISM)) \
+		$(BIN)/python -m pytest -rs -k PRISM tests/runners/test_runners.py
+
+# The version of Beam's Python package.
+$(PRISM): requirements.lock
+	GOBIN=$(abspath $(@D)) go install \
+		github.com/apache/beam/sdks/v2/go/cmd/prism@v$(shell sed -n 's/^apache-beam==\([0-9.]*\).*/\1/p' $<)
+	touch $@
 
 LOCK_VENV := .venv-lock
 UV_COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --upgrade --generate-hashes \

@@ -19,7 +19,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.run import RunnerConfig
-from pipeline.beam.cluster.cluster_job import run_on_cluster
+from pipeline.beam.cluster.cluster_job import drop_errors_of_closed_connections, run_on_cluster
 from pipeline.beam.cluster.flink_rest import flink_job
 from pipeline.beam.cluster.installation import CheckInstallations
 from pipeline.beam.cluster.job_server import let_job_server_outlive_ctrl_c
@@ -102,6 +102,8 @@ def run_pipeline(
         with ProgressWatch(console, progress):
             _run_locally(pipeline)
     else:
+        if not is_verbose():
+            drop_errors_of_closed_connections()
         run_on_cluster(pipeline, config.runner, console, flink_job(options, name))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 import apache_beam as beam
+import grpc
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from bert_tf.base.console import Console
@@ -57,6 +58,21 @@ def run_on_cluster(
         raise
     if state != PipelineState.DONE:
         raise RunnerFailed(f"the {runner} job ended as {state}; see the runner's pages or log")
+
+
+def drop_errors_of_closed_connections() -> None:
+    """Has threads that read from a runner end in silence when it hangs up.
+
+    Beam leaves such threads behind at the end of a job, done or not; what made a job fail is raised
+    in the main thread.
+    """
+    report = threading.excepthook
+
+    def report_others(failure: threading.ExceptHookArgs) -> None:
+        if not issubclass(failure.exc_type, grpc.RpcError):
+            report(failure)
+
+    threading.excepthook = report_others
 
 
 def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:

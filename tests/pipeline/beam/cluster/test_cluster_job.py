@@ -2,13 +2,15 @@
 
 import io
 import signal
+import threading
 
+import grpc
 import pytest
 from apache_beam.runners.runner import PipelineState
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, RunnerFailed, UsageError
-from pipeline.beam.cluster.cluster_job import run_on_cluster
+from pipeline.beam.cluster.cluster_job import drop_errors_of_closed_connections, run_on_cluster
 from pipeline.beam.cluster.worker_errors import last_cause
 
 
@@ -71,6 +73,21 @@ def test_a_failure_of_the_runner_is_its_last_cause_in_one_line():
         run(Job(PipelineState.UPDATED))
     assert last_cause("") == "no reason given"
     assert last_cause("Pipeline x_1 failed in state FAILED: short of buffers") == "short of buffers"
+
+
+def test_threads_whose_connection_is_closed_end_in_silence(monkeypatch):
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
+    drop_errors_of_closed_connections()
+
+    def fail(kind):
+        raise kind
+
+    for kind in (grpc.RpcError, ZeroDivisionError):
+        thread = threading.Thread(target=fail, args=(kind,))
+        thread.start()
+        thread.join()
+    assert reported == [ZeroDivisionError]
 
 
 @pytest.mark.parametrize(
