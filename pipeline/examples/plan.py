@@ -13,7 +13,9 @@ from pipeline.beam.files import FileInfo
 
 # More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256
-_MAX_POOLS = MAX_BUCKETS**2
+_MAX_POOLS = 4 * MAX_BUCKETS**2
+# More runs than this, one for each pool in each shard, are gathered in groups of shards first.
+_MOST_RUNS = 2**23
 
 # The passes over a pool are divided, so that few pools are still the work of many workers: into no
 # more tasks than pay for reading the pool again, and so that a task's pairs fit into memory.
@@ -55,6 +57,17 @@ class ExamplesPlan:
     def buckets_of_pools(self, pools: np.ndarray) -> np.ndarray:
         """The bucket that holds each of some pools, int64 as they are."""
         return pools // math.ceil(self.pools / self.buckets)
+
+    @property
+    def shards_of_run(self) -> int:
+        """Shards whose records leave a pool together; 1 unless pools and shards are many.
+
+        Otherwise about the square root of the number of shards, as of `buckets`.
+        """
+        shards = self.train_shards + self.eval_shards
+        if self.pools * self.parts * shards <= _MOST_RUNS:
+            return 1
+        return _power_of_two_not_below(math.sqrt(shards))
 
     def passes_of_part(self, part: int, passes: int) -> range:
         """The passes that one of `parts` makes, of as many as there are."""

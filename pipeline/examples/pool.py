@@ -161,13 +161,19 @@ class ExampleMaker:
         }
 
     def make_runs(
-        self, pool: Pool, *, train_shards: int, eval_shards: int, passes: range | None = None
+        self,
+        pool: Pool,
+        *,
+        train_shards: int,
+        eval_shards: int,
+        shards_of_run: int = 1,
+        passes: range | None = None,
     ) -> tuple[list[Run], PoolCounts]:
         """Partitions the pool's examples into shards.
 
         Args:
             pool: the documents.
-            train_shards, eval_shards: as of the plan.
+            train_shards, eval_shards, shards_of_run: as of the plan.
             passes: which passes over the pool to make, by default all; examples of one do not
                 depend on the others.
 
@@ -187,15 +193,20 @@ class ExampleMaker:
         )
         ranks = combine_keys(pairs["key"], seed_key(self._config.seed, "ranks"))
         order = np.lexsort((ranks, places))
-        borders = np.searchsorted(places[order], np.arange(train_shards + eval_shards + 1))
+        all_shards = train_shards + eval_shards
+        firsts = [
+            *range(0, train_shards, shards_of_run),
+            *range(train_shards, all_shards, shards_of_run),
+        ]
+        borders = np.searchsorted(places[order], [*firsts, all_shards])
         runs = []
-        for place, (begin, end) in enumerate(itertools.pairwise(borders)):
-            split = "train" if place < train_shards else "eval"
-            shard = place if place < train_shards else place - train_shards
+        for place, (begin, end) in zip(firsts, itertools.pairwise(borders), strict=True):
+            split, shift = ("train", 0) if place < train_shards else ("eval", train_shards)
             for start in range(begin, end, _MAX_RECORDS_PER_RUN):
                 members = order[start : min(start + _MAX_RECORDS_PER_RUN, end)]
                 records = self._encode(split, tokens, pairs[members])
-                runs.append(Run(split, shard, ranks[members], records))
+                shards_of_records = places[members] - shift if shards_of_run > 1 else None
+                runs.append(Run(split, place - shift, ranks[members], records, shards_of_records))
         evals = int(is_eval.sum())
         return runs, PoolCounts(
             documents=(pool.num_train, len(pool.documents) - pool.num_train),

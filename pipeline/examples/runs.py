@@ -29,21 +29,27 @@ class Run:
         shard: number of the shard.
         ranks: uint64 [records], rising: the order of records in the shard.
         records: batches of framed records and the offsets of each, as `frame_examples` makes them.
+        shards: of a run for a group of shards, of which `shard` is the first: int64 [records],
+            not falling; `ranks` rise within each.
     """
 
     split: str
     shard: int
     ranks: np.ndarray
     records: Iterable[tuple[np.ndarray, np.ndarray]]
+    shards: np.ndarray | None = None
 
     def parts(self) -> Iterator[memoryview]:
-        """The run as parts of one blob: the records, their sizes, their ranks, their number."""
+        """The run as parts of one blob: the records, their sizes, their ranks, their shards if they
+        are of several, their number."""
         sizes = []
         for data, offsets in self.records:
             sizes.append(np.diff(offsets).astype(np.uint32))
             yield data.data
         yield np.concatenate(sizes).data.cast("B")
         yield np.ascontiguousarray(self.ranks).data.cast("B")
+        if self.shards is not None:
+            yield self.shards.astype(np.uint32).data.cast("B")
         yield np.array([len(self.ranks)], np.uint64).data.cast("B")
 
 

@@ -28,6 +28,7 @@ from pipeline.corpus.report import BlockFacts, facts_of_block
 from pipeline.examples.plan import MAX_BUCKETS, ExamplesPlan
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.runs import merge_runs, write_shard
+from pipeline.examples.shard_groups import PartitionGroups, group_label
 from pipeline.examples.tokenized import (
     TokenizedDocuments,
     concatenate,
@@ -141,12 +142,20 @@ class WriteExamples(beam.PTransform):
             | "AddUpCounts" >> beam.CombineGlobally(_add_up_counts)
             | "WriteCounts" >> beam.Map(_write_counts, job.work)
         )
+        runs = made.runs
+        if job.plan.shards_of_run > 1:
+            names = {split: job.shard_names(split) for split in ("train", "eval")}
+            runs = (
+                runs
+                | "GatherGroups" >> beam.GroupByKey()
+                | "PartitionGroups" >> beam.ParDo(PartitionGroups(job.store, names))
+            )
         # A shard without a single record is written as well.
         all_shards = blocks.pipeline | "ListShards" >> beam.Create(
             [(name, None) for split in ("train", "eval") for name in job.shard_names(split)]
         )
         (
-            (made.runs, all_shards)
+            (runs, all_shards)
             | "AddEmptyShards" >> beam.Flatten()
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShards" >> beam.ParDo(WriteShard(job))
@@ -319,7 +328,7 @@ def _divide_pool(
 
 
 class MakeExamples(beam.DoFn):
-    """Turns a part of a pool into (shard's name, reference to a run of records)."""
+    """Turns a part of a pool into (name of a shard or group of shards, reference to a run)."""
 
     def __init__(self, job: ExamplesJob):
         self._job = job
@@ -331,7 +340,7 @@ class MakeExamples(beam.DoFn):
     def process(
         self, task: tuple[int, int, list[BlobReference]], token_counts: np.ndarray | None
     ) -> Iterator[tuple[str, BlobReference] | beam.pvalue.TaggedOutput]:
-        """Yields runs for each shard that gets examples of this part of a pool."""
+        """Yields runs for each shard, or group, that gets examples of this part of a pool."""
         pool, part, references = task
         store = self._job.store
         for label, reference in store.once(
@@ -362,6 +371,7 @@ class MakeExamples(beam.DoFn):
             ),
             train_shards=plan.train_shards,
             eval_shards=plan.eval_shards,
+            shards_of_run=plan.shards_of_run,
             passes=plan.passes_of_part(part, self._job.config.passes),
         )
         names = {split: self._job.shard_names(split) for split in ("train", "eval")}
@@ -380,7 +390,11 @@ class MakeExamples(beam.DoFn):
             }
         yield _store_counts(writer, counted)
         for run in runs:
-            yield names[run.split][run.shard], writer.add(run.parts())
+            if run.shards is None:
+                label = names[run.split][run.shard]
+            else:
+                label = group_label(run.split, run.shard)
+            yield label, writer.add(run.parts())
 
 
 class WriteShard(beam.DoFn):

@@ -60,23 +60,40 @@ def test_every_pass_is_made_by_one_part(passes, parts):
     assert max(map(len, made)) - min(map(len, made)) <= 1
 
 
+@pytest.mark.parametrize(
+    ("gigabytes", "pools", "shards", "shards_of_run"),
+    [
+        (4, 128, 2048, 1),
+        (16, 512, 8192, 1),
+        (1000, 32_768, 524_288, 1024),
+        (8000, 262_144, 2**22, 4096),
+    ],
+)
+def test_many_pools_and_shards_meet_in_groups(gigabytes, pools, shards, shards_of_run):
+    plan = plan_examples(config_of(), [FileInfo("a.txt", gigabytes * 10**9)])
+    assert (plan.pools, plan.train_shards) == (pools, shards)
+    assert plan.shards_of_run == shards_of_run
+    assert plan.pools * plan.train_shards / shards_of_run < 2**30
+
+
 def test_asked_for_shards_and_no_evaluation():
     plan = plan_examples(config_of(num_shards=7, eval_fraction=0), [FileInfo("a.txt", 1_000_000)])
     assert (plan.train_shards, plan.eval_shards) == (7, 0)
     assert (plan.shards("train"), plan.shards("eval")) == (7, 0)
 
 
-@given(st.integers(1, 256**2))
+@given(st.integers(1, 2**18))
 @example(256)
 @example(512)
 @example(4096)
 @example(256**2)
+@example(2**18)
 def test_both_levels_are_dealt_to_as_many_groups(pools):
     plan = ExamplesPlan(pools=pools, train_shards=1, eval_shards=1)
     buckets = plan.buckets_of_pools(np.arange(pools))
     assert (np.diff(buckets) >= 0).all() and buckets[0] == 0
     pools_in_bucket = np.bincount(buckets, minlength=plan.buckets)
-    assert len(pools_in_bucket) == plan.buckets <= 256
+    assert len(pools_in_bucket) == plan.buckets <= 512
     if pools <= 256:
         assert (pools_in_bucket == 1).all()
     else:

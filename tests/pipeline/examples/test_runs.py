@@ -1,5 +1,6 @@
 """Runs: stored, merged in order of their ranks, written as TFRecord files."""
 
+import dataclasses
 import gzip
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.data.records.example_bytes import frame_examples
 from pipeline.beam.blobs import BlobStore
 from pipeline.examples import runs as runs_module
 from pipeline.examples.runs import Run, merge_runs, write_shard
+from pipeline.examples.shard_groups import split_group_runs
 
 
 @pytest.fixture
@@ -84,6 +87,36 @@ def test_gzip_holds_the_same_records_and_no_time_or_name(store, tmp_path):
     assert packed[3:8] == bytes(5)  # no name, time 0
     assert ranks_in(tmp_path / "one", "GZIP") == [1, 2]
     assert gzip.decompress(packed)
+
+
+def test_runs_of_a_group_are_split_by_shard(store):
+    random = np.random.default_rng(0)
+    records = {}
+    blobs = []
+    for _ in range(3):
+        shards = np.sort(random.integers(4, 8, 50))
+        ranks = random.permutation(1000)[:50]
+        ranks = ranks[np.lexsort((ranks, shards))]
+        run = run_of(ranks.tolist())
+        blobs.append(b"".join(dataclasses.replace(run, shard=4, shards=shards).parts()))
+        data, offsets = _joined(run)
+        for place, (shard, rank) in enumerate(zip(shards, ranks, strict=True)):
+            records.setdefault(int(shard), []).append(
+                (rank, data[offsets[place] : offsets[place + 1]].tobytes())
+            )
+    split = list(split_group_runs("train", blobs))
+    assert [run.shard for run in split] == sorted(records)
+    for run in split:
+        expected = sorted(records[run.shard], key=lambda record: record[0])
+        assert run.ranks.tolist() == [rank for rank, _ in expected]
+        data, _ = _joined(run)
+        assert data.tobytes() == b"".join(record for _, record in expected)
+        assert run.shards is None
+
+
+def _joined(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    data, offsets = zip(*run.records, strict=True)
+    return np.concatenate(data), offsets_of(np.concatenate([np.diff(each) for each in offsets]))
 
 
 def test_a_failure_leaves_no_file(tmp_path):

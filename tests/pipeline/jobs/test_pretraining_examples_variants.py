@@ -14,6 +14,7 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
 from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.training.run.metrics_file import read_metrics
+from pipeline.examples import plan, shard_groups
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.record_lines import record_lines
@@ -180,6 +181,21 @@ def test_the_cut_of_the_corpus_changes_neither_unmasked_records_nor_counts(corpu
         for name in ("whole", "masked")
     }
     assert sizes["whole"] < 0.6 * sizes["masked"]
+
+
+@pytest.mark.parametrize("pair_task", ["nsp", "none"])
+def test_neither_tasks_nor_groups_of_shards_change_a_byte(corpus, tmp_path, monkeypatch, pair_task):
+    keys = {"dupe_factor": 4, "num_shards": 5, "eval_fraction": 0.3, "pair_task": pair_task}
+    whole = preprocess(corpus, tmp_path / "whole", **keys)
+    monkeypatch.setattr(plan, "_MOST_PASSES_OF_TASK", 1)
+    monkeypatch.setattr(plan, "_MOST_RUNS", 0)
+    monkeypatch.setattr(shard_groups, "_CHUNK_BYTES", 1)
+    cut = preprocess(corpus, tmp_path / "cut", **keys)
+    assert cut["counts"] == whole["counts"]
+    names = {path.name for path in (tmp_path / "whole").glob("*.tfrecord")}
+    assert len(names) == 5 + 4
+    for name in names:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_masks_are_asked_for_where_they_are_made(corpus, tmp_path):
