@@ -1,15 +1,18 @@
-"""From a YAML file, `--set key=value` and flags to one checked section; later sources win."""
+"""From a YAML file, the environment, `--set key=value` and flags to one checked section; later
+sources win."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.config.environment import environment_values
 from bert_tf.config.plain_yaml import read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
@@ -52,6 +55,13 @@ def resolve(
         for name, value in document.get(section.section_name, {}).items():
             values[name] = value
             sources[name] = f"{config_file}: {section.section_name}.{name}"
+    found, unknown = environment_values(section, os.environ, others or {})
+    faults += unknown
+    for name, (variable, text) in found.items():
+        try:
+            values[name], sources[name] = _read_assigned(section, name, text), variable
+        except yaml.YAMLError as error:
+            faults.append(f"{variable}: {_yaml_problem(error)}")
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section_name, dot, name = key.partition(".")
@@ -63,8 +73,7 @@ def resolve(
             try:
                 values[name], sources[name] = _read_assigned(section, name, text), f"--set {key}"
             except yaml.YAMLError as error:
-                problem = getattr(error, "problem", None) or "characters that YAML does not allow"
-                faults.append(f"--set {assignment}: not valid YAML: {problem}")
+                faults.append(f"--set {assignment}: {_yaml_problem(error)}")
     for name, value in (flags or {}).items():
         flag = _spelling(section, name)
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
@@ -81,6 +90,11 @@ def resolve(
     if faults:
         raise ConfigError(faults)
     return built
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    problem = getattr(error, "problem", None) or "characters that YAML does not allow"
+    return f"not valid YAML: {problem}"
 
 
 def _spelling(section: type[Section], name: str) -> str:

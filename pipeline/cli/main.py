@@ -34,6 +34,7 @@ COMMANDS = {
     "verify": "compare the files of artifacts with the checksums in their manifests",
     "lineage": "show what an artifact was made from, back to the raw files",
     "demo": "run the whole pipeline on this machine in a few minutes",
+    "schema": "print the JSON Schema of config files",
     "doctor": "check this machine and the installation",
 }
 RUN_MODELS = (
@@ -68,12 +69,28 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _show_versions(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        from pipeline.outputs.manifest import package_versions
+
+        for name, version in package_versions().items():
+            click.echo(f"{name} {version}")
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings=HELP_FLAGS,
 )
-@click.version_option(package_name="bert-pipeline")
+@click.option(
+    "--version",
+    is_flag=True,
+    callback=_show_versions,
+    expose_value=False,
+    is_eager=True,
+    help="show the versions of this tool and of what it stands on, and exit",
+)
 @click.pass_context
 def bert_pipeline(context: click.Context) -> None:
     """BERT from raw text to scored files.

@@ -2,13 +2,14 @@
 
 import signal
 import weakref
+from importlib import metadata
 
 import pytest
 from click.testing import CliRunner
 
 from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.main import COMMANDS, bert_pipeline
+from pipeline.cli.main import COMMANDS, bert_pipeline, main
 
 # Names that other people's scripts depend on.
 CONTRACT = {
@@ -46,6 +47,7 @@ CONTRACT = {
     "inspect": "",
     "verify": "",
     "lineage": "--format",
+    "schema": "",
     "demo": "",
     "doctor": "",
 }
@@ -60,7 +62,7 @@ def test_every_command_has_help_with_an_example_and_its_flags(name, help_of):
     if name == "finetune":
         shown = "".join(help_of(name, task, "--help") for task in TASKS)
     names = CONTRACT[name].split()
-    if name not in ("verify", "lineage"):  # which load nothing that prints
+    if name not in ("verify", "lineage", "schema"):  # which load nothing that prints
         names.append("--verbose")
     missing = [flag for flag in names if flag not in shown]
     assert not missing
@@ -134,3 +136,22 @@ def test_no_command_shows_the_help_and_exits_2(run):
     assert (code, out) == (2, "")
     assert err.startswith("Usage: bert-pipeline ")
     assert "import-weights" in err
+
+
+def test_the_version_is_shown_with_those_of_what_it_stands_on():
+    lines = CliRunner().invoke(bert_pipeline, ["--version"]).output.splitlines()
+    versions = dict(line.split(" ", 1) for line in lines)
+    assert versions["bert-pipeline"] == metadata.version("bert-pipeline")
+    assert versions["tensorflow"] == metadata.version("tensorflow")
+
+
+def test_a_shell_completes_commands_and_flags(monkeypatch, capsys):
+    monkeypatch.setenv("_BERT_PIPELINE_COMPLETE", "bash_complete")
+    found = []
+    for words in ("bert-pipeline exp", "bert-pipeline score --eng"):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        with pytest.raises(SystemExit):
+            main([])
+        found.append(capsys.readouterr().out.split())
+    assert found == [["plain,export"], ["plain,--engine"]]

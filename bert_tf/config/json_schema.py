@@ -1,0 +1,95 @@
+"""The JSON Schema of a config file, for editors and validators."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.config.section import Section, field_type
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Words that a config takes for `true` and `false`, which YAML 1.2 has as text.
+_SPELLED_BOOLEANS = ["yes", "no", "on", "off"]
+
+
+def config_schema(
+    sections: Mapping[str, type[Section]],
+    variants: Mapping[str, tuple[str, Mapping[str, type[Section]]]],
+) -> dict[str, Any]:
+    """The schema of a YAML file with a mapping per section.
+
+    No key is required, since flags may give what a file leaves out.
+
+    Args:
+        sections: by name in the file.
+        variants: for a section whose keys depend on one of them, the name of that key, and the
+            section of each of its values.
+
+    Returns:
+        A schema of draft 2020-12.
+    """
+    properties = {name: _section(section) for name, section in sections.items()}
+    for name, (key, choices) in variants.items():
+        alternatives = [_section(section, {key: value}) for value, section in choices.items()]
+        properties[name]["properties"][key]["enum"] = list(choices)
+        properties[name] = {"anyOf": [properties[name], *alternatives]}
+    return {
+        "$schema": DIALECT,
+        "title": "bert-pipeline config",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _section(section: type[Section], constants: Mapping[str, str] | None = None) -> dict[str, Any]:
+    fields = {field.name: _field(section, field) for field in dataclasses.fields(section)}
+    for key, value in (constants or {}).items():
+        fields[key] = {**fields[key], "const": value}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": fields,
+        "additionalProperties": False,
+    }
+    if constants:
+        schema["required"] = list(constants)
+    return schema
+
+
+def _field(section: type[Section], field: dataclasses.Field) -> dict[str, Any]:
+    kind, many, optional = field_type(section, field.name)
+    if many and issubclass(kind, Section):
+        alternatives = [{"type": "array", "items": _section(kind)}]
+    else:
+        alternatives = _scalar(kind, field)
+        if many:
+            item = alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+            alternatives = [*alternatives, {"type": "array", "items": item}]
+    if optional or field.metadata["required"]:
+        alternatives.append({"type": "null"})
+    schema = alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+    described = {**schema, "description": field.metadata["doc"]}
+    if field.default not in (None, ()) and not field.metadata["required"]:
+        default = field.default
+        described["default"] = list(default) if isinstance(default, tuple) else default
+    return described
+
+
+def _scalar(kind: type, field: dataclasses.Field) -> list[dict[str, Any]]:
+    choices = field.metadata["choices"]
+    if kind is bool:
+        return [{"type": "boolean"}, {"enum": _SPELLED_BOOLEANS}]
+    if kind in (int, float):
+        bounds = {
+            "minimum": field.metadata["minimum"],
+            "maximum": field.metadata["maximum"],
+            "exclusiveMinimum": field.metadata["above"],
+            "exclusiveMaximum": field.metadata["below"],
+        }
+        number = {"type": "integer" if kind is int else "number"}
+        return [number | {name: bound for name, bound in bounds.items() if bound is not None}]
+    if choices:
+        also = [{"type": "boolean"}] if "on" in choices else []
+        return [{"enum": list(choices)}, *also]
+    return [{"type": ["string", "number"]}]  # a column may be called 2024
