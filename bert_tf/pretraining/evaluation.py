@@ -14,6 +14,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.input.pretraining_inputs import evaluation_batches
 from bert_tf.data.records.damage import find_damage
+from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.evaluation import Evaluation
@@ -54,21 +55,21 @@ class RecordsEvaluation:
         self._ends = phase_ends([phase.steps for phase in phases])
         self._best = best
         self._console = console
-        self._evaluations = [
-            Evaluation(
-                model=model,
-                loss=loss,
-                strategy=strategy,
-                make_dataset=functools.partial(
-                    evaluation_batches,
-                    phase.data.paths("eval"),
-                    phase.data,
-                    batch_size=phase.batch_size,
-                    limit=config.eval_examples,
-                ),
+        self._datasets = [
+            functools.partial(
+                evaluation_batches,
+                phase.data.paths("eval"),
+                phase.data,
+                batch_size=phase.batch_size,
+                limit=config.eval_examples,
             )
             for phase in phases
         ]
+        self._evaluations = [
+            Evaluation(model=model, loss=loss, strategy=strategy, make_dataset=dataset)
+            for dataset in self._datasets
+        ]
+        self._entropies: dict[int, float] = {}  # by phase
         for phase in phases:
             if not phase.data.eval_shards:
                 self._check_evaluation_records(config, phase)
@@ -81,6 +82,7 @@ class RecordsEvaluation:
         if metrics:
             # e ** 700 is the largest power that a float holds.
             metrics["perplexity"] = math.exp(min(metrics["mlm_loss"], 700.0))
+            metrics[UNIGRAM_ENTROPY] = self._entropy(number)
         elif data.eval_shards:
             self._console.warn(
                 f"the eval shards of {data.directory} are empty; evaluation is skipped"
@@ -96,6 +98,12 @@ class RecordsEvaluation:
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
             data = self._phases[phase].data
             raise find_damage(data.paths("eval"), data) or error from None
+
+    def _entropy(self, phase: int) -> float:
+        """What token frequencies alone reach on the same records."""
+        if phase not in self._entropies:
+            self._entropies[phase] = unigram_entropy(self._datasets[phase]())
+        return self._entropies[phase]
 
     def _check_evaluation_records(self, config: TrainConfig, phase: PretrainingPhase) -> None:
         cure = "preprocess with --eval-fraction above 0 to have some"

@@ -17,11 +17,13 @@ from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
+from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, run_findings
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
+from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.jobs.training_runs import (
     log_if_nothing_resumes,
@@ -187,6 +189,11 @@ def _report(
         record.extra["packing"] = pretrained.phases[0].packing
     _log_curve(output / "metrics.jsonl", record.console)
     _log_end(result, record.console)
+    last_phase = result.step - pretrained.phases[-1].steps
+    findings = run_findings(read_metrics(output / "metrics.jsonl"), first_step=last_phase)
+    record.extra["notes"] = findings
+    for finding in findings:
+        record.console.warn(finding)
     record.made = [
         (str(output / "best"), f"{best}; a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
@@ -206,7 +213,13 @@ def _log_end(result: TrainingResult, console: Console) -> None:
         console.info(
             f"best held-out masked-LM loss {best['mlm_loss']:.4f}, "
             f"perplexity {math.exp(min(best['mlm_loss'], 700.0)):,.2f}, at step {best['step']}"
+            f"{_beside_frequencies(result)}"
         )
+
+
+def _beside_frequencies(result: TrainingResult) -> str:
+    entropy = (result.eval or {}).get(UNIGRAM_ENTROPY)
+    return f"; token frequencies alone reach {entropy:.4f}" if entropy else ""
 
 
 def _log_curve(metrics_path: Path, console: Console) -> None:

@@ -50,7 +50,9 @@ def test_the_run_directory_is_whole(learned):
     assert manifest["metrics"]["eval"]["perplexity"] == pytest.approx(
         np.exp(manifest["metrics"]["eval"]["mlm_loss"])
     )
-    assert f"perplexity {perplexity:.2f}, at step {best['step']}" in said
+    entropy = manifest["metrics"]["eval"]["unigram_entropy"]
+    assert f"perplexity {perplexity:.2f}, at step {best['step']}; token frequencies alone " in said
+    assert 0 < entropy < np.log(len(VOCAB))
     assert "GFLOP/s here" in said
     assert 0 <= manifest["metrics"]["train"]["mfu"] < 1
     assert "loss: * train  o eval" in said

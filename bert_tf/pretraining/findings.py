@@ -1,0 +1,118 @@
+"""What the curve of a pretraining run says, in words, beside what token frequencies alone reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Line = Mapping[str, Any]
+
+UNIGRAM_ENTROPY = "unigram_entropy"
+_NO_BETTER = 0.05  # nats
+_RISE = 0.3
+_GAP = 0.7
+_FEW_STEPS = 5_000
+_PAIR_GUESSED = math.log(2) - 0.005
+_CAUSES = (
+    "usual causes are a learning rate that is too high (try a half) or a warmup that is too short, "
+    "a corpus of a few texts that repeat, or a vocabulary of another language or casing "
+    "(inspect the data for [UNK])"
+)
+
+
+def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
+    """The entropy of the masked tokens of a data set.
+
+    It is the masked-LM loss of a model that knows how frequent each of these tokens is and reads no
+    context: a loss that is not below it shows no learning beyond frequencies.
+
+    Args:
+        batches: with `masked_lm_ids` int [n, predictions] and `masked_lm_weights` float of that
+            shape, whose targets of weight 0 are padding.
+
+    Returns:
+        Nats per token; 0 without any target.
+    """
+    targets = [np.zeros(0, np.int64)]
+    for batch in batches:
+        ids, weights = np.asarray(batch["masked_lm_ids"]), np.asarray(batch["masked_lm_weights"])
+        targets.append(ids[weights > 0])
+    counts = np.unique(np.concatenate(targets), return_counts=True)[1]
+    fractions = counts / max(counts.sum(), 1)
+    return float(-(fractions * np.log(fractions)).sum())
+
+
+def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:
+    """What stands out in the metrics of a run that ended.
+
+    Args:
+        lines: those of metrics.jsonl.
+        first_step: before the first one to look at, where the last phase began.
+
+    Returns:
+        A sentence each, with the likely cause and what to do; none for a curve as it should be.
+    """
+    lines = [line for line in lines if line["step"] > first_step and "mlm_loss" in line]
+    evals = [line for line in lines if line["split"] == "eval"]
+    trains = [line for line in lines if line["split"] == "train"]
+    if not evals:
+        return []
+    best = min(evals, key=lambda line: line["mlm_loss"])
+    found = [_about_rise(best, evals[-1], trains), _about_frequencies(best, evals[-1])]
+    if found == [None, None]:
+        found.append(_about_gap(evals[-1], trains))
+    found.append(_about_pairs(evals[-1]))
+    return [sentence for sentence in found if sentence is not None]
+
+
+def _about_frequencies(best: Line, last: Line) -> str | None:
+    entropy, loss = best.get(UNIGRAM_ENTROPY), best["mlm_loss"]
+    if not entropy or loss < entropy - _NO_BETTER:
+        return None
+    steps = last["step"]
+    cause = (
+        f"models leave this level after hundreds to thousands of steps, and {steps:,} were made; "
+        "train longer (--steps)"
+        if steps < _FEW_STEPS
+        else _CAUSES
+    )
+    return (
+        f"held-out masked-LM loss {loss:.2f} is no better than token frequencies alone reach "
+        f"({entropy:.2f}), so nothing is predicted from context yet: {cause}"
+    )
+
+
+def _about_rise(best: Line, last: Line, trains: Sequence[Line]) -> str | None:
+    if last["mlm_loss"] < best["mlm_loss"] + _RISE:
+        return None
+    rise = (
+        f"held-out masked-LM loss rose from {best['mlm_loss']:.2f} at step {best['step']:,} to "
+        f"{last['mlm_loss']:.2f}"
+    )
+    before = [line["mlm_loss"] for line in trains if line["step"] <= best["step"]]
+    if before and trains[-1]["mlm_loss"] < before[-1]:
+        return (
+            f"{rise} while that of training fell: the model memorizes its examples; use more text, "
+            "or new masks in every epoch (preprocess --masking dynamic)"
+        )
+    return f"{rise}, and so did that of training: it diverged; lower the learning rate"
+
+
+def _about_gap(last: Line, trains: Sequence[Line]) -> str | None:
+    if not trains or last["mlm_loss"] < trains[-1]["mlm_loss"] + _GAP:
+        return None
+    return (
+        f"masked-LM loss is {trains[-1]['mlm_loss']:.2f} in training and {last['mlm_loss']:.2f} on "
+        "held-out records: examples repeat too often; use more text, or new masks in every epoch "
+        "(preprocess --masking dynamic)"
+    )
+
+
+def _about_pairs(last: Line) -> str | None:
+    name = next((name for name in ("nsp_loss", "sop_loss") if name in last), None)
+    if name is None or last[name] < _PAIR_GUESSED:
+        return None
+    return f"{name} {last[name]:.3f} is that of guessing (ln 2 = 0.693): pairs are not told apart"

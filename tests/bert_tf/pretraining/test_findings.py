@@ -1,0 +1,82 @@
+"""The entropy against SciPy's, and a sentence for each curve that goes wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from bert_tf.pretraining.findings import run_findings, unigram_entropy
+
+ENTROPY = 6.0
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1), st.data())
+def test_the_entropy_is_that_of_the_targets(rows, data):
+    ids = np.array(rows)
+    weights = np.array(
+        [[data.draw(st.sampled_from([0.0, 1.0])) for _ in row] for row in rows], np.float32
+    )
+    batches = [
+        {"masked_lm_ids": ids[n : n + 2], "masked_lm_weights": weights[n : n + 2]}
+        for n in range(0, len(ids), 2)
+    ]
+    targets = ids[weights > 0]
+    expected = stats.entropy(np.bincount(targets)) if targets.size else 0.0
+    assert unigram_entropy(batches) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_model_of_frequencies_has_this_loss():
+    """Cross-entropy of the constant prediction of the targets' own frequencies."""
+    ids = np.random.default_rng(1).zipf(1.5, (50, 20)) % 100
+    found = unigram_entropy([{"masked_lm_ids": ids, "masked_lm_weights": np.ones(ids.shape)}])
+    frequencies = np.bincount(ids.ravel(), minlength=100) / ids.size
+    assert found == pytest.approx(-np.log(frequencies[ids.ravel()]).mean())
+
+
+def curve(evals, trains, *, steps=20_000, **more):
+    """Metrics with evaluations and train lines spread evenly over the steps."""
+    lines = []
+    for split, losses in (("train", trains), ("eval", evals)):
+        for step, loss in zip(
+            np.linspace(steps / len(losses), steps, len(losses)), losses, strict=True
+        ):
+            lines.append({"step": int(step), "split": split, "mlm_loss": loss, **more})
+            if split == "eval":
+                lines[-1]["unigram_entropy"] = ENTROPY
+    return sorted(lines, key=lambda line: line["step"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (curve([6.2, 6.0, 5.98], [6.2, 6.0, 5.9]), ["no better than token frequencies", "[UNK]"]),
+        (curve([6.9], [6.9], steps=200), ["no better than", "200 were made; train longer"]),
+        (curve([5.0, 4.0, 4.5], [5.0, 4.0, 3.0]), ["rose from 4.00 at", "memorizes"]),
+        (curve([5.0, 4.0, 6.5], [5.0, 4.0, 6.5]), ["rose from 4.00 at", "diverged"]),
+        (curve([4.0, 3.9], [3.2, 3.0]), ["3.00 in training and 3.90", "repeat too often"]),
+        (curve([4.0, 3.0], [4.0, 3.0], nsp_loss=0.6931), ["nsp_loss 0.693 is that of guessing"]),
+    ],
+)
+def test_what_goes_wrong_is_said_with_its_cause(lines, words):
+    (sentence,) = run_findings(lines)
+    assert not [word for word in words if word not in sentence]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        curve([5.0, 4.0, 3.0], [5.0, 4.0, 2.9], nsp_loss=0.1),
+        curve([3.0], [3.0], sop_loss=0.5),
+        [line for line in curve([6.5], [6.5]) if line["split"] == "train"],
+        [],
+    ],
+)
+def test_a_curve_as_it_should_be_has_no_findings(lines):
+    assert run_findings(lines) == []
+
+
+def test_earlier_phases_are_not_compared():
+    lines = curve([3.0, 3.1, 4.0, 3.5], [3.0, 3.1, 4.0, 3.5], steps=4000)
+    assert run_findings(lines)
+    assert run_findings(lines, first_step=2000) == []
