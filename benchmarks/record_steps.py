@@ -51,7 +51,11 @@ class RecordSteps:
     ):
         strategy = tf.distribute.get_strategy()
         precision = choose_precision(
-            config.precision, config.xla, static_shapes=True, console=Console()
+            config.precision,
+            config.xla,
+            static_shapes=True,
+            strategy=tf.distribute.get_strategy(),
+            console=Console(),
         )
         bert_config = sized_config(str(config.size), data.vocab_size)
         model = BertPretrainingModel(bert_config, dtype=precision.policy)

@@ -62,14 +62,23 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.models.model_flops import ModelFlops
     from bert_tf.models.pretraining import BertPretrainingModel
     from bert_tf.pretraining.loss import PretrainingLoss
+    from bert_tf.training.devices.cores import row_shards, run_operations_on_one_core
     from bert_tf.training.devices.distribution import distributed_iterator
     from bert_tf.training.devices.precision import choose_precision
     from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep
 
+    strategy = tf.distribute.get_strategy()
     precision = choose_precision(
-        settings["precision"], settings["xla"], static_shapes=True, console=Console()
+        settings["precision"],
+        settings["xla"],
+        static_shapes=True,
+        strategy=strategy,
+        console=Console(),
     )
+    shards = 1 if precision.use_xla else row_shards(settings["batch_size"])
+    if shards > 1:
+        run_operations_on_one_core()
     config = BertConfig(
         vocab_size=settings["vocab_size"],
         hidden_size=settings["width"],
@@ -87,13 +96,13 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
         num_hidden_layers=settings["layers"],
     )
     optimizer.build(model.trainable_variables)
-    strategy = tf.distribute.get_strategy()
     step = TrainingStep(
         model=model,
         loss=PretrainingLoss(),
         optimizer=optimizer,
         strategy=strategy,
         use_xla=precision.use_xla,
+        shards=shards,
         scale_loss=precision.scale_loss,
     )
     batches = distributed_iterator(

@@ -16,6 +16,7 @@ from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.training.plan.settings import PhaseSettings
+from bert_tf.training.run.arithmetic import BatchRows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,22 @@ class PretrainingPhase:
         """What the rows of a batch are a multiple of."""
         return strategy.num_replicas_in_sync * self.accumulation_steps
 
+    @property
+    def batch_rows(self) -> BatchRows:
+        """Rows of a batch; where sequences share rows, there are fewer, but a whole multiple."""
+        return BatchRows(
+            batch=self.batch_size, micro_batches=self.accumulation_steps, is_filled_up=False
+        )
+
     def open_inputs(
-        self, config: TrainConfig, strategy: tf.distribute.Strategy
+        self, config: TrainConfig, strategy: tf.distribute.Strategy, *, shards: int
     ) -> PretrainingInputs:
         """The phase's training batches.
+
+        Args:
+            config: the `train` section.
+            strategy: what rows are spread over.
+            shards: parts of each replica's micro-batches.
 
         Raises:
             InputError, UsageError: see `PretrainingInputs`.
@@ -70,7 +83,7 @@ class PretrainingPhase:
             batch_size=self.batch_size,
             seed=config.seed,
             packing=config.packing,
-            row_multiple=self.row_multiple(strategy),
+            row_multiple=self.row_multiple(strategy) * shards,
             masking=dynamic_masking(config, self.data),
         )
 

@@ -28,12 +28,13 @@ from bert_tf.pretraining.phases import (
     common_pair_task,
     pretraining_phases,
 )
-from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
+from bert_tf.training.devices.precision import PrecisionPolicy
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.training.run.arithmetic import keep_arithmetic, settle_arithmetic
 from bert_tf.training.run.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
@@ -102,8 +103,15 @@ def pretrain(
     phases = pretraining_phases(config, data)
     for phase in phases:
         phase.check_batch_size(strategy)
-    precision = choose_precision(config.precision, config.xla, static_shapes=True, console=console)
-    inputs = [phase.open_inputs(config, strategy) for phase in phases]
+    arithmetic = settle_arithmetic(
+        config,
+        [phase.batch_rows for phase in phases],
+        static_shapes=True,
+        strategy=strategy,
+        console=console,
+    )
+    precision, shards = arithmetic.precision, arithmetic.shards
+    inputs = [phase.open_inputs(config, strategy, shards=shards) for phase in phases]
     for phase, opened in zip(phases, inputs, strict=True):
         _log_input(phase, opened, console)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
@@ -129,9 +137,11 @@ def pretrain(
         model=model,
         best=best,
         precision=precision,
+        shards=shards,
         strategy=strategy,
         console=console,
     )
+    keep_arithmetic(config, arithmetic)
     try:
         result = loop.run()
     except tf.errors.OpError as error:
@@ -148,6 +158,7 @@ def _make_loop(
     model: BertPretrainingModel,
     best: BestModelKeeper,
     precision: PrecisionPolicy,
+    shards: int,
     strategy: tf.distribute.Strategy,
     console: Console,
 ) -> TrainingLoop:
@@ -183,6 +194,7 @@ def _make_loop(
             console=console,
         ),
         use_xla=precision.use_xla,
+        shards=shards,
         scale_loss=precision.scale_loss,
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.base.ahead import map_ahead
+from bert_tf.training.devices.cores import cores_left
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.plan.protocols import Batch, TaskLoss
 
@@ -37,8 +39,8 @@ class Evaluation:
     def run(self) -> dict[str, float]:
         """`loss`, the loss terms and the metrics; {} if there is not a single row."""
         totals: dict[str, tuple[float, float]] = {}
-        for batch in distributed_iterator(self._strategy, self._make_dataset):
-            for name, (total, weight) in self._batch_sums(batch).items():
+        for sums in self._sums():
+            for name, (total, weight) in sums.items():
                 before = totals.get(name, (0.0, 0.0))
                 totals[name] = (before[0] + float(total), before[1] + float(weight))
         means = {
@@ -49,6 +51,13 @@ class Evaluation:
         terms = [name for name in means if name.startswith("loss/")]
         result = {"loss": sum(means[name] for name in terms)}
         return result | {name.partition("/")[2]: mean for name, mean in means.items()} | result
+
+    def _sums(self) -> Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]:
+        batches = distributed_iterator(self._strategy, self._make_dataset)
+        at_once = cores_left()
+        if at_once == 1:  # replicas are entered from the thread that made the strategy
+            return map(self._batch_sums, batches)
+        return map_ahead(self._batch_sums, batches, threads=at_once, depth=at_once)
 
     @tf.function(reduce_retracing=True)
     def _batch_sums(self, batch: Batch) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:

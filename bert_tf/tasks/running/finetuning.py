@@ -31,13 +31,13 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.training.devices.cores import row_shards, run_operations_on_one_core
-from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
+from bert_tf.training.devices.precision import PrecisionPolicy
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
+from bert_tf.training.run.arithmetic import BatchRows, keep_arithmetic, settle_arithmetic
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import (
     ModelDirectory,
@@ -96,16 +96,16 @@ def finetune(
         UsageError: a file or column is missing; the rows are longer than the model allows.
         StoppedEarly: a stop was asked for; a checkpoint has been saved.
     """
-    shards = _row_shards(config)
-    if shards > 1:
-        run_operations_on_one_core()
     strategy = make_strategy(config.strategy, config.tpu_address, console)
+    arithmetic = settle_arithmetic(
+        config, _batch_rows(config), static_shapes=False, strategy=strategy, console=console
+    )
+    precision, shards = arithmetic.precision, arithmetic.shards
     init = read_model_directory(config.init)
     for note in init.notes:
         console.info(note)
     tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
     task, read = read_rows(config, init, tokenizer, console, check)
-    precision = choose_precision(config.precision, config.xla, static_shapes=False, console=console)
     rows, loss = read, FinetuningLoss(task)
     teaching = config.teaching
     if teaching is not None:
@@ -156,6 +156,7 @@ def finetune(
             max_rows=config.eval_batch_size,
             console=console,
         )
+    keep_arithmetic(config, arithmetic)
     training = _training_loop(
         config,
         model=model,
@@ -286,13 +287,11 @@ def _training_loop(
     )
 
 
-def _row_shards(config: FinetuneConfig) -> int:
-    if config.strategy != "default" or config.xla == "on":
-        return 1
-    return row_shards(
-        config.batch_size // config.gradient_accumulation_steps,
-        independent=not config.compares_rows,
-    )
+def _batch_rows(config: FinetuneConfig) -> list[BatchRows]:
+    if config.compares_rows:
+        return []
+    accumulated = config.gradient_accumulation_steps
+    return [BatchRows(batch=config.batch_size, micro_batches=accumulated, is_filled_up=True)]
 
 
 def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:

@@ -12,7 +12,7 @@ _MOST_CORES = 4
 _ROWS_PER_CORE = 2
 
 
-def row_shards(rows: int, *, independent: bool) -> int:
+def row_shards(rows: int) -> int:
     """How many parts of a batch are computed side by side, each by one core; 1 for no division.
 
     The operations of a small BERT take less time than it costs to divide each of them: on two cores
@@ -21,11 +21,10 @@ def row_shards(rows: int, *, independent: bool) -> int:
     cores.
 
     Args:
-        rows: of a batch, or of a micro-batch.
-        independent: whether the loss is a sum over rows.
+        rows: of a batch, or of a micro-batch; its loss has to be a sum over rows.
     """
     cores = usable_cores()
-    if not independent or tf.config.list_physical_devices("GPU"):
+    if tf.config.list_physical_devices("GPU"):
         return 1
     return cores if cores <= _MOST_CORES and rows >= _ROWS_PER_CORE * cores else 1
 

@@ -32,7 +32,12 @@ class PrecisionPolicy:
 
 
 def choose_precision(
-    precision: str, xla: str, *, static_shapes: bool, console: Console
+    precision: str,
+    xla: str,
+    *,
+    static_shapes: bool,
+    strategy: tf.distribute.Strategy,
+    console: Console,
 ) -> PrecisionPolicy:
     """Resolves what the config leaves to "auto", and reports the choice.
 
@@ -44,9 +49,10 @@ def choose_precision(
         precision: "auto", "float32", "bfloat16" or "float16".
         xla: "auto", "on" or "off".
         static_shapes: whether all batches have one shape; each new one costs a compilation.
+        strategy: of the run.
         console: where the choice is reported.
     """
-    device, has_bfloat16 = _device()
+    device, has_bfloat16 = _device(strategy)
     if precision == "auto":
         precision = "bfloat16" if has_bfloat16 else "float32"
     use_xla = xla == "on"
@@ -58,9 +64,10 @@ def choose_precision(
     return PrecisionPolicy(_POLICIES[precision], use_xla)
 
 
-def _device() -> tuple[str, bool]:
-    """The kind of device and whether it is fast in bfloat16."""
-    if tf.config.list_logical_devices("TPU"):
+def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
+    """The kind of device and whether it is fast in bfloat16; TensorFlow does not start for that."""
+    is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if is_tpu or tf.config.list_physical_devices("TPU"):
         return "TPU", True
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:

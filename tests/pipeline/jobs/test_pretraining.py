@@ -29,7 +29,7 @@ def test_the_run_directory_is_whole(learned):
     run, manifest, said = learned
     assert {path.name for path in run.iterdir()} == {
         *("config.yaml", "vocab.txt", "checkpoints", "metrics.jsonl"),
-        *("tensorboard", "manifest.json", "best"),
+        *("tensorboard", "manifest.json", "best", "arithmetic.json"),
     }
     model = read_model_directory(run)
     assert (model.vocab, model.lowercase, model.task) == (VOCAB, True, None)

@@ -11,26 +11,25 @@ from bert_tf.training.devices.cores import cores_left, row_shards
 
 
 @pytest.mark.parametrize(
-    ("usable", "rows", "independent", "expected"),
+    ("usable", "rows", "expected"),
     [
-        (1, 32, True, 1),
-        (2, 32, True, 2),
-        (4, 32, True, 4),
-        (16, 32, True, 1),
-        (4, 8, True, 4),
-        (4, 7, True, 1),
-        (2, 32, False, 1),
+        (1, 32, 1),
+        (2, 32, 2),
+        (4, 32, 4),
+        (16, 32, 1),
+        (4, 8, 4),
+        (4, 7, 1),
     ],
 )
-def test_batches_are_divided_among_few_cores(monkeypatch, usable, rows, independent, expected):
+def test_batches_are_divided_among_few_cores(monkeypatch, usable, rows, expected):
     monkeypatch.setattr(cores, "usable_cores", lambda: usable)
-    assert row_shards(rows, independent=independent) == expected
+    assert row_shards(rows) == expected
 
 
 def test_batches_for_gpus_stay_whole(monkeypatch):
     monkeypatch.setattr(cores, "usable_cores", lambda: 2)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"])
-    assert row_shards(32, independent=True) == 1
+    assert row_shards(32) == 1
 
 
 def test_operations_that_divide_themselves_leave_no_core(monkeypatch):

@@ -1,4 +1,5 @@
 import pytest
+import tensorflow as tf
 
 from bert_tf.training.devices import precision
 from bert_tf.training.devices.precision import choose_precision
@@ -19,7 +20,9 @@ def test_what_auto_means_on_processors(
     monkeypatch, console, asked, xla, static, flags, policy, use_xla
 ):
     monkeypatch.setattr(precision, "processor_flags", lambda: flags)
-    chosen = choose_precision(asked, xla, static_shapes=static, console=console)
+    chosen = choose_precision(
+        asked, xla, static_shapes=static, strategy=tf.distribute.get_strategy(), console=console
+    )
     assert (chosen.policy, chosen.use_xla) == (policy, use_xla)
     assert chosen.scale_loss == (asked == "float16")
     assert console.text.startswith(f"CPU, {policy.removeprefix('mixed_')}, with")

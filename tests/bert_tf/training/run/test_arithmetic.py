@@ -1,0 +1,88 @@
+"""What a run computes with is decided once, and stays when it is resumed elsewhere."""
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.section import build_section
+from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.training.devices import cores, precision
+from bert_tf.training.run import arithmetic
+from bert_tf.training.run.arithmetic import (
+    ARITHMETIC_FILE,
+    BatchRows,
+    keep_arithmetic,
+    settle_arithmetic,
+)
+
+ROWS = BatchRows(batch=32, micro_batches=1, is_filled_up=False)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets cores and instructions of the machine; TensorFlow's threads stay as they are."""
+    monkeypatch.setattr(arithmetic, "run_operations_on_one_core", lambda: None)
+
+    def set_machine(usable_cores, flags):
+        monkeypatch.setattr(cores, "usable_cores", lambda: usable_cores)
+        monkeypatch.setattr(precision, "processor_flags", lambda: flags)
+
+    return set_machine
+
+
+def settle(run, console, *rows, **options):
+    config = build_section(
+        TrainConfig, {"data": "-", "output": str(run), "size": "tiny", **options}
+    )
+    settled = settle_arithmetic(
+        config,
+        rows,
+        static_shapes=True,
+        strategy=tf.distribute.get_strategy(),
+        console=console,
+    )
+    keep_arithmetic(config, settled)
+    return settled.precision.policy, settled.precision.use_xla, settled.shards
+
+
+def test_a_resumed_run_keeps_what_it_began_with(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    began = settle(tmp_path / "run", console, ROWS)
+    assert began == ("mixed_bfloat16", False, 2)
+    machine(1, {"avx2"})
+    assert settle(tmp_path / "run", console, ROWS) == began
+    assert console.text.splitlines()[-1] == (
+        "arithmetic as this run began with: bfloat16, without XLA, batches in 2 parts"
+    )
+    assert settle(tmp_path / "other", console, ROWS) == ("float32", True, 1)
+
+
+def test_a_damaged_record_is_made_again(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    (tmp_path / ARITHMETIC_FILE).write_text('{"policy": "float32", "checksum": ""}')
+    assert settle(tmp_path, console, ROWS) == ("mixed_bfloat16", False, 2)
+
+
+def test_the_phase_that_cannot_be_divided_decides(tmp_path, console, machine):
+    machine(4, {"avx512_bf16"})
+    odd = BatchRows(batch=30, micro_batches=1, is_filled_up=False)
+    assert settle(tmp_path / "one", console, ROWS)[2] == 4
+    assert settle(tmp_path / "two", console, ROWS, odd)[2] == 1
+    assert settle(tmp_path / "none", console)[2] == 1
+
+
+def test_what_xla_compiles_and_replicas_compute_stays_whole(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    assert settle(tmp_path / "xla", console, ROWS, xla="on") == ("mixed_bfloat16", True, 1)
+    run = tmp_path / "mirrored"
+    assert settle(run, console, ROWS, strategy="mirrored") == ("mixed_bfloat16", False, 1)
+    assert not run.exists()
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro_batches", "is_filled_up", "shards"),
+    [(32, 2, False, 4), (32, 8, False, 1), (36, 2, False, 1), (36, 2, True, 4), (12, 1, False, 4)],
+)
+def test_parts_divide_micro_batches(monkeypatch, batch, micro_batches, is_filled_up, shards):
+    monkeypatch.setattr(cores, "usable_cores", lambda: 4)
+    rows = BatchRows(batch=batch, micro_batches=micro_batches, is_filled_up=is_filled_up)
+    assert rows.shards() == shards
