@@ -17,7 +17,7 @@ from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.row_calls import check_finite, predict_in_calls
-from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, IDS_INPUTS
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.vocabulary.files import read_folder_vocab, read_lowercase
@@ -65,16 +65,17 @@ class TokenIdsEngine:
         def call(prepared: tuple[dict[str, Any], HostRows]) -> dict[str, np.ndarray]:
             texts, rows = prepared
             reduced = self._reduced(rows, batch_tokens, on_tokens)
-            check_finite(reduced, self._folder)
             predicted = self._task.predict(rows, texts, reduced)
             return {name: _as_array(values) for name, values in predicted.items()}
 
         columns = {name: columns[name] for name in self.input_names}
-        if not columns[self.input_names[0]]:  # a graph has no outputs without a sequence
-            outputs = self.predict({name: [""] for name in columns}, batch_tokens=batch_tokens)
-            return {name: values[:0] for name, values in outputs.items()}
         return predict_in_calls(
-            columns, call, model=self._folder, on_rows=on_rows, prepare=self._encode
+            columns,
+            call,
+            model=self._folder,
+            on_rows=on_rows,
+            list_inputs=self._task.list_inputs,
+            prepare=self._encode,
         )
 
     def graph_inputs(self, columns: dict[str, list[Any]]) -> list[dict[str, np.ndarray]]:
@@ -93,7 +94,13 @@ class TokenIdsEngine:
         return given
 
     def _encode(self, texts: dict[str, np.ndarray]) -> tuple[dict[str, Any], HostRows]:
-        decoded = {name: [text.decode() for text in column] for name, column in texts.items()}
+        decoded = {
+            name: [
+                [text.decode() for text in row] if name in self._task.list_inputs else row.decode()
+                for row in column.tolist()
+            ]
+            for name, column in texts.items()
+        }
         return decoded, self._task.encode(self._tokenizer, decoded)
 
     def _reduced(
@@ -103,7 +110,9 @@ class TokenIdsEngine:
         on_tokens: Callable[[int, int], None] | None,
     ) -> dict[str, np.ndarray]:
         """What the task keeps of the outputs of all sequences."""
-        sequences = rows.sequences
+        sequences, more = rows.sequences, rows.inputs
+        if not len(sequences):
+            return self._task.reduce(rows, np.zeros(0, np.int64), self._outputs_of_none(more))
         lengths = np.diff(sequences.offsets)
         batches = budgeted_batches(lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
         parts = []
@@ -113,15 +122,24 @@ class TokenIdsEngine:
                 length=padded_length(lengths[chosen], LENGTH_MULTIPLE),
                 pad_id=self._tokenizer.pad_id,
             )
-            more = {name: values[chosen] for name, values in rows.inputs.items()}
-            outputs = self._run(
-                {name: values.astype(np.int64) for name, values in (inputs | more).items()}
-            )
+            outputs = self._outputs(inputs | {name: more[name][chosen] for name in more})
             parts.append(self._task.reduce(rows, chosen, outputs))
             if on_tokens is not None:
                 on_tokens(int(lengths[chosen].sum()), inputs["input_mask"].size)
         place = np.argsort(np.concatenate(batches), kind="stable")
         return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+
+    def _outputs(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = self._run({name: values.astype(np.int64) for name, values in inputs.items()})
+        check_finite(outputs, self._folder)
+        return outputs
+
+    def _outputs_of_none(self, more: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Outputs [0, …], which a graph has only as those of a sequence: one of padding."""
+        padding = np.zeros((1, LENGTH_MULTIPLE), np.int64)
+        inputs = dict.fromkeys(IDS_INPUTS, padding)
+        inputs |= {name: np.zeros((1, *values.shape[1:])) for name, values in more.items()}
+        return {name: values[:0] for name, values in self._outputs(inputs).items()}
 
 
 def task_fault(folder: Path) -> str | None:

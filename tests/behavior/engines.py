@@ -72,10 +72,34 @@ def _check_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
     for name, values in expected.items():
         assert found[name].dtype == values.dtype, name
         if values.dtype != object:
-            np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+            # Of lists as long as the longest list of the call, the others with zeros at the end.
+            beyond = [
+                (0, wide - narrow)
+                for wide, narrow in zip(values.shape, found[name].shape, strict=True)
+            ]
+            filled = np.pad(found[name], beyond)
+            np.testing.assert_allclose(filled, values, rtol=1e-4, atol=1e-5, err_msg=name)
             continue
         for one, other in zip(found[name], values, strict=True):
             if isinstance(other, np.ndarray) and other.dtype.kind == "f":
                 np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=name)
+            elif isinstance(other, list | dict):
+                check_same_values(one, other)
             else:
                 assert np.array_equal(one, other), name
+
+
+def check_same_values(found: Any, expected: Any) -> None:
+    """Checks lists and objects of predictions: numbers are equal up to rounding, all else is."""
+    if isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=1e-5)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            check_same_values(found[name], value)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            check_same_values(ours, theirs)
+    else:
+        assert found == expected

@@ -38,7 +38,7 @@ def pack_host_texts(
         kept = tokens.ids[flat_ranges(starts, kept_lengths)]
     offsets = offsets_of(kept_lengths + _SPECIALS)
     return EncodedRows(
-        ids=_between_specials(kept, offsets, tokenizer),
+        ids=between_specials(kept, offsets, tokenizer),
         offsets=offsets,
         second_starts=np.diff(offsets).astype(np.int32),
         lost_tokens=np.zeros(len(kept_lengths), np.int64)
@@ -73,6 +73,13 @@ def pack_host_pairs(
     )
 
 
+def selected_tokens(tokens: Tokens, texts: np.ndarray) -> Tokens:
+    """The tokens of some texts, int [n], which may repeat."""
+    lengths = np.diff(tokens.offsets)[texts]
+    kept = flat_ranges(tokens.offsets[:-1][texts], lengths)
+    return Tokens(tokens.ids[kept], offsets_of(lengths))
+
+
 def head_length(capacity: int) -> int:
     """Tokens of the head where a text is read at both ends, of a sequence's `capacity` for text."""
     kept, whole = _HEAD_OF
@@ -105,9 +112,7 @@ def longest_first(lengths: np.ndarray, *, capacity: int) -> np.ndarray:
     )
 
 
-def _between_specials(
-    kept: np.ndarray, offsets: np.ndarray, tokenizer: HostTokenizer
-) -> np.ndarray:
+def between_specials(kept: np.ndarray, offsets: np.ndarray, tokenizer: HostTokenizer) -> np.ndarray:
     """[CLS] before and [SEP] after the tokens of each row."""
     ids = np.empty(offsets[-1], np.int32)
     is_kept = np.ones(len(ids), bool)

@@ -14,10 +14,14 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.normalizer import IDEOGRAPHS, normalize_code_point
+from bert_tf.data.text.tokenized_texts import TokenizedTexts
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 MAX_BYTES_PER_WORD = 400  # as of `WordPieceTokenizer`
 _MOST_WORDS = 1 << 20  # that are kept with their tokens
+_BOUNDARY = "\0"  # of words where no blank is; normalized text has none
+_CODE_POINTS = 0x110000
+_UNKNOWN_WIDTH = 255
 _ASCII_PUNCTUATION = frozenset(
     chr(code)
     for begin, end in ((33, 48), (58, 65), (91, 97), (123, 127))
@@ -62,13 +66,21 @@ class HostTokenizer:
         lowercase: lower-case and strip accents before looking tokens up.
 
     Attributes:
+        vocab: as given.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
     def __init__(self, vocab: Sequence[str], *, lowercase: bool):
+        self.vocab = vocab
         self._ids = {entry: number for number, entry in enumerate(vocab)}
         self._longest = max(map(len, vocab))
-        self._characters = _Characters(lowercase=lowercase)
+        self._characters = _Characters(lowercase=lowercase, boundary=" ")
+        self._marked_characters = _Characters(lowercase=lowercase, boundary=_BOUNDARY)
+        self._widths = np.full(_CODE_POINTS, _UNKNOWN_WIDTH, np.uint8)
+        # Characters of a word that an entry covers; all of them where the word is unknown.
+        self._entry_lengths = np.array(
+            [len(entry) - len(CONTINUATION) * entry.startswith(CONTINUATION) for entry in vocab]
+        )
         self._ids_of_word: dict[str, tuple[int, ...]] = {}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in SPECIAL_TOKENS
@@ -87,6 +99,56 @@ class HostTokenizer:
             lengths[number] = len(ids) - before
         return Tokens(np.array(ids, np.int32), offsets_of(lengths))
 
+    def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
+        """See `CharacterTokenizer`."""
+        text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
+        joined = "\n".join(texts)  # what separates words, and so texts
+        marked = joined.translate(self._marked_characters)
+        words = [word for word in marked.replace(_BOUNDARY, " ").split(" ") if word]
+        ids: list[int] = []
+        counts = np.zeros(len(words), np.int64)
+        ids_of_word = self._ids_of_word
+        for number, word in enumerate(words):
+            found = ids_of_word.get(word) or self._remembered(word)
+            ids += found
+            counts[number] = len(found)
+
+        # Where words are in the normalized text without boundaries.
+        codes = _code_points(marked)
+        is_character = codes != ord(_BOUNDARY)
+        is_inside = np.pad(is_character & (codes != ord(" ")), 1)
+        begins = np.flatnonzero(is_inside[1:] & ~is_inside[:-1])
+        lengths = np.flatnonzero(is_inside[:-1] & ~is_inside[1:]) - begins
+        begins = offsets_of(is_character)[begins]
+
+        found_ids = np.array(ids, np.int32)
+        word_of_token = np.repeat(np.arange(len(words)), counts)
+        covered = np.where(
+            found_ids == self.unk_id, lengths[word_of_token], self._entry_lengths[found_ids]
+        )
+        ends = np.cumsum(covered) - offsets_of(lengths)[word_of_token] + begins[word_of_token]
+        sources = self._sources(_code_points(joined))
+        first, last = sources[ends - covered], sources[ends]
+        owners = np.searchsorted(text_starts, first, side="right") - 1
+        return TokenizedTexts(
+            ids=found_ids,
+            offsets=np.searchsorted(owners, np.arange(len(texts) + 1)),
+            first_characters=first - text_starts[owners],
+            last_characters=last - text_starts[owners],
+        )
+
+    def _sources(self, codes: np.ndarray) -> np.ndarray:
+        """The character that each one of the normalized text is of, and the end: int64 [n + 1].
+
+        Args:
+            codes: uint32 [characters].
+        """
+        unknown = np.unique(codes[self._widths[codes] == _UNKNOWN_WIDTH])
+        for code in unknown.tolist():
+            self._widths[code] = len(self._marked_characters[code].replace(_BOUNDARY, ""))
+        sources = np.repeat(np.arange(len(codes)), self._widths[codes])
+        return np.append(sources, len(codes))
+
     def _remembered(self, word: str) -> tuple[int, ...]:
         if len(self._ids_of_word) >= _MOST_WORDS:
             self._ids_of_word.clear()
@@ -97,6 +159,10 @@ class HostTokenizer:
         if len(word.encode()) > MAX_BYTES_PER_WORD:
             return (self.unk_id,)
         return tuple(longest_match(word, self._ids, longest=self._longest)) or (self.unk_id,)
+
+
+def _code_points(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
 
 
 def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[int]:
@@ -125,17 +191,21 @@ def longest_match(word: str, ids: Mapping[str, int], *, longest: int) -> list[in
 
 
 class _Characters(dict[int, str]):
-    """What a code point becomes, for `str.translate`: spaces are put around punctuation and
+    """What a code point becomes, for `str.translate`: boundaries are put around punctuation and
     ideographs. It is filled as characters occur."""
 
-    def __init__(self, *, lowercase: bool):
+    def __init__(self, *, lowercase: bool, boundary: str):
         super().__init__()
         self._lowercase = lowercase
+        self._boundary = boundary
 
     def __missing__(self, code_point: int) -> str:
         character = chr(code_point)
         normalized = normalize_code_point(character, lowercase=self._lowercase)
-        result = "".join(f" {part} " if is_word_alone(part) else part for part in normalized)
+        around = self._boundary
+        result = "".join(
+            f"{around}{part}{around}" if is_word_alone(part) else part for part in normalized
+        )
         self[code_point] = result
         return result
 

@@ -7,16 +7,20 @@ Where its ids differ from HuggingFace's `BertTokenizerFast`: docs/tokenization.m
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.normalizer import normalizer_model
+from bert_tf.data.text.tokenized_texts import TokenizedTexts, characters_at_bytes
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 # HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.
 _MAX_BYTES_PER_WORD = 400
+_BATCH_TEXTS = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +84,25 @@ class WordPieceTokenizer(tf.Module):
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(texts)
         return ids, tf.cast(starts, tf.int64), tf.cast(ends, tf.int64)
 
+    def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
+        """See `CharacterTokenizer`; eager only."""
+        ids, lengths, first, last = [], [], [], []
+        for begin in range(0, len(texts), _BATCH_TEXTS):
+            encoded = [text.encode() for text in texts[begin : begin + _BATCH_TEXTS]]
+            tokens, starts, ends = self.tokenize_with_offsets(tf.constant(encoded, tf.string))
+            counts = tokens.row_lengths().numpy()
+            owners = np.repeat(np.arange(len(encoded)), counts)
+            ids.append(tokens.flat_values.numpy())
+            lengths.append(counts)
+            first.append(characters_at_bytes(encoded, owners, starts.flat_values.numpy()))
+            last.append(characters_at_bytes(encoded, owners, ends.flat_values.numpy()))
+        return TokenizedTexts(
+            ids=_joined(ids, np.int32),
+            offsets=offsets_of(_joined(lengths, np.int64)),
+            first_characters=_joined(first, np.int64),
+            last_characters=_joined(last, np.int64),
+        )
+
 
 def pack_pairs(
     first: tf.RaggedTensor,
@@ -142,6 +165,10 @@ def longest_first_lengths(
     longer = tf.where(fits, longer, cut_longer)
     first_is_longer = first > second
     return tf.where(first_is_longer, longer, shorter), tf.where(first_is_longer, shorter, longer)
+
+
+def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
 
 def _lengths(rows: tf.RaggedTensor) -> tf.Tensor:

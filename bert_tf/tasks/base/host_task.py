@@ -35,10 +35,14 @@ class HostTask(Protocol):
 
     Attributes:
         input_names: of the texts, or lists of texts, that a row has.
+        list_inputs: names of those that are lists.
     """
 
     @property
     def input_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def list_inputs(self) -> tuple[str, ...]: ...
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -53,11 +57,12 @@ class HostTask(Protocol):
         ...
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
-        """Turns rows into sequences.
+        """Turns rows into sequences; there may be no row, and rows without a sequence.
 
         Args:
             tokenizer: the model's.
-            columns: by the names of `input_names` a text, or list of texts, of each row.
+            columns: by the names of `input_names` a text of each row; or a list of texts, filled
+                up with empty texts to the same length in all rows.
         """
         ...
 
@@ -72,7 +77,8 @@ class HostTask(Protocol):
             outputs: of the graph, [n, …].
 
         Returns:
-            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
+            Arrays [n, …] whose shapes beyond the first axis do not depend on the batch; n may
+            be 0.
         """
         ...
 

@@ -48,6 +48,7 @@ FILL_MASK = PretrainedTaskDeclaration(
         PredictionField("predicted_tokens", "json"),
     ),
     implementation="bert_tf.tasks.fill_mask.task:FillMaskTask",
+    host="bert_tf.tasks.fill_mask.host:FillMaskHost",
     row_fault=mask_fault,
     trial_value=masked,
 )

@@ -97,6 +97,7 @@ MULTIPLE_CHOICE = TaskDeclaration(
     ),
     probabilities=ProbabilitiesField(output="probabilities", noun="choice", list_input="choices"),
     implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
+    host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
     page="bert_tf.tasks.multiple_choice.page:sections",
     row_fault=choices_fault,
     trial_value=trial_choices,

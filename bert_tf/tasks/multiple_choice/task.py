@@ -26,6 +26,7 @@ from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.multiple_choice.choice_rows import ChoiceColumns, ChoiceRows, read_choices
 from bert_tf.tasks.multiple_choice.encoding import encode_choices
+from bert_tf.tasks.multiple_choice.host import NO_CHOICE, choice_predictions
 from bert_tf.tasks.multiple_choice.metrics import choice_metrics
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
 from bert_tf.tasks.multiple_choice.serving import ChoiceModule
@@ -33,8 +34,6 @@ from bert_tf.tasks.tables.labels import LabelRows, label_table
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
-
-_NO_CHOICE = -1e9  # the logit of what only fills a row up
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -186,7 +185,7 @@ class MultipleChoiceTask:
         """`logits`, float32 [rows, choices], far below zero where a row has fewer choices."""
         logits = model(batch, training=training, dropout_key=dropout_key)
         is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
-        return {"logits": tf.where(is_choice, logits, _NO_CHOICE)}
+        return {"logits": tf.where(is_choice, logits, NO_CHOICE)}
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """The number of rows."""
@@ -207,7 +206,7 @@ class MultipleChoiceTask:
         """The logits, as many of each row as the row of the file that has most choices."""
         logits = outputs["logits"]
         missing = data.rows.sequences_per_row - logits.shape[1]
-        return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=_NO_CHOICE)}
+        return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=NO_CHOICE)}
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """The same task: nothing is fitted on evaluation rows."""
@@ -215,7 +214,7 @@ class MultipleChoiceTask:
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The likeliest choice, its text and probability, and those of all choices."""
-        return _predictions(reduced["logits"], data.source.choices)
+        return choice_predictions(reduced["logits"], data.source.choices)
 
     def measure(self, source: ChoiceRows, predicted: dict[str, Any]) -> TaskResults:
         """Accuracy and mean reciprocal rank; line, right and predicted choice of each row."""
@@ -244,7 +243,7 @@ class MultipleChoiceTask:
         rows = self._rows(tokenizer, texts)
         batch = single_batch(rows, tokenizer.pad_id)
         outputs = self.outputs(model, batch, training=False, dropout_key=None)
-        predicted = _predictions(outputs["logits"].numpy(), texts["choices"])
+        predicted = choice_predictions(outputs["logits"].numpy(), texts["choices"])
         return {name: predicted[name] for name in ("predicted_score", "probabilities")}
 
     def card(self) -> TaskCard:
@@ -282,21 +281,6 @@ class MultipleChoiceTask:
             texts["choices"],
             max_seq_length=self.max_seq_length,
         )
-
-
-def _predictions(logits: np.ndarray, choices: list[list[str]]) -> dict[str, Any]:
-    wide = logits.astype(np.float64)
-    odds = np.exp(wide - wide.max(axis=1, keepdims=True))
-    probabilities = odds / odds.sum(axis=1, keepdims=True)
-    chosen = wide.argmax(axis=1)
-    return {
-        "predicted_choice": chosen,
-        "predicted_text": [
-            texts[choice] for texts, choice in zip(choices, chosen.tolist(), strict=True)
-        ],
-        "predicted_score": probabilities.max(axis=1),
-        "probabilities": probabilities,
-    }
 
 
 def _right_choices(source: ChoiceRows) -> LabelRows:

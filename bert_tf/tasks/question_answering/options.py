@@ -80,5 +80,6 @@ QUESTION_ANSWERING = TaskDeclaration(
         PredictionField("predicted_nbest", "json", is_extra=True),
     ),
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
+    host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
     page="bert_tf.tasks.question_answering.page:sections",
 )

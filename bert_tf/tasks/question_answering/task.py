@@ -20,15 +20,11 @@ from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
-from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
+from bert_tf.tasks.question_answering.answers.answer_choice import Answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
-from bert_tf.tasks.question_answering.answers.answer_spans import (
-    null_scores,
-    question_spans,
-    window_spans,
-)
 from bert_tf.tasks.question_answering.card import question_answering_card
 from bert_tf.tasks.question_answering.head import span_logits, span_loss
+from bert_tf.tasks.question_answering.host import answer_columns, scored_answers, span_scores
 from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
@@ -251,37 +247,19 @@ class QuestionAnsweringTask:
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """The best spans of each window and the score of [CLS]."""
-        start, end = outputs["start_logits"], outputs["end_logits"]
-        encoded: QuestionRows = data.details
-        first, last, score = window_spans(
-            start,
-            end,
-            encoded.context_begins[chosen],
-            encoded.windows.length[chosen],
+        return span_scores(
+            data.details,
+            chosen,
+            outputs,
             max_answer_length=self.max_answer_length,
             n_best=self.n_best_size,
         )
-        return {"first": first, "last": last, "score": score, "cls": start[:, 0] + end[:, 0]}
 
     def answers(
         self, encoded: QuestionRows, contexts: list[str], reduced: dict[str, np.ndarray]
     ) -> Answers:
         """The answer to each question from the reduced outputs of all its windows."""
-        candidates = question_spans(
-            encoded.windows,
-            reduced["first"],
-            reduced["last"],
-            reduced["score"],
-            n_best=self.n_best_size,
-        )
-        return choose_answers(
-            candidates,
-            null_scores(encoded.windows, reduced["cls"], len(encoded.context_index)),
-            contexts,
-            encoded.contexts,
-            encoded.context_index,
-            self.rules,
-        )
+        return scored_answers(encoded, contexts, reduced, n_best=self.n_best_size, rules=self.rules)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """The same task with the null threshold that gives the best F1, if it is to be tuned."""
@@ -292,15 +270,7 @@ class QuestionAnsweringTask:
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The answer to each question, its place in the context and its probability."""
-        answers = self.answers(data.details, data.source.contexts, reduced)
-        return {
-            "predicted_answer": answers.texts,
-            "predicted_start": answers.starts,
-            "predicted_end": answers.ends,
-            "predicted_score": answers.scores,
-            "predicted_null_odds": answers.null_odds,
-            "predicted_nbest": answers.nbest,
-        }
+        return answer_columns(self.answers(data.details, data.source.contexts, reduced))
 
     def measure(self, source: Questions, predicted: dict[str, Any]) -> TaskResults:
         """Exact match and F1; an answer, its place, probability and rivals per question."""

@@ -11,11 +11,11 @@ import dataclasses
 import numpy as np
 from scipy.special import logsumexp
 
+from bert_tf.tasks.similarity.cosines import normalized
 from bert_tf.tasks.tables.correlations import pearson, spearman
 
 _TOP = 10
 _BLOCK_SCORES = 1 << 24  # similarities that are held at once
-_SMALLEST_NORM = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,21 +113,6 @@ def cosent(scores: np.ndarray, similarities: np.ndarray, *, scale: float) -> flo
     tails = np.append(np.logaddexp.accumulate(-terms[::-1])[::-1], -np.inf)
     higher = np.searchsorted(scores, scores, side="right")
     return float(logsumexp(np.append(terms + tails[higher], 0.0)))
-
-
-def similarities_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosines of float [..., hidden] with float [..., hidden], float64 [...]."""
-    return np.einsum(
-        "...h,...h->...",
-        normalized(first.astype(np.float64)),
-        normalized(second.astype(np.float64)),
-    )
-
-
-def normalized(vectors: np.ndarray) -> np.ndarray:
-    """Vectors [..., hidden] divided by their Euclidean norm, which is at least 1e-12."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(norms, _SMALLEST_NORM)
 
 
 def _position(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:

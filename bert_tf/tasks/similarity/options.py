@@ -15,6 +15,7 @@ RANKING, TRIPLET, COSENT = "multiple-negatives-ranking", "triplet", "cosent"
 EUCLIDEAN, COSINE = "euclidean", "cosine"
 SCALE, TRIPLET_MARGIN = 20.0, 5.0
 NEGATIVE, SCORE = "negative", "score"
+FIRST, SECOND = "embedding", "text_pair_embedding"  # outputs of an exported model
 RETRIEVAL_METRICS = ("mrr@10", "recall@1", "recall@10")
 TRIPLET_METRICS = ("triplet_accuracy", *RETRIEVAL_METRICS)
 SCORE_METRICS = ("spearman", "pearson")
@@ -185,5 +186,6 @@ SIMILARITY = TaskDeclaration(
     inputs=("text", "text_pair"),
     predictions=(PredictionField("predicted_similarity", "value"),),
     implementation="bert_tf.tasks.similarity.task:SimilarityTask",
+    host="bert_tf.tasks.similarity.host:SimilarityHost",
     page="bert_tf.tasks.similarity.page:sections",
 )

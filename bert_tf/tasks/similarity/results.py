@@ -9,7 +9,8 @@ import numpy as np
 
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.task import TaskReport, TaskResults
-from bert_tf.tasks.similarity.metrics import cosent, retrieval, score_metrics, similarities_of
+from bert_tf.tasks.similarity.cosines import similarities_of
+from bert_tf.tasks.similarity.metrics import cosent, retrieval, score_metrics
 from bert_tf.tasks.similarity.options import SIMILARITY
 
 

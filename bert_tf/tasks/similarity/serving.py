@@ -12,13 +12,12 @@ from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
 from bert_tf.serving.text_module import TextModule
 from bert_tf.tasks.similarity.losses import cosines
-from bert_tf.tasks.similarity.options import SIMILARITY
+from bert_tf.tasks.similarity.options import FIRST, SECOND, SIMILARITY
 
 if TYPE_CHECKING:
     from bert_tf.tasks.similarity.task import SimilarityTask
 
 EMBED = "embed"
-FIRST, SECOND = "embedding", "text_pair_embedding"
 
 
 class SimilarityModule(TextModule):

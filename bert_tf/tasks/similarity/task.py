@@ -25,27 +25,30 @@ from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.similarity.cosines import similarities_of
 from bert_tf.tasks.similarity.encoding import encode_rows, text_ids
+from bert_tf.tasks.similarity.host import pair_predictions
 from bert_tf.tasks.similarity.losses import (
     cosent_loss,
     cosines,
     ranking_logits,
     triplet_distances,
 )
-from bert_tf.tasks.similarity.metrics import similarities_of
 from bert_tf.tasks.similarity.options import (
     COSENT,
     EUCLIDEAN,
+    FIRST,
     RANKING,
     SCALE,
     SCORE,
+    SECOND,
     SIMILARITY,
     TRIPLET,
     TRIPLET_MARGIN,
     SimilarityConfig,
 )
 from bert_tf.tasks.similarity.results import matched_results, scored_results
-from bert_tf.tasks.similarity.serving import FIRST, SECOND, SimilarityModule
+from bert_tf.tasks.similarity.serving import SimilarityModule
 from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory, model_folder
@@ -294,7 +297,7 @@ class SimilarityTask:
         others = vectors.shape[1] - 1
         first = np.tile(vectors[:, 0], (others, 1))
         second = vectors[:, 1:].transpose(1, 0, 2).reshape(len(first), -1)
-        return _predictions(first, second)
+        return pair_predictions(first, second)
 
     def measure(self, source: Table, predicted: dict[str, Any]) -> TaskResults:
         """Correlations of scored pairs; of others, how well anchors find their positives.
@@ -329,7 +332,7 @@ class SimilarityTask:
         """Vectors and cosines, from rows packed and padded outside of a graph."""
         rows = self._rows(tokenizer, [texts["text"], texts["text_pair"]])
         vectors = model(single_batch(rows, tokenizer.pad_id), training=False).numpy()
-        return _predictions(vectors[:, 0], vectors[:, 1])
+        return pair_predictions(vectors[:, 0], vectors[:, 1])
 
     def card(self) -> TaskCard:
         """Columns, loss and how vectors are made."""
@@ -392,7 +395,3 @@ _POOLED = {
     "cls": "the vector of [CLS]",
     "max": "the greatest value of each dimension",
 }
-
-
-def _predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
-    return {FIRST: first, SECOND: second, "predicted_similarity": similarities_of(first, second)}

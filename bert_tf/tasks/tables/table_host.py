@@ -30,6 +30,7 @@ class TableHost(abc.ABC):
     """
 
     declaration: ClassVar[ServedTaskDeclaration]
+    list_inputs: ClassVar[tuple[str, ...]] = ()
 
     input_names: tuple[str, ...]
     max_seq_length: int

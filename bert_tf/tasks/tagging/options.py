@@ -82,5 +82,6 @@ TAGGING = TaskDeclaration(
         PredictionField("predicted_tags", "json", is_extra=True),
     ),
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
+    host="bert_tf.tasks.tagging.host:TaggingHost",
     page="bert_tf.tasks.tagging.page:sections",
 )

@@ -26,8 +26,8 @@ from bert_tf.tasks.base.task import TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.tables.labels import label_table
 from bert_tf.tasks.tagging.card import tagging_card
+from bert_tf.tasks.tagging.host import best_tags, tag_predictions
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
-from bert_tf.tasks.tagging.predictions import prediction_columns
 from bert_tf.tasks.tagging.results import tagging_results
 from bert_tf.tasks.tagging.rows.gold_tags import gold_labels, gold_tags
 from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of
@@ -219,8 +219,9 @@ class TaggingTask:
         encoded = self._encoded(tokenizer, texts["text"])
         batch = single_batch(encoded.rows, tokenizer.pad_id)
         outputs = self.outputs(model, batch, training=False, dropout_key=None)
-        reduced = self._best_tags(outputs["logits"].numpy())
-        return {"mean_score": self._columns(texts["text"], encoded, reduced)["mean_score"]}
+        reduced = best_tags(outputs["logits"].numpy(), self.max_seq_length)
+        predicted = tag_predictions(texts["text"], encoded, reduced, self.labels, self.scheme)
+        return {"mean_score": predicted["mean_score"]}
 
     def card(self) -> TaskCard:
         """See `card.tagging_card`."""
@@ -255,7 +256,7 @@ class TaggingTask:
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
         """The likeliest tag of every token and its probability."""
-        return self._best_tags(outputs["logits"])
+        return best_tags(outputs["logits"], self.max_seq_length)
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
         """The same task: nothing is fitted."""
@@ -263,7 +264,7 @@ class TaggingTask:
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Entities and tags of each row."""
-        return self._columns(data.source.texts, data.details, reduced)
+        return tag_predictions(data.source.texts, data.details, reduced, self.labels, self.scheme)
 
     def measure(self, source: TaggedTexts, predicted: dict[str, Any]) -> TaskResults:
         """Metrics of entities and words; gold and predicted entities of each row."""
@@ -272,25 +273,6 @@ class TaggingTask:
     def _encoded(self, tokenizer: WordPieceTokenizer, texts: list[str]) -> WordRows:
         return encode_words(
             tokenizer, texts, max_seq_length=self.max_seq_length, stride=self.window_stride
-        )
-
-    def _best_tags(self, logits: np.ndarray) -> dict[str, np.ndarray]:
-        """The likeliest tag of each token and its probability, [rows, max_seq_length]."""
-        shape = (len(logits), self.max_seq_length)
-        best = logits.argmax(axis=-1)
-        above = logits - logits.max(axis=-1, keepdims=True)
-        tags, probabilities = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
-        tags[:, : logits.shape[1]] = best
-        probabilities[:, : logits.shape[1]] = 1.0 / np.exp(above).sum(axis=-1)
-        return {"tags": tags, "probabilities": probabilities}
-
-    def _columns(
-        self, texts: list[str], encoded: WordRows, reduced: dict[str, np.ndarray]
-    ) -> dict[str, Any]:
-        place = encoded.windows, encoded.positions
-        tags = np.array(self.labels, object)[reduced["tags"][place]].tolist()
-        return prediction_columns(
-            texts, encoded.words, tags, reduced["probabilities"][place], self.scheme
         )
 
 

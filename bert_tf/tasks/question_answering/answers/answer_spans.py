@@ -64,7 +64,7 @@ def window_spans(
     scores = np.full((rows, longest + spare, length), -np.inf, np.float32)
     for extra in range(longest):
         scores[:, extra, : length - extra] = starts[:, : length - extra] + ends[:, extra:]
-    flat = scores.reshape(rows, -1)
+    flat = scores.reshape(rows, scores.shape[1] * length)
     best = np.argpartition(-flat, n_best - 1, axis=1)[:, :n_best]
     added, first = np.divmod(best, length)
     first = first - context_begins[:, None]

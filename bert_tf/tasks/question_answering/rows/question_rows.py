@@ -10,9 +10,8 @@ import numpy as np
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.base.errors import UsageError
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.rows.token_characters import TokenizedTexts, tokenize_with_characters
 from bert_tf.data.rows.windows import Windows, context_windows, window_rows
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.tokenized_texts import CharacterTokenizer, TokenizedTexts
 
 _LEAST_ROOM = 8
 
@@ -42,7 +41,7 @@ class QuestionRows:
 
 
 def encode_questions(
-    tokenizer: WordPieceTokenizer,
+    tokenizer: CharacterTokenizer,
     questions: Sequence[str],
     contexts: Sequence[str],
     context_index: np.ndarray,
@@ -62,9 +61,9 @@ def encode_questions(
         doc_stride: tokens between the starts of two windows.
         max_query_length: tokens kept of a question.
     """
-    whole = tokenize_with_characters(tokenizer, questions)
+    whole = tokenizer.tokenize_with_characters(questions)
     asked = _first_tokens(whole, max_query_length)
-    read = tokenize_with_characters(tokenizer, contexts)
+    read = tokenizer.tokenize_with_characters(contexts)
     context_index = np.asarray(context_index, np.int64)
     windows = context_windows(
         read.lengths[context_index],

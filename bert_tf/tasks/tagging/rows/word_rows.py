@@ -15,9 +15,8 @@ import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.rows.token_characters import TokenizedTexts, tokenize_with_characters
 from bert_tf.data.rows.windows import cut_windows
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.data.text.tokenized_texts import CharacterTokenizer, TokenizedTexts
 
 CONTINUES = "##"
 SPECIALS = 2  # tokens of a row: [CLS] and [SEP]
@@ -62,7 +61,7 @@ class WordRows:
 
 
 def encode_words(
-    tokenizer: WordPieceTokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
+    tokenizer: CharacterTokenizer, texts: Sequence[str], *, max_seq_length: int, stride: int
 ) -> WordRows:
     """Tokenizes texts and cuts them into windows.
 
@@ -72,7 +71,7 @@ def encode_words(
         max_seq_length: tokens of a row.
         stride: tokens between the starts of two windows.
     """
-    tokens = tokenize_with_characters(tokenizer, texts)
+    tokens = tokenizer.tokenize_with_characters(texts)
     capacity = max_seq_length - SPECIALS
     owner, start, length = cut_windows(
         tokens.lengths, np.full(len(texts), capacity, np.int64), stride=stride
@@ -89,7 +88,7 @@ def encode_words(
     )
 
 
-def _words(tokenizer: WordPieceTokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, TextWords]:
+def _words(tokenizer: CharacterTokenizer, tokens: TokenizedTexts) -> tuple[np.ndarray, TextWords]:
     """The first token of each word, int64 [words], and the words."""
     continues = np.array([entry.startswith(CONTINUES) for entry in tokenizer.vocab])
     begins = ~continues[tokens.ids]
@@ -124,7 +123,7 @@ def _windows_of_tokens(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tokenizer: WordPieceTokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
+    tokenizer: CharacterTokenizer, tokens: TokenizedTexts, starts: np.ndarray, lengths: np.ndarray
 ) -> EncodedRows:
     """`[CLS] window [SEP]` of every window."""
     offsets = offsets_of(lengths + SPECIALS)

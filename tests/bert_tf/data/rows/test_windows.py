@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.rows.token_characters import TokenizedTexts, tokenize_with_characters
 from bert_tf.data.rows.windows import (
     answer_tokens,
     context_windows,
     window_targets,
 )
+from bert_tf.data.text.tokenized_texts import TokenizedTexts
 
 
 def test_windows_of_the_docstring():
@@ -70,7 +70,7 @@ texts = st.text(
 @given(context=texts, bounds=st.tuples(st.integers(0, 40), st.integers(0, 40)))
 def test_tokens_of_an_answer_are_those_it_touches(tokenizer, context, bounds):
     start, end = min(*bounds, len(context)), min(max(bounds), len(context))
-    tokens = tokenize_with_characters(tokenizer, ["abc, def", context, "", "abc"])
+    tokens = tokenizer.tokenize_with_characters(["abc, def", context, "", "abc"])
     first, last = answer_tokens(tokens, np.array([1, 3]), np.array([start, 0]), np.array([end, 1]))
     mine = slice(tokens.offsets[1], tokens.offsets[2])
     touched = np.flatnonzero(

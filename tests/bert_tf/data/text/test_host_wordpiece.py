@@ -1,7 +1,9 @@
 """The tokenizer without TensorFlow against the one that exported graphs hold."""
 
+import dataclasses
 import string
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
@@ -28,7 +30,7 @@ def pair(request):
     )
 
 
-def check_same(pair, texts):
+def check_same_ids(pair, texts):
     graph, host = pair
     expected = graph.tokenize(tf.constant(texts, tf.string))
     found = host.tokenize(texts)
@@ -36,9 +38,19 @@ def check_same(pair, texts):
     assert found.ids.tolist() == expected.flat_values.numpy().tolist()
 
 
+def check_same(pair, texts):
+    check_same_ids(pair, texts)
+    graph, host = pair
+    with_characters = host.tokenize_with_characters(texts)
+    for name, values in dataclasses.asdict(graph.tokenize_with_characters(texts)).items():
+        np.testing.assert_array_equal(getattr(with_characters, name), values, name)
+
+
 @pytest.mark.slow
 def test_every_code_point_is_dropped_split_or_kept_alike(pair):
-    check_same(pair, [f"h{chr(c)}s" for c in range(0x110000) if not 0xD800 <= c < 0xE000])
+    words = [f"h{chr(c)}s" for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    check_same_ids(pair, words)
+    check_same(pair, [" ".join(words[begin : begin + 256]) for begin in range(0, 0x3100, 256)])
 
 
 def test_difficult_texts(pair):

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.serving.signatures import BATCHED
+from bert_tf.tasks.fill_mask.host import FillMaskHost
 from bert_tf.tasks.fill_mask.reference import mask_probabilities
 
 CONTINUATION = "##"
 
 
-@pytest.fixture(scope="module")
-def served(trained):
-    """Runs the graph that is exported; reads the JSON."""
+@pytest.fixture(scope="module", params=["graph", "host"])
+def served(request, trained):
+    """Runs the graph that is exported and reads the JSON, or does its steps on the host."""
+    if request.param == "host":
+        return lambda texts: host_candidates(trained, texts)
     module = trained.task.serving_module(trained.model, trained.tokenizer)
     graph = module.signatures()[BATCHED]
 
@@ -25,6 +29,19 @@ def served(trained):
         return masks, filled, outputs["predicted_score"].numpy()
 
     return run
+
+
+def host_candidates(trained, texts):
+    task = FillMaskHost.from_settings(trained.task.settings())
+    tokenizer = HostTokenizer(trained.tokenizer.vocab, lowercase=trained.tokenizer.lowercase)
+    rows = task.encode(tokenizer, {"text": texts})
+    every = np.arange(len(rows.sequences))
+    longest = int(rows.sequences.lengths.max(initial=1))
+    batch = rows.sequences.padded(every, length=longest, pad_id=tokenizer.pad_id)
+    logits = trained.model(batch | rows.inputs, training=False).numpy()
+    reduced = task.reduce(rows, every, {"logits": logits})
+    outputs = task.predict(rows, {"text": texts}, reduced)
+    return outputs["predicted_tokens"], outputs["predicted_text"], outputs["predicted_score"]
 
 
 def with_token(before, token, after):

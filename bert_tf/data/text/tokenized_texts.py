@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.wordpiece import WordPieceTokenizer
-
-_BATCH_TEXTS = 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,24 +33,26 @@ class TokenizedTexts:
         return np.diff(self.offsets)
 
 
-def tokenize_with_characters(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> TokenizedTexts:
-    """Tokens of texts with the characters (code points, as Python counts) that each covers."""
-    ids, lengths, first, last = [], [], [], []
-    for begin in range(0, len(texts), _BATCH_TEXTS):
-        encoded = [text.encode() for text in texts[begin : begin + _BATCH_TEXTS]]
-        tokens, starts, ends = tokenizer.tokenize_with_offsets(tf.constant(encoded, tf.string))
-        counts = tokens.row_lengths().numpy()
-        owners = np.repeat(np.arange(len(encoded)), counts)
-        ids.append(tokens.flat_values.numpy())
-        lengths.append(counts)
-        first.append(characters_at_bytes(encoded, owners, starts.flat_values.numpy()))
-        last.append(characters_at_bytes(encoded, owners, ends.flat_values.numpy()))
-    return TokenizedTexts(
-        ids=_joined(ids, np.int32),
-        offsets=offsets_of(_joined(lengths, np.int64)),
-        first_characters=_joined(first, np.int64),
-        last_characters=_joined(last, np.int64),
-    )
+class CharacterTokenizer(Protocol):
+    """A tokenizer that says where its tokens are: `WordPieceTokenizer`, `HostTokenizer`.
+
+    Attributes:
+        vocab: entries by id.
+        cls_id, sep_id: ids of [CLS] and [SEP].
+    """
+
+    cls_id: int
+    sep_id: int
+
+    @property
+    def vocab(self) -> Sequence[str]: ...
+
+    def tokenize_with_characters(self, texts: Sequence[str]) -> TokenizedTexts:
+        """Tokens of texts with the characters (code points) that each covers.
+
+        Characters that are dropped, such as a stripped accent, are counted to the token before
+        them.
+        """
 
 
 def characters_at_bytes(
@@ -73,7 +72,3 @@ def characters_at_bytes(
     characters_before = offsets_of((flat & 0xC0) != 0x80)
     bases = offsets_of(np.array([len(text) for text in texts], np.int64))[:-1]
     return characters_before[bases[owners] + byte_offsets] - characters_before[bases[owners]]
-
-
-def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype)

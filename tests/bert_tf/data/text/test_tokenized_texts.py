@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.rows.token_characters import characters_at_bytes, tokenize_with_characters
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.tokenized_texts import characters_at_bytes
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+
+LETTERS = "abcdefghij"
+VOCAB = [*SPECIAL_TOKENS, ".", ",", "上", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
 
 texts = st.text(
     st.sampled_from(
@@ -16,12 +23,17 @@ texts = st.text(
 )
 
 
+@pytest.fixture(scope="module", params=[WordPieceTokenizer, HostTokenizer])
+def tokenizer(request):
+    return request.param(VOCAB, lowercase=True)
+
+
 @settings(max_examples=15)
 @given(contexts=st.lists(texts, min_size=1, max_size=6))
 def test_characters_of_tokens_slice_the_text(tokenizer, contexts):
-    tokens = tokenize_with_characters(tokenizer, contexts)
+    tokens = tokenizer.tokenize_with_characters(contexts)
     for index, context in enumerate(contexts):
-        alone = tokenize_with_characters(tokenizer, [context])
+        alone = tokenizer.tokenize_with_characters([context])
         mine = slice(tokens.offsets[index], tokens.offsets[index + 1])
         np.testing.assert_array_equal(tokens.first_characters[mine], alone.first_characters)
         np.testing.assert_array_equal(tokens.last_characters[mine], alone.last_characters)

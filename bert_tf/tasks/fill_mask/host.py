@@ -1,0 +1,176 @@
+"""Candidates for masks from logits, in NumPy, for engines without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from bert_tf.base.arrays import flat_ranges, offsets_of
+from bert_tf.data.rows.encoded_rows import EncodedRows
+from bert_tf.data.rows.host_rows import between_specials
+from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
+from bert_tf.data.text.vocab_file import CONTINUATION
+from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
+
+_SCORE_DIGITS = 6
+_BLANKS = " \t\n\f\r"
+_POSITIONS = "masked_lm_positions"  # input of the graph, see `onnx_model`
+
+
+class _Masks(NamedTuple):
+    """The masks of all texts.
+
+    Attributes:
+        parts: of each text what is before, between and after its masks.
+        owners: int64 [masks], the text of each, ascending.
+        vocab: entries by id.
+    """
+
+    parts: list[list[str]]
+    owners: np.ndarray
+    vocab: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FillMaskHost:
+    """A `HostTask`; see `MaskFiller` for what it gives.
+
+    Attributes:
+        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        top_k: candidates for each mask.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = FILL_MASK.inputs
+    list_inputs: ClassVar[tuple[str, ...]] = ()
+
+    max_seq_length: int
+    top_k: int
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """See `HostTask.from_settings`."""
+        return cls(max_seq_length=settings["max_seq_length"], top_k=settings["top_k"])
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        """See `HostTask.encode`: a sequence for each mask.
+
+        It has all tokens of its text if they fit, otherwise those around the mask.
+        """
+        parts = [text.split(MASK) for text in columns["text"]]
+        tokens, masks, owners = _masked_tokens(tokenizer, parts)
+        capacity = self.max_seq_length - 2
+        starts, lengths = tokens.offsets[:-1][owners], np.diff(tokens.offsets)[owners]
+        positions = masks - starts
+        begins = np.maximum(np.minimum(positions - capacity // 2, lengths - capacity), 0)
+        kept = np.minimum(lengths, capacity)
+        offsets = offsets_of(kept + 2)
+        ids = tokens.ids[flat_ranges(starts + begins, kept)]
+        return HostRows(
+            sequences=EncodedRows(
+                ids=between_specials(ids, offsets, tokenizer),
+                offsets=offsets,
+                second_starts=np.diff(offsets).astype(np.int32),
+            ),
+            inputs={_POSITIONS: (positions - begins + 1)[:, None]},
+            details=_Masks(parts, owners, tokenizer.vocab),
+        )
+
+    def reduce(
+        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The best tokens of each mask and their probabilities, the best first."""
+        logits = outputs["logits"][:, 0]
+        above = logits - logits.max(axis=1, keepdims=True)
+        totals = np.exp(above).sum(axis=1, keepdims=True)
+        best = np.argpartition(-above, self.top_k - 1, axis=1)[:, : self.top_k]
+        best.sort(axis=1)  # of equal ones the first entry
+        found = np.take_along_axis(above, best, axis=1)
+        order = np.argsort(-found, axis=1, kind="stable")
+        return {
+            "tokens": np.take_along_axis(best, order, axis=1),
+            "scores": np.exp(np.take_along_axis(found, order, axis=1)) / totals,
+        }
+
+    def predict(
+        self,
+        rows: HostRows,
+        columns: Mapping[str, Sequence[Any]],
+        reduced: dict[str, np.ndarray],
+    ) -> dict[str, Any]:
+        """The text filled with the best tokens, their probability, and all candidates."""
+        parts, owners, vocab = rows.details
+        tokens = reduced["tokens"].tolist()
+        scores = reduced["scores"].astype(np.float64).round(_SCORE_DIGITS).tolist()
+        products = np.ones(len(parts), np.float32)
+        np.multiply.at(products, owners, reduced["scores"][:, 0])
+        bounds = np.searchsorted(owners, np.arange(len(parts) + 1)).tolist()
+        filled: list[str] = []
+        candidates: list[list[list[dict[str, Any]]]] = []
+        for text_parts, (begin, end) in zip(parts, itertools.pairwise(bounds), strict=True):
+            text = ""
+            listed = []
+            before = ""
+            for number, mask in enumerate(range(begin, end)):
+                part = text_parts[number]
+                before += part
+                after = MASK.join(text_parts[number + 1 :])
+                entries = [vocab[token] for token in tokens[mask]]
+                text += _joined(part, entries[0])
+                listed.append(
+                    [
+                        {"token": entry, "score": score, "text": _joined(before, entry) + after}
+                        for entry, score in zip(entries, scores[mask], strict=True)
+                    ]
+                )
+                before += MASK
+            filled.append(text + text_parts[-1])
+            candidates.append(listed)
+        return {
+            "predicted_text": filled,
+            "predicted_score": products,
+            "predicted_tokens": candidates,
+        }
+
+
+def _masked_tokens(
+    tokenizer: HostTokenizer, parts: Sequence[Sequence[str]]
+) -> tuple[Tokens, np.ndarray, np.ndarray]:
+    """Tokens of texts in which [MASK] is one.
+
+    The text around it is tokenized apart from it, so it survives lower-casing and splits words.
+
+    Args:
+        tokenizer: the model's.
+        parts: of each text what is before, between and after its masks.
+
+    Returns:
+        The tokens of each text; of each mask its place among those of all texts, int64 [masks],
+        and its text, int64 [masks].
+    """
+    counts = np.array([len(text_parts) for text_parts in parts], np.int64)
+    owners = np.repeat(np.arange(len(parts)), counts)
+    tokens = tokenizer.tokenize(list(itertools.chain.from_iterable(parts)))
+    is_before_mask = np.ones(len(owners), bool)
+    is_before_mask[np.cumsum(counts) - 1] = False
+    lengths = np.diff(tokens.offsets)
+    offsets = offsets_of(lengths + is_before_mask)
+    ids = np.full(offsets[-1], tokenizer.mask_id, np.int32)
+    ids[flat_ranges(offsets[:-1], lengths)] = tokens.ids
+    text_offsets = offsets[offsets_of(counts)]
+    return (
+        Tokens(ids, text_offsets),
+        (offsets[1:] - 1)[is_before_mask],
+        owners[is_before_mask],
+    )
+
+
+def _joined(before: str, entry: str) -> str:
+    """A text with a token after it; one that continues a word is joined to it."""
+    if entry.startswith(CONTINUATION) and entry != CONTINUATION:
+        return before.rstrip(_BLANKS) + entry.removeprefix(CONTINUATION)
+    return before + entry

@@ -1,0 +1,115 @@
+"""The right choice from logits, in NumPy: for evaluation and for engines without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bert_tf.data.rows.host_rows import pack_host_pairs, selected_tokens
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
+
+NO_CHOICE = -1e9  # logit of a row that has fewer choices than others
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceHost:
+    """A `HostTask`; in a list of choices an empty text is none.
+
+    Attributes:
+        input_names: with `question` only where rows have one.
+        max_seq_length: tokens of a context with a choice.
+    """
+
+    list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
+
+    input_names: tuple[str, ...]
+    max_seq_length: int
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """See `HostTask.from_settings`."""
+        columns = settings["columns"]
+        return cls(
+            input_names=tuple(name for name in MULTIPLE_CHOICE.inputs if columns[name] is not None),
+            max_seq_length=settings["max_seq_length"],
+        )
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        """See `HostTask.encode`; the details are the row and number of each choice, int64."""
+        choices = columns["choices"]
+        places = np.array(
+            [(row, number) for row, texts in enumerate(choices) for number in _there(texts)],
+            np.int64,
+        ).reshape(-1, 2)
+        second = [choices[row][number] for row, number in places.tolist()]
+        if "question" in columns:
+            asked = (columns["question"][row] for row in places[:, 0].tolist())
+            second = [f"{question} {text}" for question, text in zip(asked, second, strict=True)]
+        sequences = pack_host_pairs(
+            selected_tokens(tokenizer.tokenize(columns["context"]), places[:, 0]),
+            tokenizer.tokenize(second),
+            max_seq_length=self.max_seq_length,
+            tokenizer=tokenizer,
+        )
+        return HostRows(sequences=sequences, details=places)
+
+    def reduce(
+        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The logits."""
+        return outputs
+
+    def predict(
+        self,
+        rows: HostRows,
+        columns: Mapping[str, Sequence[Any]],
+        reduced: dict[str, np.ndarray],
+    ) -> dict[str, Any]:
+        """See `choice_predictions`; of a row without choices -1, no text and 0."""
+        choices = columns["choices"]
+        row, number = rows.details.T
+        shape = len(choices), max(map(len, choices), default=1)
+        logits = np.full(shape, NO_CHOICE, np.float32)
+        logits[row, number] = reduced["logits"]
+        is_there = np.zeros(shape, bool)
+        is_there[row, number] = True
+        predicted = choice_predictions(logits, choices)
+        has_choices = is_there.any(axis=1)
+        return {
+            "predicted_choice": np.where(has_choices, predicted["predicted_choice"], -1).astype(
+                np.int32
+            ),
+            "predicted_text": predicted["predicted_text"],
+            "predicted_score": np.where(has_choices, predicted["predicted_score"], 0.0),
+            "probabilities": np.where(is_there, predicted["probabilities"], 0.0),
+        }
+
+
+def choice_predictions(logits: np.ndarray, choices: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The likeliest choice, its text and probability, and those of all choices.
+
+    Args:
+        logits: float [rows, choices], `NO_CHOICE` where a row has fewer.
+        choices: texts of each row.
+    """
+    wide = logits.astype(np.float64)
+    odds = np.exp(wide - wide.max(axis=1, keepdims=True))
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    chosen = wide.argmax(axis=1)
+    return {
+        "predicted_choice": chosen,
+        "predicted_text": [
+            texts[choice] for texts, choice in zip(choices, chosen.tolist(), strict=True)
+        ],
+        "predicted_score": probabilities.max(axis=1),
+        "probabilities": probabilities,
+    }
+
+
+def _there(texts: Sequence[str]) -> list[int]:
+    return [number for number, text in enumerate(texts) if text]

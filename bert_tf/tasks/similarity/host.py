@@ -1,0 +1,97 @@
+"""Vectors of texts and their cosines from token vectors, in NumPy, without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bert_tf.config.sections.finetuning import HEAD
+from bert_tf.data.rows.host_rows import pack_host_texts
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.similarity.cosines import normalized, similarities_of
+from bert_tf.tasks.similarity.options import FIRST, SECOND, SIMILARITY
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimilarityHost:
+    """A `HostTask`; see `SimilarityModule` for what it gives.
+
+    Attributes:
+        pooling, normalize: see `EmbeddingRecipe`.
+        max_seq_length: tokens per text.
+    """
+
+    input_names: ClassVar[tuple[str, ...]] = SIMILARITY.inputs
+    list_inputs: ClassVar[tuple[str, ...]] = ()
+
+    pooling: str
+    normalize: bool
+    max_seq_length: int
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """See `HostTask.from_settings`."""
+        return cls(**{field.name: settings[field.name] for field in dataclasses.fields(cls)})
+
+    def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
+        """See `HostTask.encode`: the first texts of all rows, then the second ones."""
+        texts = [text for name in self.input_names for text in columns[name]]
+        sequences = pack_host_texts(
+            tokenizer.tokenize(texts),
+            method=HEAD,
+            max_seq_length=self.max_seq_length,
+            tokenizer=tokenizer,
+        )
+        return HostRows(sequences=sequences)
+
+    def reduce(
+        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """The vector of each text."""
+        states = outputs["sequence_output"]
+        vectors = pooled_tokens(states, rows.sequences.lengths[chosen], self.pooling)
+        if self.normalize:
+            vectors = normalized(vectors)
+        return {"vectors": vectors}
+
+    def predict(
+        self,
+        rows: HostRows,
+        columns: Mapping[str, Sequence[Any]],
+        reduced: dict[str, np.ndarray],
+    ) -> dict[str, Any]:
+        """The vectors of both texts, and their cosine."""
+        first, second = np.split(reduced["vectors"], 2)
+        lost_tokens = rows.sequences.lost_tokens
+        assert lost_tokens is not None
+        return {
+            **pair_predictions(first, second),
+            LOST_TOKENS: lost_tokens.reshape(2, -1).sum(axis=0).astype(np.int32),
+        }
+
+
+def pooled_tokens(states: np.ndarray, lengths: np.ndarray, pooling: str) -> np.ndarray:
+    """`pool_tokens` in NumPy, float32 [texts, hidden].
+
+    Args:
+        states: float32 [texts, length, hidden].
+        lengths: int [texts], tokens of each, at least one.
+        pooling: `mean`, `cls` or `max`.
+    """
+    if pooling == "cls":
+        return states[:, 0]
+    is_token = (np.arange(states.shape[1]) < lengths[:, None])[:, :, None]
+    if pooling == "max":
+        return states.max(axis=1, where=is_token, initial=-np.inf)
+    total: np.ndarray = states.sum(axis=1, where=is_token)
+    return total / lengths[:, None].astype(np.float32)
+
+
+def pair_predictions(first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+    """Vectors [rows, hidden] and their cosines, as an exported model names them."""
+    return {FIRST: first, SECOND: second, "predicted_similarity": similarities_of(first, second)}
