@@ -43,7 +43,9 @@ class ChosenEngine:
         )
 
 
-def possible_engines(name: str, precision: str, folder: str | Path) -> list[ChosenEngine]:
+def possible_engines(
+    name: str, precision: str, folder: str | Path, *, is_elsewhere: bool = False
+) -> list[ChosenEngine]:
     """What can compute a job, the likely fastest first.
 
     Args:
@@ -51,12 +53,17 @@ def possible_engines(name: str, precision: str, folder: str | Path) -> list[Chos
         precision: `float32`, `bfloat16`, `int8`, or `auto`: int8 as well where the model was
             exported with it, and bfloat16 where the processor has it.
         folder: an exported folder.
+        is_elsewhere: whether other machines compute it, which may lack the extras and the
+            processor of this one: what is certain there is first.
 
     Raises:
         UsageError: as `usable_engines`, or none of them has the precision.
     """
     entries = usable_engines(name, folder)
     precisions = [INT8, BFLOAT16, FLOAT32] if has_bfloat16() else [INT8, FLOAT32]
+    if is_elsewhere:
+        entries.sort(key=lambda entry: entry.is_extra)
+        precisions.reverse()
     if precision != AUTO:
         precisions = [precision]
     found = [

@@ -6,24 +6,36 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.engines.token_ids import TokenIdsEngine, read_weights
+from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE
-from bert_tf.weights.onnx_graph import onnx_model
+
+# Its exceptions have no class in common.
+_FAULTS = (
+    native.Fail,
+    native.InvalidArgument,
+    native.InvalidGraph,
+    native.InvalidProtobuf,
+    native.NotImplemented,
+    native.RuntimeException,
+    ValueError,
+)
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
     """See `Engine`; a folder without a graph has it made of its weights."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
-    file = folder / ONNX_FILE
-    session = onnxruntime.InferenceSession(
-        file if file.is_file() else onnx_model(*read_weights(folder)).SerializeToString(),
-        sess_options=options,
-        providers=["CPUExecutionProvider"],
-    )
-    names = [output.name for output in session.get_outputs()]
+    with graph_of(folder, (ONNX_FILE,), *_FAULTS) as graph:
+        session = onnxruntime.InferenceSession(
+            graph, sess_options=options, providers=["CPUExecutionProvider"]
+        )
+        names = checked_outputs(
+            [value.name for value in session.get_inputs()],
+            [[value.name] for value in session.get_outputs()],
+        )
 
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return dict(zip(names, session.run(names, inputs), strict=True))

@@ -10,34 +10,31 @@ import openvino
 
 from bert_tf.base.processor import usable_cores
 from bert_tf.engines.registry import BFLOAT16, INT8
-from bert_tf.engines.token_ids import TokenIdsEngine, read_weights
+from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
-from bert_tf.weights.onnx_graph import OUTPUTS, onnx_model
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
     """See `Engine`; a folder without a graph has it made of its weights."""
     core = openvino.Core()
-    names = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
-    files = [folder / name for name in names if (folder / name).is_file()]
-    if files:
-        model = core.read_model(files[0])
-    else:
-        model = core.read_model(onnx_model(*read_weights(folder)).SerializeToString(), b"")
-    compiled = core.compile_model(
-        model,
-        "CPU",
-        {
-            # Of int8 what is no product: in bfloat16 it would depend on the batch.
-            "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": threads or usable_cores(),
-            "ENABLE_CPU_PINNING": False,  # the cores may have other work
-        },
-    )
-    outputs = [  # an output has those of inner nodes as well
-        next(name for name in OUTPUTS if name in output.get_names()) for output in compiled.outputs
-    ]
+    graphs = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
+    with graph_of(folder, graphs, RuntimeError, ValueError) as graph:
+        model = core.read_model(graph) if isinstance(graph, Path) else core.read_model(graph, b"")
+        compiled = core.compile_model(
+            model,
+            "CPU",
+            {
+                # Of int8 what is no product: in bfloat16 it would depend on the batch.
+                "INFERENCE_PRECISION_HINT": "bf16" if precision == BFLOAT16 else "f32",
+                "PERFORMANCE_HINT": "LATENCY",
+                "INFERENCE_NUM_THREADS": threads or usable_cores(),
+                "ENABLE_CPU_PINNING": False,  # the cores may have other work
+            },
+        )
+        outputs = checked_outputs(  # an output has those of inner nodes as well
+            [value.get_any_name() for value in compiled.inputs],
+            [output.get_names() for output in compiled.outputs],
+        )
     requests = threading.local()  # a request serves one thread at a time
 
     def run(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -36,8 +36,9 @@ class EngineEntry:
         int8_file: name of the file with a graph of 8-bit integers, which `export --precision int8`
             writes; without it a model has no such precision.
         takes_token_ids: whether its graph does, and TensorFlow need not be imported for it.
-        task_fault: `module:function`, from an exported folder to why the engine cannot run its
-            task, or None; None where it runs all.
+        is_extra: whether its packages are an extra, which other machines may be without.
+        model_fault: `module:function`, from an exported folder and this entry to why the engine
+            cannot run the model, or None; None where it runs all.
     """
 
     name: str
@@ -50,7 +51,8 @@ class EngineEntry:
     precisions: tuple[str, ...] = (FLOAT32,)
     int8_file: str | None = None
     takes_token_ids: bool = False
-    task_fault: str | None = None
+    is_extra: bool = False
+    model_fault: str | None = None
 
     def is_installed(self) -> bool:
         """Whether its packages are there; imports none of them."""
@@ -69,11 +71,11 @@ class EngineEntry:
         return tuple(each for each in self.precisions if each != INT8 or has_int8)
 
     def fault(self, folder: Path) -> str | None:
-        """Why it cannot run the task of a model that it can load; None if it can."""
-        if self.task_fault is None:
+        """Why it cannot run a model whose files it can load; None if it can."""
+        if self.model_fault is None:
             return None
-        module, _, function = self.task_fault.partition(":")
-        found: str | None = getattr(importlib.import_module(module), function)(folder)
+        module, _, function = self.model_fault.partition(":")
+        found: str | None = getattr(importlib.import_module(module), function)(folder, self)
         return found
 
     def reads(self, name: str) -> bool:
@@ -111,41 +113,59 @@ class EngineEntry:
         return engine
 
 
-_TOKEN_IDS_FILES = ("config.json", "model.safetensors", "task.json", "vocab.txt")
-_TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "added_tokens.json")
-_TOKEN_IDS_FAULT = "bert_tf.engines.token_ids:task_fault"
+def _token_ids_engine(
+    name: str,
+    module: str,
+    *,
+    graphs: tuple[str, ...],
+    beside: tuple[str, ...] = (),
+    precisions: tuple[str, ...] = (FLOAT32,),
+    int8_file: str | None = None,
+) -> EngineEntry:
+    """An engine whose graph takes token ids, of a library of the same name.
+
+    Args:
+        name: the engine's.
+        module: see `EngineEntry`.
+        graphs: files with a graph that it loads, its own format first. Where there is none of
+            them, it makes the graph of the weights.
+        beside: what else it reads of a graph.
+        precisions, int8_file: see `EngineEntry`.
+    """
+    others = [file for file in ("openvino_model.xml", "model.onnx") if file != graphs[0]]
+    return EngineEntry(
+        name=name,
+        module=module,
+        packages=(name, "onnx"),
+        model_file=graphs[0],
+        other_models=(*others, "saved_model.pb"),
+        needed_files=("config.json", "model.safetensors", "task.json", "vocab.txt"),
+        other_files=(
+            *graphs[1:],
+            *beside,
+            *("tokenizer_config.json", "tokenizer.json", "added_tokens.json"),
+        ),
+        precisions=precisions,
+        int8_file=int8_file,
+        takes_token_ids=True,
+        is_extra=True,
+        model_fault="bert_tf.engines.token_ids:model_fault",
+    )
+
 
 # In the order in which `auto` prefers them.
 ENGINES: dict[str, EngineEntry] = {
     entry.name: entry
     for entry in (
-        EngineEntry(
-            name="openvino",
-            module="bert_tf.engines.openvino_runtime",
-            packages=("openvino", "onnx"),
-            model_file="openvino_model.xml",
-            other_models=("model.onnx", "saved_model.pb"),
-            needed_files=_TOKEN_IDS_FILES,
-            other_files=(
-                *("openvino_model.bin", "openvino_model_int8.bin", "model.onnx"),
-                *_TOKENIZER_FILES,
-            ),
+        _token_ids_engine(
+            "openvino",
+            "bert_tf.engines.openvino_runtime",
+            graphs=("openvino_model.xml", "model.onnx"),
+            beside=("openvino_model.bin", "openvino_model_int8.bin"),
             precisions=(FLOAT32, BFLOAT16, INT8),
             int8_file="openvino_model_int8.xml",
-            takes_token_ids=True,
-            task_fault=_TOKEN_IDS_FAULT,
         ),
-        EngineEntry(
-            name="onnxruntime",
-            module="bert_tf.engines.onnx_runtime",
-            packages=("onnxruntime", "onnx"),
-            model_file="model.onnx",
-            other_models=("openvino_model.xml", "saved_model.pb"),
-            needed_files=_TOKEN_IDS_FILES,
-            other_files=_TOKENIZER_FILES,
-            takes_token_ids=True,
-            task_fault=_TOKEN_IDS_FAULT,
-        ),
+        _token_ids_engine("onnxruntime", "bert_tf.engines.onnx_runtime", graphs=("model.onnx",)),
         EngineEntry(
             name="tensorflow",
             module="bert_tf.engines.saved_model",
@@ -230,9 +250,11 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
         folder: an exported folder.
 
     Raises:
-        UsageError: the folder is not an exported model, or the engine is not installed, has no
-            model of its format there, or cannot run the model's task.
+        UsageError: the folder is not an exported model, or the engine is not known or not
+            installed, has no model of its format there, or cannot run the model.
     """
+    if name not in EngineChoices():
+        raise UsageError(f"engine {name!r} is not known; take one of {', '.join(EngineChoices())}")
     path = Path(folder)
     check_is_exported(path)
     able = [entry for entry in ENGINES.values() if entry.can_load(path)]

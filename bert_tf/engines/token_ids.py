@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,28 @@ import safetensors
 import safetensors.numpy
 
 from bert_tf.base.errors import InputError
+from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.row_calls import check_finite, predict_in_calls
-from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, IDS_INPUTS
+from bert_tf.serving.signatures import (
+    DEFAULT_BATCH_TOKENS,
+    IDS_INPUTS,
+    ONNX_FILE,
+    OPENVINO_FILE,
+)
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.vocabulary.files import read_folder_vocab, read_lowercase
+from bert_tf.weights.onnx_graph import MOST_BYTES, OUTPUTS, POSITIONS, onnx_model
 
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 """From the inputs of a graph to its outputs, by name."""
 
-_WEIGHTS = "model.safetensors"
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 
 
 class TokenIdsEngine:
@@ -39,14 +47,14 @@ class TokenIdsEngine:
         input_names: see `Engine`.
 
     Raises:
-        UsageError: the model's task is not one that `task_fault` passes.
+        UsageError: the model's task is not one that `model_fault` passes.
     """
 
     def __init__(self, folder: Path, run: RunGraph):
         self._folder = folder
         self._run = run
         task = host_task_from_settings(read_task(folder), str(folder))
-        assert task is not None, "engines are chosen by `task_fault`"
+        assert task is not None, "engines are chosen by `model_fault`"
         self._task = task
         vocab = read_folder_vocab(folder)
         self._tokenizer = HostTokenizer(vocab, lowercase=read_lowercase(folder, vocab))
@@ -142,31 +150,88 @@ class TokenIdsEngine:
         return {name: values[:0] for name, values in self._outputs(inputs).items()}
 
 
-def task_fault(folder: Path) -> str | None:
-    """Why engines of this kind cannot run a model, None if they can."""
+def model_fault(folder: Path, entry: EngineEntry) -> str | None:
+    """Why an engine of this kind cannot run a model, None if it can."""
     settings = read_task(folder)
-    if host_task_from_settings(settings, str(folder)) is not None:
-        return None
-    name = declared_task(settings, str(folder)).name
-    return f"cannot run models of {name}, whose steps around the graph are TensorFlow's"
+    if host_task_from_settings(settings, str(folder)) is None:
+        name = declared_task(settings, str(folder)).name
+        return f"cannot run models of {name}, whose steps around the graph are TensorFlow's"
+    graphs = filter(entry.reads, (OPENVINO_FILE, ONNX_FILE))
+    if _first_file(folder, graphs) is None:
+        size = (folder / _WEIGHTS).stat().st_size
+        if size > MOST_BYTES:
+            return (
+                f"cannot hold the weights in a graph: they take {size:,} bytes, and it holds "
+                f"{MOST_BYTES:,} at most"
+            )
+    return None
 
 
-def read_weights(folder: Path) -> tuple[str, Any, Mapping[str, np.ndarray]]:
-    """What a graph is made of, see `onnx_model`: architecture, config and tensors.
+@contextmanager
+def graph_of(
+    folder: Path, names: Sequence[str], *faults: type[Exception]
+) -> Iterator[Path | bytes]:
+    """The graph that an engine loads in the block: a file of the folder, or an ONNX graph made of
+    its weights.
+
+    Args:
+        folder: an exported folder.
+        names: of files with a graph that the engine loads, in the order of preference.
+        faults: what its library raises for a damaged graph.
 
     Raises:
-        InputError: a file is damaged.
-        UsageError: the config is no BERT's.
+        InputError: the graph or the weights are damaged.
+        UsageError: as `onnx_model`.
     """
-    config = read_bert_document(folder / "config.json").config
-    document = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    file = _first_file(folder, names)
+    graph = _onnx_graph(folder) if file is None else file
     try:
-        tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
-    except (safetensors.SafetensorError, OSError) as error:
+        yield graph
+    except faults as error:
+        said = str(error).strip().rpartition("\n")[2]
         raise InputError(
-            f"{folder / _WEIGHTS}: damaged or not a safetensors file ({error})"
+            f"{file or folder / _WEIGHTS}: damaged or not of bert-pipeline ({said}); export the "
+            "model again"
         ) from None
-    return document["architectures"][0], config, tensors
+
+
+def checked_outputs(inputs: Collection[str], outputs: Iterable[Collection[str]]) -> list[str]:
+    """The names of a graph's outputs as `onnx_model` names them.
+
+    Args:
+        inputs: names of its inputs.
+        outputs: of each output all names that it has.
+
+    Raises:
+        ValueError: the graph is not one of `onnx_model`.
+    """
+    if not {*IDS_INPUTS} <= {*inputs} <= {*IDS_INPUTS, POSITIONS}:
+        raise ValueError(f"its inputs are {', '.join(sorted(inputs))}")
+    found = [[name for name in OUTPUTS if name in names] for names in outputs]
+    if not all(found):
+        raise ValueError("its outputs have other names")
+    return [names[0] for names in found]
+
+
+def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _onnx_graph(folder: Path) -> bytes:
+    file = folder / _WEIGHTS
+    config = read_bert_document(folder / _CONFIG).config
+    architectures = read_json_object(folder / _CONFIG).get("architectures")
+    architecture, *_ = architectures or ["a model without architectures"]
+    try:
+        tensors = safetensors.numpy.load_file(file)
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(f"{file}: damaged or not a safetensors file ({error})") from None
+    try:
+        return onnx_model(architecture, config, tensors).SerializeToString()
+    except KeyError as error:
+        raise InputError(
+            f"{file}: has no tensor {error}, which {_CONFIG} asks for; export the model again"
+        ) from None
 
 
 def _as_array(values: Any) -> np.ndarray:

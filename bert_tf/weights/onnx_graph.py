@@ -16,7 +16,7 @@ from bert_tf.config.bert import BertConfig
 OPSET = 20  # the first with Gelu
 _IR_VERSION = 9  # of the same release, so that runtimes of its time read the file
 _MASKED_SCORE = -1e9
-_MOST_BYTES = (1 << 31) - (1 << 20)  # protobuf's limit for a message, and what is not weights
+MOST_BYTES = (1 << 31) - (1 << 20)  # protobuf's limit for a message, and what is not weights
 
 WORD_IDS, MASK, TYPE_IDS = "input_word_ids", "input_mask", "input_type_ids"
 POSITIONS = "masked_lm_positions"
@@ -53,9 +53,9 @@ def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.
             f"no ONNX graph is known for {architecture}; known are {', '.join(_HEADS)}"
         )
     size = sum(value.nbytes for value in tensors.values())
-    if size > _MOST_BYTES:
+    if size > MOST_BYTES:
         raise UsageError(
-            f"the weights take {size:,} bytes; an ONNX file holds {_MOST_BYTES:,} at most"
+            f"the weights take {size:,} bytes; an ONNX file holds {MOST_BYTES:,} at most"
         )
     graph = _Graph(config, tensors)
     outputs = _HEADS[architecture](graph)

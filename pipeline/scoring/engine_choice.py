@@ -40,19 +40,23 @@ def engine_candidates(
     Args:
         config: what was asked for.
         saved: of `saved_config`; its engine is taken again where the config still allows it.
-        runner: where the job runs; on other machines than this one a trial tells nothing.
+        runner: where the job runs; on other machines a trial here tells nothing, and only what is
+            certain there is chosen.
 
     Raises:
         UsageError: as `possible_engines`.
     """
-    possible = possible_engines(config.engine, config.precision, config.model)
+    is_elsewhere = runner.runner != "local"
+    possible = possible_engines(
+        config.engine, config.precision, config.model, is_elsewhere=is_elsewhere
+    )
     before = (saved.get("engine"), saved.get("precision", FLOAT32))
     for chosen in possible:
         if (chosen.entry.name, chosen.precision) == before:
             return [chosen]
     rows = min(config.block_rows, config.limit or config.block_rows)
     candidates = trial_candidates(possible)
-    if len(candidates) == 1 or rows < _TRIAL_ROWS or runner.runner != "local":
+    if len(candidates) == 1 or rows < _TRIAL_ROWS or is_elsewhere:
         return possible[:1]
     return candidates
 

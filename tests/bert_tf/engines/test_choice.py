@@ -20,6 +20,7 @@ BOTH = EngineEntry(
     precisions=("float32", "bfloat16"),
     takes_token_ids=True,
 )
+EXTRA = dataclasses.replace(BOTH, name="extra", is_extra=True)
 TEXTS = EngineEntry(name="texts", module="json", packages=("json",), model_file="m")
 
 
@@ -62,6 +63,20 @@ def test_int8_is_first_where_the_model_was_exported_with_it(model, monkeypatch):
     assert entry.reads("m8")
     assert names(possible_engines("auto", "auto", model)) == ["both int8", "both float32"]
     assert names(possible_engines("auto", "float32", model)) == ["both float32"]
+
+
+def test_on_other_machines_float32_and_what_is_no_extra_come_first(model, monkeypatch):
+    """They may have neither this processor nor what is installed here."""
+    entries = {entry.name: entry for entry in (EXTRA, TEXTS)}
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", entries)
+    monkeypatch.setattr(choice, "has_bfloat16", lambda: True)
+
+    def possible(engine, precision):
+        return names(possible_engines(engine, precision, model, is_elsewhere=True))
+
+    assert possible("auto", "auto") == ["texts", "extra float32", "extra bfloat16"]
+    assert possible("extra", "auto") == ["extra float32", "extra bfloat16"]
+    assert possible("auto", "bfloat16") == ["extra bfloat16"]
 
 
 def test_a_precision_that_an_engine_lacks_is_refused(model):

@@ -57,11 +57,11 @@ def test_an_engine_is_passed_over_where_it_cannot_run_the_task(monkeypatch, tmp_
     picky = dataclasses.replace(
         entry("picky", "json"),
         model_file="model.json",
-        task_fault=f"{__name__}:task_fault",
+        model_fault=f"{__name__}:model_fault",
         needed_files=("task.json",),
     )
     monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {"picky": picky})
-    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(task_fault=task_fault))
+    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(model_fault=model_fault))
     (tmp_path / "model.json").touch()
     with pytest.raises(UsageError, match="is not an exported model"):
         resolve_engine("auto", tmp_path)
@@ -77,9 +77,14 @@ def test_an_engine_is_passed_over_where_it_cannot_run_the_task(monkeypatch, tmp_
     assert resolve_engine("auto", tmp_path).name == "picky"
 
 
-def task_fault(folder):
+def model_fault(folder, entry):
     task = (folder / "task.json").read_text()
     return None if task == "easy" else f"cannot run {task}"
+
+
+def test_a_name_of_no_engine_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="engine 'opnvino' is not known; take one of auto, openv"):
+        resolve_engine("opnvino", tmp_path)
 
 
 def test_a_registered_engine_is_a_value_of_the_config(registered):

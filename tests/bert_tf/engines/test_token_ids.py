@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -14,8 +17,11 @@ from behavior.engines import check_engine, check_same_values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES, usable_engines
+from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.tasks.base.prediction_rows import prediction_rows
@@ -312,3 +318,105 @@ def test_no_tensorflow_is_imported(exported, name):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+GRAPHS = {
+    "openvino": ("openvino_model.xml", "model.onnx"),
+    "onnxruntime": ("model.onnx",),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A model with a graph, by the file that it is in; without one, by that of the weights."""
+    whole = export(TASKS["classification"], tmp_path_factory.mktemp("damage") / "model")
+    (whole / "SHA256SUMS").unlink(missing_ok=True)  # what else notices damage
+    found = {"model.safetensors": whole}
+    for name, module in (("model.onnx", "onnx"), ("openvino_model.xml", "openvino")):
+        if importlib.util.find_spec(module) is not None:
+            found[name] = shutil.copytree(whole, whole.with_name(module))
+            model = load_trained_model(read_model_directory(whole))
+            FORMATS[module].load().write(model, found[name], Console(io.StringIO()))
+    return found
+
+
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "garbled": lambda data: bytes(byte ^ 0x55 for byte in data),
+}
+
+
+@pytest.mark.slow  # exports models
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [(name, file) for name in IDS_ENGINES for file in (*GRAPHS[name], "model.safetensors")],
+)
+def test_a_damaged_graph_is_named_with_what_to_do(folders, tmp_path, name, file, damage):
+    entry = entry_of(name)
+    folder = shutil.copytree(folders[file], tmp_path / "model")
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    (folder / file).write_bytes(DAMAGE[damage]((folder / file).read_bytes()))
+    with pytest.raises(InputError, match=rf"{file}: damaged or not .*\(.+\)") as raised:
+        entry.load(folder)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow  # exports models
+def test_the_weights_of_a_graph_in_openvino_s_format_are_missing_or_cut(folders, tmp_path):
+    entry = entry_of("openvino")
+    folder = shutil.copytree(folders["openvino_model.xml"], tmp_path / "model")
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    weights = folder / "openvino_model.bin"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"openvino_model\.xml: damaged or not of bert-pipeline"):
+        entry.load(folder)
+    weights.unlink()
+    with pytest.raises(InputError, match=r"openvino_model\.xml: damaged or not of bert-pipeline"):
+        entry.load(folder)
+
+
+@pytest.mark.slow  # exports a model
+@pytest.mark.parametrize("name", IDS_ENGINES)
+def test_a_graph_of_another_tool_and_weights_without_a_tensor_are_refused(folders, tmp_path, name):
+    entry = entry_of(name)
+    folder = shutil.copytree(folders["model.safetensors"], tmp_path / "model")
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    weights = safetensors.numpy.load_file(folder / "model.safetensors")
+    del weights["classifier.weight"]
+    safetensors.numpy.save_file(weights, folder / "model.safetensors")
+    with pytest.raises(InputError, match=r"has no tensor 'classifier\.weight', which config"):
+        entry.load(folder)
+
+    onnx = pytest.importorskip("onnx")
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["x"], ["y"])],
+        "other",
+        [value("x", onnx.TensorProto.INT64, ["n"])],
+        [value("y", onnx.TensorProto.INT64, ["n"])],
+    )
+    other = onnx.helper.make_model(
+        graph, ir_version=9, opset_imports=[onnx.helper.make_opsetid("", 20)]
+    )
+    (folder / "model.onnx").write_bytes(other.SerializeToString())
+    with pytest.raises(InputError, match=r"model\.onnx: .* \(its inputs are x\); export"):
+        entry.load(folder)
+
+
+def test_weights_beyond_what_a_graph_holds_are_a_fault_known_before_they_are_read(
+    tmp_path, monkeypatch
+):
+    token_ids = pytest.importorskip("bert_tf.engines.token_ids", exc_type=ImportError)
+    for file in ENGINES["onnxruntime"].needed_files:
+        (tmp_path / file).touch()
+    (tmp_path / "task.json").write_text(json.dumps(TASKS["classification"]))
+    (tmp_path / "model.safetensors").write_bytes(bytes(2000))
+    assert ENGINES["onnxruntime"].fault(tmp_path) is None
+    monkeypatch.setattr(token_ids, "MOST_BYTES", 1999)
+    expected = "cannot hold the weights in a graph: they take 2,000 bytes, and it holds 1,999 at"
+    assert ENGINES["onnxruntime"].fault(tmp_path).startswith(expected)
+    (tmp_path / "openvino_model.xml").touch()
+    assert ENGINES["openvino"].fault(tmp_path) is None
+    assert ENGINES["onnxruntime"].fault(tmp_path) is not None

@@ -15,6 +15,7 @@ from bert_tf.base.checksums import write_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.engines import registry
 from pipeline.scoring import engine_choice
 from pipeline.scoring.engine_choice import choose_engine, describe_candidates, engine_candidates
 
@@ -90,6 +91,19 @@ def test_few_rows_are_not_worth_a_trial(config, choose):
 def test_no_trial_is_announced_where_none_can_take_place(config, values, runner):
     candidates = engine_candidates(dataclasses.replace(config, **values), {}, runner)
     assert describe_candidates(candidates) == "slow"
+
+
+def test_on_other_machines_what_is_certain_there_is_taken(config, monkeypatch):
+    extra = dataclasses.replace(registry.ENGINES["slow"], is_extra=True)
+    monkeypatch.setitem(registry.ENGINES, "slow", extra)
+    elsewhere = RunnerConfig(runner="flink")
+    (chosen,) = engine_candidates(config, {}, elsewhere)
+    assert chosen.name == "constant"
+    (asked,) = engine_candidates(dataclasses.replace(config, engine="slow"), {}, elsewhere)
+    assert asked.name == "slow"
+    saved = {"engine": "slow", "precision": "float32"}
+    (kept,) = engine_candidates(config, saved, elsewhere)
+    assert kept.name == "slow"
 
 
 def test_an_earlier_run_s_engine_is_taken_again_if_the_config_allows_it(config):
