@@ -14,7 +14,7 @@ from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.engines.exported_folder import read_task
-from bert_tf.engines.registry import AUTO, is_exported, resolve_engine
+from bert_tf.engines.registry import AUTO, ENGINES, is_exported, resolve_engine
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
@@ -101,6 +101,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         output=config.output,
         output_is_directory=True,
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
+        checked_inputs={"model": ENGINES[config.engine].reads} if is_run_by_engine else {},
         body=body,
         ignored_keys=("batch_tokens",),
     )
@@ -124,7 +125,7 @@ def evaluate_exported(
     """Runs an exported model over labeled rows, raw texts in; its loss is not known.
 
     Args:
-        config: model, its engine and rows.
+        config: model, whose files have been compared with their checksums, its engine and rows.
         console: where lines for the user go.
         check: may refuse the rows that were read.
 
@@ -133,7 +134,7 @@ def evaluate_exported(
         UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
     """
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
-    engine = resolve_engine(config.engine, config.model).load(config.model)
+    engine = resolve_engine(config.engine, config.model).load(config.model, is_checked=True)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
     texts = task.texts(source)

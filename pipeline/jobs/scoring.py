@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.base.processor import vector_extensions
@@ -11,6 +12,7 @@ from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import ChosenEngine
 from pipeline.beam.storage import use_storage_options
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
+from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import exported_model
@@ -39,14 +41,23 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
-    # Before a trial takes its time; the job checks it again once it is alone.
+    # Before a trial takes its time; the job checks it again.
     place = OutputPlace(output=config.output, is_directory=plan.is_folder, temporary=plan.parts)
     check_place(place, [config.model, *(table.source for table in plan.tables)])
-    # A resumed job keeps its engine; one of an earlier release has no precision to keep.
-    saved = {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
-    candidates = engine_candidates(config, saved, runner)
     if config.dry_run:
+        candidates = engine_candidates(config, _saved(config, plan, options), runner)
         return preview(plan, options.console, engine=describe_candidates(candidates))
+    with holding_output(
+        config.output, is_directory=plan.is_folder, command="score", console=options.console
+    ):
+        return _run_alone(config, plan, runner, options)
+
+
+def _run_alone(
+    config: ScoreConfig, plan: ScoringPlan, runner: RunnerConfig, options: RunOptions
+) -> dict[str, Any]:
+    saved = _saved(config, plan, options)
+    candidates = engine_candidates(config, saved, runner)
     for table in plan.tables:
         check_table(table, plan, options.console)
     engine = choose_engine(candidates, plan, runner, options.console)
@@ -71,7 +82,14 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
+        is_held=True,
     )
+
+
+def _saved(config: ScoreConfig, plan: ScoringPlan, options: RunOptions) -> Mapping[str, Any]:
+    """The config that a resumed job keeps its engine of; one of an earlier release has no
+    precision to keep."""
+    return {} if options.overwrite else saved_config(config, is_folder=plan.is_folder)
 
 
 def _score(

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,7 @@ def run_job(
     can_resume: bool = False,
     extendable_key: str | None = None,
     temporary: Path | None = None,
+    is_held: bool = False,
 ) -> dict[str, Any]:
     """Runs `body` unless its output is finished, and writes the manifest.
 
@@ -145,6 +146,7 @@ def run_job(
             not, that is of a smaller value and otherwise the same.
         temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
             one that is a file; removed once the output is finished.
+        is_held: whether the caller is inside `holding_output` of this output.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -157,9 +159,14 @@ def run_job(
     """
     place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
     check_place(place, [path for paths in inputs.values() for path in paths])
-    with holding_output(
-        output, is_directory=output_is_directory, command=command, console=options.console
-    ):
+    holding = (
+        nullcontext()
+        if is_held
+        else holding_output(
+            output, is_directory=output_is_directory, command=command, console=options.console
+        )
+    )
+    with holding:
         return _run_alone(
             command,
             config,

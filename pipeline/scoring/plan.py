@@ -18,6 +18,7 @@ from bert_tf.data.tables.text_files import open_local
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import check_is_exported
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
@@ -144,12 +145,12 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     """Resolves a config: tables, engine and columns.
 
     Raises:
-        UsageError: as `list_tables`, `possible_engines` and `scoring_columns`; or the model is not
+        UsageError: as `list_tables`, `scoring_columns` and `possible_engines`; or the model is not
             finished.
         InputError: the model's `task.json` is damaged.
     """
     tables, is_folder = list_tables(config.input, config.output)
-    engine = possible_engines(config.engine, config.precision, config.model)[0]
+    check_is_exported(config.model)
     check_finished(config.model)
     if config.escape_formulas and not any(
         table.output_format in DELIMITED_FORMATS for table in tables
@@ -160,6 +161,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
     output = Path(config.output).absolute()
     task = read_task(config.model)
     columns = scoring_columns(config, task)
+    engine = possible_engines(config.engine, config.precision, config.model)[0]
     abstention = None
     if config.abstain_below is not None:
         declared = declared_task(task, config.model)

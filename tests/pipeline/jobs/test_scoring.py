@@ -530,17 +530,20 @@ def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path)
     assert "fine" not in (tmp_path / "scored.csv").read_text()
 
 
-def test_a_second_run_on_the_same_output_is_refused(any_engine_model, tmp_path):
+def test_a_second_run_on_the_same_output_is_refused(any_engine_model, tmp_path, monkeypatch):
     write_rows(tmp_path / "new.csv")
     files = (any_engine_model, tmp_path / "new.csv")
     output = tmp_path / "scored.csv"
     config = config_of(*files, output=output, engine="constant")
+    tried: list[str] = []  # an engine takes its time, which the other process needs
+    monkeypatch.setattr(scoring, "choose_engine", lambda *_: tried.append("engine"))
     with (
         holding_output(str(output), is_directory=False, command="score", console=Console()),
         pytest.raises(UsageError, match=r"is being written by another process \(pid .* score"),
     ):
         scoring.run(config, RUNNER, Log().options())
     assert not output.exists()
+    assert not tried
 
 
 def test_parts_of_one_engine_are_not_joined_by_another(any_engine_model, tmp_path, monkeypatch):

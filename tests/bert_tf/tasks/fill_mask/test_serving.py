@@ -36,9 +36,11 @@ def host_candidates(trained, texts):
     tokenizer = HostTokenizer(trained.tokenizer.vocab, lowercase=trained.tokenizer.lowercase)
     rows = task.encode(tokenizer, {"text": texts})
     every = np.arange(len(rows.sequences))
-    longest = int(rows.sequences.lengths.max(initial=1))
-    batch = rows.sequences.padded(every, length=longest, pad_id=tokenizer.pad_id)
-    logits = trained.model(batch | rows.inputs, training=False).numpy()
+    logits = np.zeros((0, 1, len(tokenizer.vocab)), np.float32)
+    if len(every):
+        longest = int(rows.sequences.lengths.max())
+        batch = rows.sequences.padded(every, length=longest, pad_id=tokenizer.pad_id)
+        logits = trained.model(batch | rows.inputs, training=False).numpy()
     reduced = task.reduce(rows, every, {"logits": logits})
     outputs = task.predict(rows, {"text": texts}, reduced)
     return outputs["predicted_tokens"], outputs["predicted_text"], outputs["predicted_score"]
