@@ -7,7 +7,7 @@ go to groups of shards first, and are merged into longer runs of single shards t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import apache_beam as beam
 import numpy as np
@@ -31,12 +31,12 @@ class PartitionGroups(beam.DoFn):
 
     Args:
         store: where runs are.
-        shard_names: of each split.
+        name_of_shard: of a split and a number.
     """
 
-    def __init__(self, store: BlobStore, shard_names: dict[str, list[str]]):
+    def __init__(self, store: BlobStore, name_of_shard: Callable[[str, int], str]):
         self._store = store
-        self._shard_names = shard_names
+        self._name_of_shard = name_of_shard
 
     def process(
         self, group: tuple[str, Iterable[BlobReference]]
@@ -54,7 +54,7 @@ class PartitionGroups(beam.DoFn):
     ) -> Iterator[LabeledBlob]:
         for blobs in _load_some(self._store, references):
             for run in split_group_runs(split, blobs):
-                yield self._shard_names[split][run.shard], writer.add(run.parts())
+                yield self._name_of_shard(split, run.shard), writer.add(run.parts())
 
 
 def _load_some(store: BlobStore, references: Iterable[BlobReference]) -> Iterator[list[bytes]]:

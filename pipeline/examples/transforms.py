@@ -91,11 +91,12 @@ class ExamplesJob:
 
     def shard_names(self, split: str) -> list[str]:
         """Names of the files of "train" or "eval"."""
+        return [self.name_of_shard(split, number) for number in range(self.plan.shards(split))]
+
+    def name_of_shard(self, split: str, number: int) -> str:
+        """Name of one of these files."""
         shards = self.plan.shards(split)
-        return [
-            shard_name(split, number, shards, compression=self.config.compression)
-            for number in range(shards)
-        ]
+        return shard_name(split, number, shards, compression=self.config.compression)
 
 
 class WriteExamples(beam.PTransform):
@@ -144,15 +145,16 @@ class WriteExamples(beam.PTransform):
         )
         runs = made.runs
         if job.plan.shards_of_run > 1:
-            names = {split: job.shard_names(split) for split in ("train", "eval")}
             runs = (
                 runs
                 | "GatherGroups" >> beam.GroupByKey()
-                | "PartitionGroups" >> beam.ParDo(PartitionGroups(job.store, names))
+                | "PartitionGroups" >> beam.ParDo(PartitionGroups(job.store, job.name_of_shard))
             )
         # A shard without a single record is written as well.
-        all_shards = blocks.pipeline | "ListShards" >> beam.Create(
-            [(name, None) for split in ("train", "eval") for name in job.shard_names(split)]
+        all_shards = (
+            blocks.pipeline
+            | "ListSplits" >> beam.Create(["train", "eval"])
+            | "ListShards" >> beam.FlatMap(_empty_shards, job)
         )
         (
             (runs, all_shards)
@@ -374,14 +376,13 @@ class MakeExamples(beam.DoFn):
             shards_of_run=plan.shards_of_run,
             passes=plan.passes_of_part(part, self._job.config.passes),
         )
-        names = {split: self._job.shard_names(split) for split in ("train", "eval")}
         counted = {
             "truncations": counts.truncated,
             "labeled": counts.labeled,
             f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
         }
         for split, documents, examples in zip(
-            names, counts.documents, counts.examples, strict=True
+            ("train", "eval"), counts.documents, counts.examples, strict=True
         ):
             # Every part has the documents of the whole pool.
             counted |= {
@@ -391,10 +392,15 @@ class MakeExamples(beam.DoFn):
         yield _store_counts(writer, counted)
         for run in runs:
             if run.shards is None:
-                label = names[run.split][run.shard]
+                label = self._job.name_of_shard(run.split, run.shard)
             else:
                 label = group_label(run.split, run.shard)
             yield label, writer.add(run.parts())
+
+
+def _empty_shards(split: str, job: ExamplesJob) -> Iterator[tuple[str, None]]:
+    """Lists the names in a worker: half a million are too much for the description of a job."""
+    return ((name, None) for name in job.shard_names(split))
 
 
 class WriteShard(beam.DoFn):

@@ -111,10 +111,11 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
+    there = {path.name for path in Path(job.output).iterdir()}
     found = {
         "blocks": count_finished_work(Path(job.work), BLOCK),
         "pools": count_finished_work(Path(job.work), POOL),
-        "shards": sum((Path(job.output) / name).exists() for name in shards),
+        "shards": sum(name in there for name in shards),
     }
     if any(found.values()):
         tasks = quantity(job.plan.pools * job.plan.parts, "task")

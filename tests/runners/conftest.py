@@ -49,7 +49,7 @@ def exported_model(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rows(tmp_path_factory) -> Path:
+def scored_table(tmp_path_factory) -> Path:
     """A table of 300 rows, two of them without a text."""
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
     texts = [" ".join((VOCAB[5 + n % 5], VOCAB[5 + n // 5 % 5], "film")) for n in range(298)]

@@ -120,9 +120,9 @@ def test_a_vocabulary_is_that_of_the_local_runner(cluster, folder):
     assert (folder / "flink.txt").read_bytes() == (folder / "local.txt").read_bytes()
 
 
-def test_scored_rows_are_those_of_the_local_runner(cluster, folder, exported_model, rows):
+def test_scored_rows_are_those_of_the_local_runner(cluster, folder, exported_model, scored_table):
     for output, options in (("local.csv", []), ("flink.csv", cluster.options())):
-        files = [f"--model={exported_model}", f"--input={rows}", f"--output={output}"]
+        files = [f"--model={exported_model}", f"--input={scored_table}", f"--output={output}"]
         finish(
             start(
                 folder,

@@ -56,7 +56,7 @@ JOBS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, exported_model, rows) -> Path:
+def folder(tmp_path_factory, exported_model, scored_table) -> Path:
     """A corpus of three files with copies, near copies and bad lines; a model and rows to score."""
     source = random.Random(0)
     documents = [
@@ -78,7 +78,7 @@ def folder(tmp_path_factory, exported_model, rows) -> Path:
             stream.write(json.dumps({"text": document}) + "\n")
     (folder / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
     (folder / "model").symlink_to(exported_model)
-    (folder / "rows.csv").symlink_to(rows)
+    (folder / "rows.csv").symlink_to(scored_table)
     return folder
 
 

@@ -1,0 +1,93 @@
+"""The job of `preprocess` as it would be sent to Dataflow, which takes graphs up to a size."""
+
+import io
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.transforms.environments import DockerEnvironment
+
+from bert_tf.base.console import Console
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig
+from pipeline.beam.runner import pipeline_options
+from pipeline.examples import plan
+from pipeline.jobs import pretraining_examples
+from pipeline.outputs.job import RunOptions
+
+IMAGE = "region-docker.pkg.dev/project/bert/bert-pipeline-worker:0.1.0"
+OPTIONS = [
+    "--project=project", "--region=europe-west4", "--temp_location=gs://bucket/temp",
+    f"--sdk_container_image={IMAGE}",
+]  # fmt: skip
+LARGEST_GRAPH = 10_000_000  # bytes; Dataflow's quota of a job's graph
+# What every portable runner executes, without another language's expansion.
+PRIMITIVES = {
+    f"beam:transform:{name}:v1" for name in ("impulse", "pardo", "group_by_key", "flatten")
+}
+VARIANTS = {
+    "static": {},
+    "unigram": {"random_tokens": "unigram"},
+    "near": {"duplicates": "near", "duplicate_lines": "drop"},
+}
+
+
+class Built(Exception):
+    """Ends a job once its graph is there."""
+
+
+@pytest.fixture
+def graph(tmp_path, monkeypatch):
+    """The graph for Dataflow, of a corpus with the pools of a terabyte and BERT's vocabulary."""
+    (tmp_path / "corpus.txt").write_text("ba be .\nbi bo .\n")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"piece{n}" for n in range(30_000))]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    monkeypatch.setattr(
+        pretraining_examples,
+        "plan_examples",
+        lambda *_: plan.ExamplesPlan(pools=32_768, train_shards=524_288, eval_shards=8192),
+    )
+    graphs = []
+
+    def keep_graph(runner, build, **_):
+        name, options = pipeline_options(runner, input_bytes=1)
+        options = PipelineOptions([*options, "--job_name=job"])
+        pipeline = beam.Pipeline(runner=name, options=options)
+        build(pipeline)
+        image = options.view_as(WorkerOptions).sdk_container_image
+        environment = DockerEnvironment.from_container_image(image)
+        graphs.append(pipeline.to_runner_api(default_environment=environment))
+        raise Built
+
+    monkeypatch.setattr(pretraining_examples, "run_pipeline", keep_graph)
+
+    def build(**values) -> beam_runner_api_pb2.Pipeline:
+        files = {"input": [str(tmp_path / "corpus.txt")], "vocab": str(tmp_path / "vocab.txt")}
+        config = build_section(
+            PreprocessConfig, {**files, "output": str(tmp_path / "data"), **values}
+        )
+        runner = build_section(RunnerConfig, {"runner": "dataflow", "options": OPTIONS})
+        with pytest.raises(Built):
+            pretraining_examples.run(config, runner, RunOptions(console=Console(io.StringIO())))
+        return graphs.pop()
+
+    return build
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_graph_of_a_terabyte_fits_and_runs_in_the_image_alone(variant, graph):
+    proto = graph(**VARIANTS[variant])
+    assert proto.ByteSize() < LARGEST_GRAPH
+    (environment,) = (
+        each for each in proto.components.environments.values() if each.urn.endswith(":docker:v1")
+    )
+    docker = beam_runner_api_pb2.DockerPayload.FromString(environment.payload)
+    assert docker.container_image == IMAGE
+    leaves = [
+        transform
+        for transform in proto.components.transforms.values()
+        if not transform.subtransforms
+        and set(transform.outputs.values()) - set(transform.inputs.values())
+    ]
+    assert {transform.spec.urn for transform in leaves} <= PRIMITIVES
