@@ -1,9 +1,11 @@
 """The job of `preprocess` as it would be sent to Dataflow, which takes graphs up to a size."""
 
 import io
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
+import yaml
 from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.transforms.environments import DockerEnvironment
@@ -16,11 +18,8 @@ from pipeline.examples import plan
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 
-IMAGE = "region-docker.pkg.dev/project/bert/bert-pipeline-worker:0.1.0"
-OPTIONS = [
-    "--project=project", "--region=europe-west4", "--temp_location=gs://bucket/temp",
-    f"--sdk_container_image={IMAGE}",
-]  # fmt: skip
+CONFIG = Path(__file__).parents[3] / "configs/runner/dataflow.yaml"
+OPTIONS = yaml.safe_load(CONFIG.read_text())["runner"]["options"]
 LARGEST_GRAPH = 10_000_000  # bytes; Dataflow's quota of a job's graph
 # What every portable runner executes, without another language's expansion.
 PRIMITIVES = {
@@ -53,6 +52,9 @@ def graph(tmp_path, monkeypatch):
     def keep_graph(runner, build, **_):
         name, options = pipeline_options(runner, input_bytes=1)
         options = PipelineOptions([*options, "--job_name=job"])
+        known = options.get_all_options()
+        given = [option.removeprefix("--").partition("=")[0] for option in OPTIONS]
+        assert {option.removeprefix("no_") for option in given} <= known.keys()
         pipeline = beam.Pipeline(runner=name, options=options)
         build(pipeline)
         image = options.view_as(WorkerOptions).sdk_container_image
@@ -83,7 +85,7 @@ def test_the_graph_of_a_terabyte_fits_and_runs_in_the_image_alone(variant, graph
         each for each in proto.components.environments.values() if each.urn.endswith(":docker:v1")
     )
     docker = beam_runner_api_pb2.DockerPayload.FromString(environment.payload)
-    assert docker.container_image == IMAGE
+    assert f"--sdk_container_image={docker.container_image}" in OPTIONS
     leaves = [
         transform
         for transform in proto.components.transforms.values()
