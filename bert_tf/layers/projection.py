@@ -44,18 +44,31 @@ class Projection(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 
-    def call(self, inputs: Any, columns: slice = slice(None)) -> Any:
-        """Maps [..., input width] to [..., columns] in the compute dtype.
+    def call(self, inputs: Any, other_inputs: Any | None = None, width: int = 0) -> Any:
+        """Maps [..., input width] to [..., size] in the compute dtype.
 
         Args:
             inputs: float tensor.
-            columns: which of the outputs to compute; all `size` of them by default.
+            other_inputs: float tensor that the outputs from the `width`-th on are computed of;
+                None for `inputs`.
+            width: how many of the outputs are computed of `inputs` then.
+
+        Returns:
+            The outputs; with `other_inputs` two tensors, [..., width] and [..., size - width].
         """
+        if other_inputs is None:
+            return self._projected(inputs, self.kernel, self.bias)
+        # One split, whose gradient is one concatenation: that of two slices is a sum of matrices.
+        kernels = ops.split(ops.convert_to_tensor(self.kernel), [width], axis=1)
+        biases = ops.split(ops.convert_to_tensor(self.bias), [width], axis=0)
+        return [
+            self._projected(*part)
+            for part in zip((inputs, other_inputs), kernels, biases, strict=True)
+        ]
+
+    def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
-        kernel, bias = self.kernel, self.bias
-        if columns != slice(None):
-            kernel, bias = kernel[:, columns], bias[columns]
         outputs = activation(self.activation_name, ops.matmul(rows, kernel) + bias)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 

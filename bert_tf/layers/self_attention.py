@@ -116,8 +116,8 @@ class SelfAttention(keras.layers.Layer):
         else:
             width = hidden.shape[-1]
             queries = gather_positions(hidden, positions)
-            (query,) = self._heads(self.query_key_value(queries, columns=slice(width)), 1)
-            key, value = self._heads(self.query_key_value(hidden, columns=slice(width, None)), 2)
+            projected = self.query_key_value(queries, other_inputs=hidden, width=width)
+            (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
         query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)

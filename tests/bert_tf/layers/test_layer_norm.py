@@ -35,6 +35,26 @@ def test_equals_keras(policy, tolerance):
     )
 
 
+@pytest.mark.parametrize("shape", [(4, 16), (2, 3, 16)])
+def test_gradients_equal_those_of_keras(shape):
+    generator = np.random.default_rng(1)
+    ours = LayerNorm(epsilon=1e-3, dtype="float64")
+    theirs = keras.layers.LayerNormalization(epsilon=1e-3, dtype="float64")
+    inputs = tf.constant(generator.normal(3.0, 2.0, size=shape))
+    upstream = generator.normal(size=shape)
+    gradients = []
+    for layer in (ours, theirs):
+        layer.build(shape)
+        layer.gamma.assign(np.linspace(-1.0, 2.0, 16))
+        layer.beta.assign(np.linspace(1.0, 0.0, 16))
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            loss = tf.reduce_sum(layer(inputs) * upstream)
+        gradients.append(tape.gradient(loss, [inputs, layer.gamma.value, layer.beta.value]))
+    for mine, others in zip(*gradients, strict=True):
+        np.testing.assert_allclose(mine, others, atol=1e-12)
+
+
 def test_a_large_common_offset_costs_no_precision():
     values = np.random.default_rng(0).normal(size=(4, 64))
     exact = (values - values.mean(-1, keepdims=True)) / values.std(-1, keepdims=True)
