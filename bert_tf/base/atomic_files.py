@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import secrets
@@ -11,6 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bert_tf.base.remote_path import RemotePath, as_path
 from bert_tf.base.storage_errors import naming_file
 
 _BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
@@ -25,15 +27,19 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     The parent folders are made. On an exception the partial file is removed.
 
     Args:
-        path: the file.
+        path: the file. On remote storage, the path that is yielded is remote as well.
         lasting: whether content and name are on disk when this returns, which takes some
             milliseconds. False for what is of no use once the machine has stopped.
     """
-    target = Path(path)
+    target = as_path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = _beside(target, "partial")
-    # A folder that is itself written aside is synced as a whole.
-    lasting = lasting and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
+    # Other storage syncs by itself, and a folder that is itself written aside is synced as a whole.
+    lasting = (
+        lasting
+        and not isinstance(target, RemotePath)
+        and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
+    )
     try:
         with naming_file(target, aside):
             yield aside
@@ -42,9 +48,10 @@ def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
             aside.replace(target)
             if lasting:
                 _sync(target.parent)
-    finally:
+    except BaseException:
         with suppress(OSError):  # a read-only file system refuses even what is not there
             aside.unlink()
+        raise
 
 
 @contextmanager
@@ -95,8 +102,10 @@ def sync_tree(folder: str | Path) -> None:
 
 def remove(path: str | Path) -> None:
     """Removes a file, a link (never what it leads to) or a folder with all in it, if it exists."""
-    path = Path(path)
-    if path.is_dir() and not path.is_symlink():
+    path = as_path(path)
+    if isinstance(path, RemotePath):
+        path.remove_tree()
+    elif path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
@@ -112,7 +121,9 @@ def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -
         folder: where to look; not in the folders inside it.
         names: of the files and folders that were being replaced; None for any.
     """
-    for path in list(Path(folder).glob(".*")):
+    folder = as_path(folder)
+    begins = [""] if names is None else map(glob.escape, names)
+    for path in [path for begin in begins for path in folder.glob(f".{begin}*")]:
         match = _BESIDE.fullmatch(path.name)
         if match is None or (names is not None and match[1] not in names):
             continue

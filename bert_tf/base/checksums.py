@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
+from bert_tf.base.remote_path import as_path
 
 SUMS = "SHA256SUMS"
 CARD = "README.md"  # of a model; not vouched for, since people add to it before they publish it
@@ -21,7 +22,7 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 def file_sha256(path: str | Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
-    with Path(path).open("rb") as stream:
+    with as_path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

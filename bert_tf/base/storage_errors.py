@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.remote_path import as_path
 
 _STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
@@ -33,7 +34,7 @@ def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[N
     except BertPipelineError:
         raise
     except OSError as error:
-        named = _about(error, Path(path), aside)
+        named = _about(error, as_path(path), aside)
         if named is None:
             raise
         raise named from error

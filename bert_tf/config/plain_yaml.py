@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from bert_tf.base.remote_path import as_path
+
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
@@ -92,7 +94,7 @@ def read_yaml_file(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES) ->
         OSError: the file cannot be read.
         UnicodeDecodeError: it is not UTF-8.
     """
-    with Path(path).open(encoding="utf-8") as stream:
+    with as_path(path).open(encoding="utf-8") as stream:
         return read_yaml(stream.read(largest_bytes + 1), largest_bytes)
 
 

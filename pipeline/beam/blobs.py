@@ -17,9 +17,11 @@ from typing import NamedTuple
 import google_crc32c
 
 from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.base.storage_errors import naming_file
 from pipeline.beam.progress import Progress, report_progress
+from pipeline.beam.stored_path import path_of
 from pipeline.beam.visibility import NotYetSeen, wait_until_seen
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
@@ -56,7 +58,7 @@ class BlobStore:
 
     def writer(self) -> BlobWriter:
         """A writer for the blobs of one bundle, with a file of its own."""
-        return BlobWriter(Path(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
+        return BlobWriter(path_of(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")
 
     def once(self, name: str, work: Work) -> Iterator[LabeledBlob]:
         """Does a unit of work, unless this run or an interrupted one has finished it.
@@ -70,23 +72,22 @@ class BlobStore:
         """
         finished = self.finished(name)
         if finished is None:
-            file = Path(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
+            file = path_of(self._folder) / f"{name}.{uuid.uuid4().hex}{_BLOBS}"
             with BlobWriter(file) as writer:
                 finished = list(work(writer))
                 writer.sync()  # before a file marks it as whole
             done = {"file": file.name, "blobs": finished}
-            write_text_atomically(Path(self._folder) / f"{name}{_FINISHED}", sealed(done))
+            write_text_atomically(path_of(self._folder) / f"{name}{_FINISHED}", sealed(done))
         yield from finished
 
     def finished(self, name: str) -> list[LabeledBlob] | None:
         """What `once` yielded for this name; None if that is unknown or the blobs are damaged."""
-        folder = Path(self._folder)
+        folder = path_of(self._folder)
         done = read_if_sound(folder / f"{name}{_FINISHED}")
         if done is None:
             return None
         blobs = [(label, BlobReference(*reference)) for label, reference in done["blobs"]]
-        is_sound = all(_is_sound(folder / done["file"], reference) for _, reference in blobs)
-        return blobs if is_sound else None
+        return blobs if _are_sound(folder / done["file"], blobs) else None
 
     def read(self, reference: BlobReference, start: int = 0, length: int | None = None) -> bytes:
         """Reads a range of a blob, all of it by default.
@@ -98,7 +99,7 @@ class BlobStore:
         """
         is_whole = length is None and start == 0
         size = reference.length - start if length is None else length
-        path = Path(self._folder) / reference.name
+        path = path_of(self._folder) / reference.name
 
         def read_now() -> bytes:
             data = _read_range(path, reference.offset + start, size)
@@ -137,26 +138,35 @@ class BlobWriter:
         report_progress(Progress.SPILLED_BYTES, self._offset)
 
     def sync(self) -> None:
-        """Brings what was added to disk."""
+        """Brings what was added to disk; remote storage does so by itself."""
+        if isinstance(self._path, RemotePath):
+            return
         with naming_file(self._path):
             os.fsync(self._stream.fileno())
 
     def add(self, parts: Iterable[bytes | memoryview]) -> BlobReference:
-        """Stores one blob, given in parts; it can be read at once on this machine."""
+        """Stores one blob, given in parts.
+
+        It can be read once the writer is closed; on this machine at once.
+        """
         begin, crc32c = self._offset, 0
         for part in parts:
             with naming_file(self._path):
                 self._offset += self._stream.write(part)
             crc32c = google_crc32c.extend(crc32c, bytes(part))
-        with naming_file(self._path):
-            self._stream.flush()
+        if not isinstance(self._path, RemotePath):  # which takes large parts alone
+            with naming_file(self._path):
+                self._stream.flush()
         return BlobReference(self._path.name, begin, self._offset - begin, crc32c)
 
 
 def remove_unfinished_work(folder: Path) -> None:
     """Removes from the folder of a `BlobStore` all but finished work."""
-    for path in folder.glob(f"*{_BLOBS}"):
-        if not (folder / f"{path.name.partition('.')[0]}{_FINISHED}").exists():
+    paths = list(folder.iterdir())
+    finished = {path.name for path in paths}
+    for path in paths:
+        name = path.name
+        if name.endswith(_BLOBS) and f"{name.partition('.')[0]}{_FINISHED}" not in finished:
             path.unlink()
 
 
@@ -165,15 +175,29 @@ def count_finished_work(folder: Path, kind: str) -> int:
     return sum(1 for _ in folder.glob(f"{kind}-*{_FINISHED}"))
 
 
-def _is_sound(path: Path, reference: BlobReference) -> bool:
+def _are_sound(path: Path, blobs: list[LabeledBlob]) -> bool:
+    """Whether blobs are in their file as they were written.
+
+    Of a remote file only the size is compared: it appeared when it was whole, its storage has
+    checksums of its own, and whoever reads a blob checks that of the blob.
+    """
     try:
-        data = _read_range(path, reference.offset, reference.length)
+        if isinstance(path, RemotePath):
+            size = path.stat().st_size
+            return all(blob.offset + blob.length <= size for _, blob in blobs)
+        return all(_is_sound(path, blob) for _, blob in blobs)
     except FileNotFoundError:
         return False
+
+
+def _is_sound(path: Path, reference: BlobReference) -> bool:
+    data = _read_range(path, reference.offset, reference.length)
     return len(data) == reference.length and google_crc32c.value(data) == reference.crc32c
 
 
 def _read_range(path: Path, offset: int, length: int) -> bytes:
+    if isinstance(path, RemotePath):
+        return path.read_range(offset, length)
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)

@@ -17,6 +17,7 @@ from bert_tf.data.tables.text_files import transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import GLOB_MARK
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
+from pipeline.beam.stored_path import path_of
 
 _MARK_BYTES = 4  # the longest byte-order mark, of UTF-32
 FORMAT_OF_ENDING = {
@@ -167,10 +168,12 @@ class UncompressedFile:
 def check_shared(folder: str) -> None:
     """Makes sure, in a worker, that it sees a folder that the submitting process has made.
 
+    A URL means the same folder to all; where there are only objects, an empty one is nowhere.
+
     Raises:
         UsageError: it does not, so what it writes would be lost.
     """
-    if not FileSystems.exists(folder):
+    if "://" not in folder and not FileSystems.exists(folder):
         raise UsageError(
             f"{folder}: worker {socket.gethostname()} does not see this folder; the output has to "
             "lie on storage that all workers and the submitting machine mount under the same path"
@@ -189,7 +192,7 @@ def write_shared_file(folder: str, name: str, data: bytes) -> None:
         UsageError: the worker does not see the folder.
     """
     check_shared(folder)
-    with replacing_file(Path(folder) / name, lasting=False) as aside:
+    with replacing_file(path_of(folder) / name, lasting=False) as aside:
         aside.write_bytes(data)
 
 
@@ -204,7 +207,7 @@ def read_shared_files(folder: str, pattern: str, *, may_be_none: bool = False) -
     Raises:
         InputError: there is no such file, and there should be.
     """
-    paths = sorted(Path(folder).glob(pattern))
+    paths = sorted(path_of(folder).glob(pattern))
     if not paths and not may_be_none:
         raise InputError(
             f"{folder}: the workers' results have not arrived; with a cluster runner the output "

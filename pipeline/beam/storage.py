@@ -17,6 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import POINTER_START, check_lfs_pointer
 from pipeline.beam.globs import GLOB_MARK, glob_pattern
+from pipeline.beam.s3_clients import keep_s3_clients
 
 
 class _Extra(NamedTuple):
@@ -55,7 +56,7 @@ def list_stored(pattern: str) -> dict[str, int]:
     Raises:
         UsageError: the storage is not known, not installed, or cannot be reached.
     """
-    _check_scheme(pattern)
+    check_scheme(pattern)
     try:
         if FileSystems.get_scheme(pattern) is None:
             return _list_local(pattern)
@@ -118,7 +119,7 @@ def open_stored(path: str) -> BinaryIO:
         UsageError: the storage is not known or not installed, or the file cannot be opened.
         InputError: the file is a Git LFS pointer.
     """
-    _check_scheme(path)
+    check_scheme(path)
     try:
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         head = stream.read(len(POINTER_START))
@@ -137,11 +138,20 @@ def innermost_message(error: BaseException) -> str:
     """The first line of what went wrong, without Beam's wrapping."""
     while isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    message, *rest = error.args or ("",)
+    text = message if rest and isinstance(message, str) else str(error)  # S3's have a code as well
+    return next(iter(text.splitlines()), type(error).__name__)
 
 
-def _check_scheme(path: str) -> None:
+def check_scheme(path: str) -> None:
+    """Checks that there is a file system for a path.
+
+    Raises:
+        UsageError: its scheme is not known, or what Beam needs for it is not installed.
+    """
     scheme = FileSystems.get_scheme(path)
+    if scheme == "s3":
+        keep_s3_clients()
     extra = _EXTRAS.get(scheme) if scheme else None
     if extra is not None and not _is_installed(extra.module):
         raise UsageError(

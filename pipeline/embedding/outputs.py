@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
 from bert_tf.embeddings.settings import EMBEDDING, TOKEN_COLUMNS
+from pipeline.beam.stored_path import path_of
 from pipeline.embedding.parts import ROW
 from pipeline.scoring.row_values import column_array
 
@@ -42,25 +44,25 @@ def write_output(
         rows: of all parts.
         types: of the columns of Parquet, from `column_types`.
     """
-    with replacing_file(path) as aside:
+    with replacing_file(path_of(path)) as aside:
         _WRITERS[Path(path).suffix.lower()](aside, iter(parts), rows, types)
 
 
 def _write_parquet(
     path: Path, parts: Iterator[pa.Table], _rows: int, types: dict[str, pa.DataType]
 ) -> None:
-    writer: pq.ParquetWriter | None = None
-    try:
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(path.open("wb"))
+        writer: pq.ParquetWriter | None = None
         for part in parts:
             rows = [json.loads(row) for row in part[ROW].to_pylist()]
             columns = {key: column_array(rows, key, type_) for key, type_ in types.items()}
             table = pa.table({**columns, **_without_rows(part)})
             if writer is None:
-                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+                writer = stack.enter_context(
+                    pq.ParquetWriter(stream, table.schema, compression="zstd")
+                )
             writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 def _write_npy(

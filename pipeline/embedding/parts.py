@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.scoring.blocks import RowBlock, read_summary
@@ -37,7 +39,7 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
         arrays.update(_vector_arrays(predicted))
     with replacing_file(block.reference.files.part) as aside:
         part = pa.table(arrays)
-        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, part.schema) as writer:
+        with aside.open("wb") as file, pa.ipc.new_file(file, part.schema) as writer:
             writer.write_table(part)
     tokens, most = predicted[TEXT_TOKENS], plan.engine.max_seq_length
     facts = {
@@ -57,10 +59,16 @@ def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
 def read_parts(plan: ScoringPlan) -> Iterator[pa.Table]:
     """The parts that have rows, in the order of tables and blocks: `row` and columns of vectors."""
     for files in _files(plan):
-        with pa.memory_map(str(files.part)) as file:
+        with _opened(files.part) as file:
             part = pa.ipc.open_file(file).read_all()
             if len(part):
                 yield part
+
+
+def _opened(part: Path) -> pa.NativeFile:
+    if isinstance(part, RemotePath):
+        return pa.PythonFile(part.open("rb"))
+    return pa.memory_map(str(part))
 
 
 def _files(plan: ScoringPlan) -> Iterator[BlockFiles]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.embeddings.settings import EMBEDDING
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import check_files, read_manifest
 
 
@@ -44,10 +46,11 @@ def holds_vectors(path: str) -> bool:
         return True
     if not path.endswith(".parquet"):
         return False
-    if not Path(path).is_file():
+    if not path_of(path).is_file():
         raise UsageError(f"{path}: no such file; check the path")
     try:
-        schema = pq.read_schema(path)
+        with _opened(path) as file:
+            schema = pq.read_schema(file)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
     return EMBEDDING in schema.names
@@ -65,7 +68,7 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
         UsageError: there is no such file, or Parquet has no such column.
         InputError: the file is not what its manifest vouches for, damaged, or holds no vectors.
     """
-    if not Path(path).is_file():
+    if not path_of(path).is_file():
         raise UsageError(f"{path}: no such file; check the path")
     check_files(path)
     manifest = read_manifest(path) or {}
@@ -106,7 +109,8 @@ def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
 
 def _read_npy(path: str) -> np.ndarray:
     try:
-        array = np.load(path, allow_pickle=False)
+        with _opened(path) as file:
+            array = np.load(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
@@ -116,11 +120,13 @@ def _read_npy(path: str) -> np.ndarray:
 
 def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.ChunkedArray | None]:
     try:
-        names = pq.read_schema(path).names
+        with _opened(path) as file:
+            names = pq.read_schema(file).names
         if text_column is not None and text_column not in names:
             raise UsageError(f"{path}: no column {text_column!r}; it has {', '.join(names)}")
         text = text_column or ("text" if "text" in names else None)
-        table = pq.read_table(path, columns=[EMBEDDING, *([text] if text else [])])
+        with _opened(path) as file:
+            table = pq.read_table(file, columns=[EMBEDDING, *([text] if text else [])])
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
     column = table[EMBEDDING]
@@ -129,6 +135,16 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
     flat = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
     vectors = flat.astype(np.float32, copy=False).reshape(len(column), column.type.list_size)
     return vectors, None if text is None else table[text].cast(pa.string())
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[str | IO[bytes]]:
+    """What the libraries read: a file of this machine by its name, so that they may map it."""
+    if "://" not in path:
+        yield path
+        return
+    with path_of(path).open("rb") as stream:
+        yield stream
 
 
 def _made_with(manifest: dict[str, Any]) -> dict[str, Any] | None:

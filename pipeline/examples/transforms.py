@@ -7,7 +7,6 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import apache_beam as beam
 import numpy as np
@@ -22,6 +21,7 @@ from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.beam.progress import Progress, report_progress
+from pipeline.beam.stored_path import path_of
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.read import FinishedBlock, block_work
 from pipeline.corpus.report import BlockFacts, facts_of_block
@@ -132,7 +132,7 @@ class WriteExamples(beam.PTransform):
             total = tokenized[TOKEN_COUNTS] | "SumTokenCounts" >> beam.CombineGlobally(
                 SumTokenCounts(len(job.vocab))
             )
-            _ = total | "WriteTokenCounts" >> beam.Map(write_token_counts, job.output)
+            _ = total | "WriteTokenCounts" >> beam.Map(write_token_counts, path_of(job.output))
             token_counts = beam.pvalue.AsSingleton(total)
         made = documents | "MakeExamples" >> beam.ParDo(
             MakeExamples(job), token_counts
@@ -418,9 +418,9 @@ class WriteShard(beam.DoFn):
     ) -> Iterator[tuple[str, str]]:
         """Writes one file; yields its name and SHA-256."""
         name, references = shard
-        path = Path(self._job.output) / name
-        note = Path(self._job.work) / f"{name}.written.json"
-        is_new = not path.exists()
+        path = path_of(self._job.output) / name
+        note = path_of(self._job.work) / f"{name}.written.json"
+        is_new = not path.is_file()
         sha256 = finished_sha256(note, path)
         if sha256 is None:
             runs = [reference for reference in references if reference is not None]

@@ -22,6 +22,7 @@ from pipeline.beam.blobs import BlobStore, count_finished_work
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import BLOCK, ReadDocuments, bytes_of_block
 from pipeline.corpus.report import (
@@ -62,7 +63,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     files = match_files(config.input)
 
     def body(record: JobRecord) -> None:
-        output = Path(config.output).absolute()  # workers may run in another folder
+        output = path_of(config.output).absolute()  # workers may run in another folder
         plan = plan_examples(config, files)
         identity = {
             **record.identity,
@@ -105,16 +106,17 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         body=body,
         ignored_keys=("block_megabytes",),
         can_resume=True,
-        temporary=Path(config.output) / WORK_FOLDER,
+        temporary=path_of(config.output) / WORK_FOLDER,
+        may_be_remote=True,
     )
 
 
 def _report_found(job: ExamplesJob, console: Console) -> dict[str, int]:
     shards = [name for split in ("train", "eval") for name in job.shard_names(split)]
-    there = {path.name for path in Path(job.output).iterdir()}
+    there = {path.name for path in path_of(job.output).iterdir()}
     found = {
-        "blocks": count_finished_work(Path(job.work), BLOCK),
-        "pools": count_finished_work(Path(job.work), POOL),
+        "blocks": count_finished_work(path_of(job.work), BLOCK),
+        "pools": count_finished_work(path_of(job.work), POOL),
         "shards": sum(name in there for name in shards),
     }
     if any(found.values()):
@@ -206,7 +208,7 @@ def _check_not_empty(config: PreprocessConfig, counts: dict[str, Any]) -> None:
 
 def _finish(job: ExamplesJob, record: JobRecord) -> None:
     config, vocab = job.config, job.vocab
-    output, console, counts = Path(config.output), record.console, record.counts
+    output, console, counts = path_of(config.output), record.console, record.counts
     shards = {split: job.shard_names(split) for split in ("train", "eval")}
     if not counts["examples"]["eval"]:
         for name in shards.pop("eval"):

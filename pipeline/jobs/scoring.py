@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.base.processor import vector_extensions
@@ -42,19 +42,28 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
     # Before a trial takes its time; the job checks it again.
-    place = OutputPlace(output=config.output, is_directory=plan.is_folder, temporary=plan.parts)
+    place = OutputPlace(
+        output=config.output,
+        is_directory=plan.is_folder,
+        temporary=plan.parts,
+        may_be_remote=True,
+    )
     check_place(place, [config.model, *(table.source for table in plan.tables)])
     if config.dry_run:
         candidates = engine_candidates(config, _saved(config, plan, options), runner)
         return preview(plan, options.console, engine=describe_candidates(candidates))
     with holding_output(
         config.output, is_directory=plan.is_folder, command="score", console=options.console
-    ):
-        return _run_alone(config, plan, runner, options)
+    ) as check_held:
+        return _run_alone(config, plan, runner, options, check_held)
 
 
 def _run_alone(
-    config: ScoreConfig, plan: ScoringPlan, runner: RunnerConfig, options: RunOptions
+    config: ScoreConfig,
+    plan: ScoringPlan,
+    runner: RunnerConfig,
+    options: RunOptions,
+    check_held: Callable[[], None],
 ) -> dict[str, Any]:
     saved = _saved(config, plan, options)
     candidates = engine_candidates(config, saved, runner)
@@ -82,7 +91,8 @@ def _run_alone(
         ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
-        is_held=True,
+        check_held=check_held,
+        may_be_remote=True,
     )
 
 

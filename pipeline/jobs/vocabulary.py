@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
@@ -19,6 +19,7 @@ from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.runner import run_pipeline
 from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import (
@@ -64,6 +65,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         body=lambda record: _make_vocabulary(config, runner, files, base, record),
         ignored_keys=("block_megabytes",),
         temporary=_work_folder(config),
+        may_be_remote=True,
     )
 
 
@@ -82,7 +84,7 @@ def _read_base(config: VocabConfig) -> list[str]:
 
 
 def _work_folder(config: VocabConfig) -> Path:
-    output = Path(config.output)
+    output = path_of(config.output)
     return output.parent.absolute() / f".{output.name}.work"  # workers may run elsewhere
 
 
@@ -94,12 +96,13 @@ def _make_vocabulary(
     record: JobRecord,
 ) -> None:
     work = _work_folder(config)
-    shutil.rmtree(work, ignore_errors=True)
+    remove(work)
     work.mkdir(parents=True)
     try:
         _count_and_learn(config, runner, files, base, work, record)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):
+            remove(work)
     record.next_command = _next_command(config)
 
 
@@ -147,7 +150,7 @@ def _count_and_learn(
             record.made.append((str(target), meaning))
         else:
             target.unlink(missing_ok=True)  # of an older vocabulary
-    write_text_atomically(output, "".join(f"{piece}\n" for piece in learned.pieces))
+    write_text_atomically(path_of(output), "".join(f"{piece}\n" for piece in learned.pieces))
     meaning = f"{quantity(len(learned.pieces), 'entry')}, one per line"
     record.made.insert(0, (output, meaning))
     record.counts["entries"] = len(learned.pieces)
@@ -253,7 +256,7 @@ def _next_command(config: VocabConfig) -> list[str]:
     command += ["--vocab", config.output]
     if not config.lowercase:
         command.append("--cased")
-    return [*command, "--output", str(Path(config.output).with_name("pretraining-data"))]
+    return [*command, "--output", str(path_of(config.output).with_name("pretraining-data"))]
 
 
 def _reading_options(config: VocabConfig) -> list[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_sealed, sealed
 
-_SECONDS = 5.0
+_SECONDS, _REMOTE_SECONDS = 5.0, 60.0
 
 
 class Elapsed:
@@ -88,7 +89,7 @@ def _read_seconds(path: Path, console: Console) -> float:
 
 
 def _keep_on(path: Path, elapsed: Elapsed, ended: threading.Event) -> None:
-    while not ended.wait(_SECONDS):
+    while not ended.wait(_REMOTE_SECONDS if isinstance(path, RemotePath) else _SECONDS):
         _keep(path, elapsed)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import resource
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.atomic_files import remove
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
@@ -124,7 +124,8 @@ def run_job(
     can_resume: bool = False,
     extendable_key: str | None = None,
     temporary: Path | None = None,
-    is_held: bool = False,
+    check_held: Callable[[], None] | None = None,
+    may_be_remote: bool = False,
 ) -> dict[str, Any]:
     """Runs `body` unless its output is finished, and writes the manifest.
 
@@ -146,7 +147,9 @@ def run_job(
             not, that is of a smaller value and otherwise the same.
         temporary: folder of what `body` keeps meanwhile, in an output that is a folder or beside
             one that is a file; removed once the output is finished.
-        is_held: whether the caller is inside `holding_output` of this output.
+        check_held: what `holding_output` of this output yields, where the caller is inside it.
+        may_be_remote: whether `body` writes by paths of `path_of` alone, so that the output may lie
+            on any storage that Beam writes.
 
     Returns:
         The manifest; its key `already_done` says whether nothing had to be done.
@@ -157,16 +160,21 @@ def run_job(
             system of this machine.
         InputError: a file of `checked_inputs` is not what was written.
     """
-    place = OutputPlace(output=output, is_directory=output_is_directory, temporary=temporary)
+    place = OutputPlace(
+        output=output,
+        is_directory=output_is_directory,
+        temporary=temporary,
+        may_be_remote=may_be_remote,
+    )
     check_place(place, [path for paths in inputs.values() for path in paths])
     holding = (
-        nullcontext()
-        if is_held
+        nullcontext(check_held)
+        if check_held is not None
         else holding_output(
             output, is_directory=output_is_directory, command=command, console=options.console
         )
     )
-    with holding:
+    with holding as check_held:
         return _run_alone(
             command,
             config,
@@ -178,6 +186,7 @@ def run_job(
             ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
             can_resume=can_resume,
             extendable_key=extendable_key,
+            check_held=check_held,
         )
 
 
@@ -193,6 +202,7 @@ def _run_alone(
     ignored_keys: tuple[str, ...],
     can_resume: bool,
     extendable_key: str | None,
+    check_held: Callable[[], None],
 ) -> dict[str, Any]:
     console, output = options.console, place.output
     read = input_fingerprints(inputs, checked_inputs)
@@ -201,7 +211,7 @@ def _run_alone(
         "config": kept_keys(config.as_dict(), ignored_keys),
         "inputs": read,
     }
-    if Path(output).exists() and not options.overwrite:
+    if not options.overwrite and place.path.exists():
         finished = read_manifest(output)
         if finished is not None:
             before = kept_keys(
@@ -238,9 +248,11 @@ def _run_alone(
             body(record)
         record.timings.update(elapsed.timings())
         manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
+        check_held()
         written = write_manifest(output, manifest)
         if place.temporary is not None:  # before the marker, which shows whose it is, is removed
-            shutil.rmtree(place.temporary, ignore_errors=True)
+            with suppress(OSError):
+                remove(place.temporary)
     record.made.append((str(written), "what was made, from what and how"))
     if not options.is_part:
         for path, meaning in record.made:

@@ -8,13 +8,16 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.remote_path import RemotePath
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import LOCK
+from pipeline.outputs.remote_lock import holding_remote
 
 _NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
@@ -23,14 +26,14 @@ _MOST_BYTES = 4096
 
 def lock_path(output: str, *, is_directory: bool) -> Path:
     """The file that is locked: in a folder, by whatever name that is called, or beside a file."""
-    path = Path(output)
+    path = path_of(output)
     return path / LOCK if is_directory else path.with_name(f".{path.name}{LOCK}")
 
 
 @contextmanager
 def holding_output(
     output: str, *, is_directory: bool, command: str, console: Console
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Keeps other processes of this tool from writing an output while the block runs.
 
     The folder that the lock file needs is made; it is removed where the block leaves it empty. An
@@ -42,17 +45,25 @@ def holding_output(
         command: the command's name, for the messages of others.
         console: warned where the file system has no locks.
 
+    Yields:
+        A check, for the moment before the output is declared finished, that no other process has
+        taken it over, which only storage without locks allows.
+
     Raises:
         UsageError: another process writes it.
     """
     path = lock_path(output, is_directory=is_directory)
+    if isinstance(path, RemotePath):
+        with holding_remote(path, output, command) as check:
+            yield check
+        return
     made = _missing_folders(path.parent)
     descriptor = None
     try:
         descriptor = _lock(path, output, console)
         if descriptor is not None:
             _introduce(descriptor, command)
-        yield
+        yield _nothing_to_check
     finally:
         if descriptor is not None:
             # Before it is released: whoever has opened this file finds that it is gone.
@@ -63,6 +74,10 @@ def holding_output(
         for folder in made:
             with suppress(OSError):  # it is not empty, or somebody else was faster
                 folder.rmdir()
+
+
+def _nothing_to_check() -> None:
+    """The lock is held until it is released."""
 
 
 def _missing_folders(folder: Path) -> list[Path]:

@@ -10,8 +10,10 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sums
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_sealed, sealed
 from pipeline.beam.installed_versions import installed_versions
+from pipeline.beam.stored_path import path_of
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
@@ -31,7 +33,7 @@ _PACKAGES = (
 
 def manifest_path(output: str | Path) -> Path:
     """`DIR/manifest.json` for a folder, `FILE.manifest.json` beside a file."""
-    output = Path(output)
+    output = path_of(output)
     if output.is_dir():
         return output / "manifest.json"
     return output.with_name(output.name + ".manifest.json")
@@ -39,7 +41,7 @@ def manifest_path(output: str | Path) -> Path:
 
 def rejects_path(output: str | Path) -> Path:
     """`DIR/rejects.jsonl` for a folder, `FILE.rejects.jsonl` beside a file."""
-    output = Path(output)
+    output = path_of(output)
     if output.is_dir():
         return output / "rejects.jsonl"
     return output.with_name(output.name + ".rejects.jsonl")
@@ -47,7 +49,7 @@ def rejects_path(output: str | Path) -> Path:
 
 def duplicates_path(output: str | Path) -> Path:
     """`DIR/duplicates.jsonl` for a folder, `FILE.duplicates.jsonl` beside a file."""
-    output = Path(output)
+    output = path_of(output)
     if output.is_dir():
         return output / "duplicates.jsonl"
     return output.with_name(output.name + ".duplicates.jsonl")
@@ -55,7 +57,7 @@ def duplicates_path(output: str | Path) -> Path:
 
 def side_paths(output: str | Path) -> tuple[Path, ...]:
     """What a job may write beside a file: its manifest, rejects and duplicates."""
-    path = Path(output)
+    path = path_of(output)
     return tuple(
         path.with_name(f"{path.name}.{name}")
         for name in ("manifest.json", "rejects.jsonl", "duplicates.jsonl")
@@ -99,7 +101,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
         output: a folder, or a file, which may have `rejects_path` and `duplicates_path` beside it.
         known: SHA-256 of files that were hashed when they were written, by path in the output.
     """
-    output = Path(output)
+    output = path_of(output)
     if not output.is_dir():
         beside = (output, rejects_path(output), duplicates_path(output))
         return [_describe(path, path.name, None) for path in beside if path.is_file()]
@@ -107,9 +109,13 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
     for folder in (output, output / "best"):
         prefix = folder.relative_to(output)
         hashes.update({str(prefix / name): sha256 for name, sha256 in read_sums(folder).items()})
-    names = sorted(str(path.relative_to(output)) for path in output.rglob("*") if path.is_file())
+    names = {str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()}
+    if isinstance(output, RemotePath):  # a listing may be late
+        names.update(name for name in known if name not in names and (output / name).is_file())
     return [
-        _describe(output / name, name, hashes.get(name)) for name in names if _is_made(Path(name))
+        _describe(output / name, name, hashes.get(name))
+        for name in sorted(names)
+        if _is_made(Path(name))
     ]
 
 
@@ -138,7 +144,7 @@ def check_files(output: str | Path, names: Collection[str] = ()) -> None:
     Raises:
         InputError: a file is not what was written.
     """
-    output, alternative = Path(output), ""
+    output, alternative = path_of(output), ""
     made = (read_manifest(output) or {}).get("outputs", [])
     if output.is_dir():
         sums = [(output / each["path"], each["sha256"]) for each in made if each["path"] in names]

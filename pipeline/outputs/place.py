@@ -11,6 +11,7 @@ import yaml
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.lock import lock_path
 from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
 
@@ -26,16 +27,18 @@ class OutputPlace:
         output: the file or folder, as it was given.
         is_directory: which of the two it is.
         temporary: folder of intermediate data, in the output or beside it; None for none.
+        may_be_remote: whether the job can write to other storage, by a URL.
     """
 
     output: str
     is_directory: bool
     temporary: Path | None = None
+    may_be_remote: bool = False
 
     @property
     def path(self) -> Path:
         """The output."""
-        return Path(self.output)
+        return path_of(self.output)
 
     @property
     def marker(self) -> Path:
@@ -65,7 +68,7 @@ class OutputPlace:
 
 def marker_path(output: str, *, is_directory: bool) -> Path:
     """The file with the config that an output is being made with."""
-    path = Path(output)
+    path = path_of(output)
     return path / "config.yaml" if is_directory else path.with_name(f".{path.name}.config.yaml")
 
 
@@ -91,7 +94,7 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
     """Refuses an output that cannot be written, or that would change an input.
 
     Raises:
-        UsageError: the output is not on a file system of this machine, is of the other kind, lies
+        UsageError: the output is on storage that cannot be written, is of the other kind, lies
             in a folder that is an input; it or what is written beside it is or holds an input; or
             a name is not UTF-8, which no manifest could hold.
     """
@@ -101,13 +104,17 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
         except UnicodeEncodeError:
             raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
     if "://" in place.output:
-        raise UsageError(
-            f"{place.output}: outputs are written to this machine's file system; give a local path "
-            "or the path under which that storage is mounted here, or copy the output afterwards"
-        )
+        if not place.may_be_remote:
+            raise UsageError(
+                f"{place.output}: this command writes to this machine's file system; give a local "
+                "path or the path under which that storage is mounted here, or copy the output "
+                "afterwards"
+            )
+        from pipeline.beam.storage import check_scheme  # Beam: other jobs need not load it
+
+        check_scheme(place.output)
     for path in inputs:
-        if "://" not in path:
-            _check_no_change(path, place, flag)
+        _check_no_change(path, place, flag)
     if place.is_directory and place.path.exists() and not place.path.is_dir():
         raise UsageError(f"{flag} {place.output}: is a file; name a folder")
     if not place.is_directory and place.path.is_dir():
@@ -115,7 +122,7 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
 
 
 def _check_no_change(path: str, place: OutputPlace, flag: str) -> None:
-    source, output = Path(path).resolve(), place.path.resolve()
+    source, output = path_of(path).resolve(), place.path.resolve()
     if output == source or output in source.parents:
         raise UsageError(
             f"{flag} {place.output}: is or holds the input {path}, which it would replace; "

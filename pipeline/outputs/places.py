@@ -16,6 +16,7 @@ from bert_tf.base.atomic_files import (
 )
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_sealed, sealed
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, plain_values
@@ -96,6 +97,7 @@ def writing_folder(
             from other inputs.
     """
     folder, marker = place.path, place.marker
+    remove_leftovers(folder, JOB_FILES)  # of a run that ended before its marker was there
     content = _content(folder)
     marked = read_marker(marker, config.section_name)
     if marked is None and (content or marker.exists()):
@@ -214,6 +216,9 @@ def _content(folder: Path) -> list[Path]:
 
 def _folders_in(folder: Path) -> Iterator[Path]:
     """All folders inside, but for those that a link leads to."""
+    if isinstance(folder, RemotePath):
+        yield from {path.parent for path in folder.rglob("*")} - {folder}
+        return
     for place, names, _ in os.walk(folder):
         inside = (Path(place, name) for name in names)
         yield from (path for path in inside if not path.is_symlink())
@@ -221,6 +226,8 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 def _check_removable(content: list[Path]) -> None:
     """Looks before anything is removed, so that all of it is or nothing."""
+    if any(isinstance(path, RemotePath) for path in content):
+        return
     folders = [path for path in content if path.is_dir() and not path.is_symlink()]
     for folder in (*folders, *(inner for each in folders for inner in _folders_in(each))):
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,5 +56,6 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
         if isinstance(error, RunnerFailed) or not isinstance(error, BertPipelineError):
             console.info(f"finished work is kept in {work}; the same command resumes from it")
         else:
-            shutil.rmtree(work, ignore_errors=True)
+            with suppress(OSError):
+                remove(work)
         raise

@@ -14,6 +14,7 @@ from typing import IO
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.compression import compressing
+from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary
 from pipeline.scoring.output_rows import header_line, is_rewritten, rewritten_line
 from pipeline.scoring.parquet_output import write_parquet
@@ -103,7 +104,10 @@ def _join_table(table: ScoredTable, summary: TableSummary, plan: ScoringPlan) ->
     has_mark = summary.header is not None and summary.header.has_mark
     must_rewrite = is_rewritten(table.source_format, table.output_format)
     keys = [*summary.keys, *predictions]
-    with replacing_file(table.output) as aside, _open_output(aside, table.output) as stream:
+    with (
+        replacing_file(path_of(table.output)) as aside,
+        _open_output(aside, table.output) as stream,
+    ):
         if has_mark and table.output_format != "jsonl":
             stream.write(codecs.BOM_UTF8)  # without it, Excel reads UTF-8 as the system's code page
         if header is not None:

@@ -22,6 +22,7 @@ from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.formats.parquet_file import open_parquet, read_batches
 from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.tasks.base.declaration import FieldKind
+from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary
 from pipeline.scoring.parts import KINDS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
@@ -50,7 +51,7 @@ def write_parquet(
         InputError: the source is Parquet and is not what it was when it was cut into blocks.
     """
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
-    with replacing_file(table.output) as aside:
+    with replacing_file(path_of(table.output)) as aside:
         if table.source_format == "parquet":
             with contextlib.closing(_SourceRows(table, plan)) as source:
                 _write_groups(aside, (source.with_columns(files, added) for files in blocks))
@@ -80,12 +81,15 @@ def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType
 
 def _write_groups(path: Path, tables: Iterator[pa.Table]) -> None:
     """Writes tables of one schema as row groups that are neither tiny nor too big for memory."""
-    writer: pq.ParquetWriter | None = None
-    waiting: list[pa.Table] = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(path.open("wb"))
+        writer: pq.ParquetWriter | None = None
+        waiting: list[pa.Table] = []
         for table in tables:
             if writer is None:
-                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+                writer = stack.enter_context(
+                    pq.ParquetWriter(stream, table.schema, compression="zstd")
+                )
             waiting.append(table)
             rows = sum(map(len, waiting))
             if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
@@ -93,9 +97,6 @@ def _write_groups(path: Path, tables: Iterator[pa.Table]) -> None:
                 waiting = []
         if writer is not None and waiting:
             writer.write_table(pa.concat_tables(waiting))
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 class _SourceRows:

@@ -22,6 +22,7 @@ from bert_tf.engines.registry import check_is_exported
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.storage import open_stored
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.places import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.tables import ScoredTable, list_tables
@@ -158,7 +159,7 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         raise UsageError(
             "--escape-formulas: is for CSV and TSV, which spreadsheets open; leave it out"
         )
-    output = Path(config.output).absolute()
+    output = path_of(config.output).absolute()
     task = read_task(config.model)
     columns = scoring_columns(config, task)
     engine = possible_engines(config.engine, config.precision, config.model)[0]

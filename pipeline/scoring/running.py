@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
+from bert_tf.base.atomic_files import remove
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import RunnerConfig
@@ -22,7 +22,7 @@ from pipeline.scoring.transforms import ScoredBlock, ScoreTables
 def open_parts(plan: ScoringPlan, options: RunOptions) -> bool:
     """Makes the folder of parts; returns whether an earlier run has left finished blocks in it."""
     if options.overwrite:
-        shutil.rmtree(plan.parts, ignore_errors=True)
+        remove(plan.parts)
     resumed = plan.parts.is_dir()
     if resumed:
         options.console.info(f"{plan.parts}: resuming with the finished blocks of an earlier run")

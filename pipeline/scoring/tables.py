@@ -10,6 +10,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.file_names import TABLE_FORMATS, compression_of, table_format_by_name
 from bert_tf.data.tables.tables import table_format
 from pipeline.beam.files import match_files
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, rejects_path
 
 
@@ -46,7 +47,7 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             would replace an output or an input.
     """
     sources = [file.path for file in match_files(patterns, endings=TABLE_FORMATS)]
-    is_folder = Path(output).is_dir() or table_format_by_name(output) is None
+    is_folder = path_of(output).is_dir() or table_format_by_name(output) is None
     if len(sources) > 1 and not is_folder:
         raise UsageError(
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
@@ -65,10 +66,10 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
     tables = []
     own = _own_files(output, is_folder=is_folder)
     for number, source in enumerate(sources):
-        target = str(Path(output) / Path(source).name) if is_folder else output
-        if Path(source).resolve() in (Path(target).resolve(), *own):
+        target = str(path_of(output) / path_of(source).name) if is_folder else output
+        if path_of(source).resolve() in (path_of(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
-        if Path(target).resolve() in own:
+        if path_of(target).resolve() in own:
             raise UsageError(
                 f"{source}: the job writes a file of this name into --output {output}; "
                 "score this input into a file"
@@ -93,7 +94,7 @@ def row_format(source: str, output_format: str) -> str:
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:
     """Where the job's manifest and rejects will be."""
-    place = Path(output)
+    place = path_of(output)
     if is_folder:
         return [(place / name).resolve() for name in ("manifest.json", "rejects.jsonl")]
     return [manifest_path(place).resolve(), rejects_path(place).resolve()]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
+from pipeline.beam.stored_path import path_of
 from pipeline.embedding.vectors import TextVectors
 from pipeline.search.neighbors import NONE, Neighbors
 
@@ -42,7 +43,10 @@ def write_results(path: str, found: Neighbors, queries: TextVectors, corpus: Tex
         The number of rows.
     """
     number = 0
-    with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
+    with (
+        replacing_file(path_of(path)) as aside,
+        aside.open("w", encoding="utf-8", newline="") as stream,
+    ):
         if Path(path).suffix.lower() == ".csv":
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(COLUMNS)

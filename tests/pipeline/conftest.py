@@ -11,13 +11,22 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
-def files() -> Iterator[dict[str, bytes]]:
-    """What `memory://…` holds, by path."""
-    from memory_storage import FILES
+def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
+    """What `memory://…` and `folders://…` hold, by path."""
+    from memory_storage import FAULTS, FILES, FOLDERS
 
-    FILES.clear()
+    from pipeline.beam import stored_path
+    from pipeline.outputs import remote_lock
+
+    def empty():
+        for each in (FILES, FOLDERS, stored_path._MADE):
+            each.clear()
+        FAULTS.reset()
+
+    monkeypatch.setattr(remote_lock, "_SETTLE_SECONDS", 0.0)
+    empty()
     yield FILES
-    FILES.clear()
+    empty()
 
 
 @pytest.fixture

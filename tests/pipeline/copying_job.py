@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bert_tf.base.console import Console
 from bert_tf.config.section import Section, build_section, option
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job import RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES
 
@@ -34,6 +35,16 @@ class Copying:
         self.runs = 0
         self.found: list[str] = []
         self.dies = False
+        self.may_be_remote = False
+
+    def move(self, location: str) -> None:
+        """Names another output, of any storage."""
+        self.output = path_of(location)
+
+    @property
+    def copy(self) -> Path:
+        """The file that it makes."""
+        return self.output / "copy.txt" if self.directory else self.output
 
     def run(self, *, overwrite=False, **changes):
         config = build_section(
@@ -50,15 +61,15 @@ class Copying:
             ignored_keys=("speed",),
             can_resume=self.can_resume,
             temporary=self.temporary,
+            may_be_remote=self.may_be_remote,
         )
 
     def body(self, config, record):
         self.runs += 1
-        target = self.output
+        target = self.copy
         if self.directory:
             names = {path.name for path in self.output.iterdir()}
             self.found = sorted(names.difference(JOB_FILES))
-            target = self.output / "copy.txt"
         target.write_text(self.input.read_text() * config.times)
         if self.dies:
             raise RuntimeError

@@ -8,6 +8,7 @@ import numpy as np
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
+from bert_tf.base.remote_path import as_path
 
 TOKEN_COUNTS_FILE = "piece_counts.txt"
 
@@ -15,7 +16,7 @@ TOKEN_COUNTS_FILE = "piece_counts.txt"
 def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
     """Writes int64 [vocabulary] in the order of the vocabulary."""
     text = "".join(f"{count}\n" for count in counts.tolist())
-    write_text_atomically(Path(directory) / TOKEN_COUNTS_FILE, text)
+    write_text_atomically(as_path(directory) / TOKEN_COUNTS_FILE, text)
 
 
 def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
@@ -24,7 +25,7 @@ def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
     Raises:
         InputError: the file is missing or damaged.
     """
-    path = Path(directory) / TOKEN_COUNTS_FILE
+    path = as_path(directory) / TOKEN_COUNTS_FILE
     try:
         counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)
     except (OSError, ValueError):

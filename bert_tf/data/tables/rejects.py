@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.remote_path import as_path
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.reasons import REMEDIES
 
@@ -124,7 +125,7 @@ def describe_rejects(
 
 def read_rejects(path: str | Path) -> Iterator[Reject]:
     """The rejects of a file that `write_rejects` or a data job wrote; none if there is no file."""
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         return
     with path.open(encoding="utf-8") as stream:

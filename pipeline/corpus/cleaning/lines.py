@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.combining_marks import normalize
+from bert_tf.data.text.combining_marks import normalize
 from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.corpus.cleaning.characters import (
     BLANK,

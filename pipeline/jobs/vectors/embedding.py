@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from bert_tf.base.console import Console
@@ -16,6 +15,7 @@ from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
 from pipeline.embedding.outputs import output_format, write_output
 from pipeline.embedding.parts import finished_parts, read_parts, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
@@ -63,6 +63,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
+        may_be_remote=True,
     )
 
 
@@ -129,7 +130,7 @@ def _embed(
 
 
 def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
-    output = Path(config.output).absolute()
+    output = path_of(config.output).absolute()
     written = output_format(config.output)
     tables = tuple(
         ScoredTable(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.atomic_files import remove, replacing_file
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
+from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import open_vector_source
 from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
 from pipeline.jobs.vectors import embedding
@@ -49,7 +49,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         model = [open_vector_source(config.model, config).folder]
     elif config.model is not None:
         raise UsageError("--model: queries and corpus hold vectors already; leave it out")
-    output = Path(config.output).absolute()
+    output = path_of(config.output).absolute()
     work = output.with_name(f".{output.name}.parts")
     return run_job(
         "search",
@@ -62,6 +62,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         ignored_keys=_SPEED,
         can_resume=True,
         temporary=work,
+        may_be_remote=True,
     )
 
 
@@ -73,7 +74,7 @@ def _search(
     record: JobRecord,
 ) -> None:
     if options.overwrite:
-        shutil.rmtree(work, ignore_errors=True)
+        remove(work)
     work.mkdir(parents=True, exist_ok=True)
     rejected: dict[str, int] = {}
     rejects = []

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 from bert_tf.config.embedding_recipe import RAW_CLS
@@ -12,6 +11,7 @@ from bert_tf.config.sections import RunnerConfig, SummarizeConfig
 from bert_tf.config.sections.summarizing import DEFAULT_SENTENCES
 from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
 from pipeline.corpus.sentences.splitters import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -54,6 +54,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
         ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
+        may_be_remote=True,
     )
 
 
@@ -90,7 +91,7 @@ def _summarize(
 
 def _make_plan(config: SummarizeConfig, source: VectorSource) -> ScoringPlan:
     tables, is_folder = list_tables(config.input, config.output)
-    output = Path(config.output).absolute()
+    output = path_of(config.output).absolute()
     number = config.sentences or (None if config.ratio else DEFAULT_SENTENCES)
     settings = SummarizerSettings(
         embedder=source.settings,

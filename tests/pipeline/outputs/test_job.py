@@ -56,7 +56,7 @@ def test_a_key_that_an_older_manifest_lacks_counts_as_its_default(job):
 
 def test_an_output_on_other_storage_is_refused(job, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="gs://bucket/out: outputs are written to this machine's"):
+    with pytest.raises(UsageError, match="gs://bucket/out: this command writes to this machine's"):
         job.run(output="gs://bucket/out")
     assert job.runs == 0
     assert list(tmp_path.iterdir()) == [job.input]

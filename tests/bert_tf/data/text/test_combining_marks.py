@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.combining_marks import normalize
+from bert_tf.data.text.combining_marks import normalize
 
 MARKS = "\u0300\u0301\u0308\u0315\u0327\u0344\u0345\u0f71\u0f72\u0f73\u0f81\u05b0\u3099"
 OTHERS = "a\u00e9\u09c7\u09be\u1100\u1161\u11a8\n "

@@ -1,0 +1,363 @@
+"""Paths on the storage that Beam writes: gs://, s3://, hdfs://, azfs://, with `Path`'s methods.
+
+Beam is imported when such a path is used: what works on local files need not load it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import io
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.remote_path import RemotePath
+from pipeline.beam.s3_clients import keep_s3_clients
+
+if TYPE_CHECKING:
+    from apache_beam.io.filesystem import FileMetadata, FileSystem
+
+_READ_BYTES = 1 << 20
+# S3 takes 10,000 parts of a file, and Beam makes a part of each write of 5 MB or more.
+_PART_BYTES = 16 << 20
+_DELETED_AT_ONCE = 1000
+_NO_WILDCARD = re.compile(r"[^*?\[]*")
+_AS_IT_IS = "uncompressed"  # CompressionTypes.UNCOMPRESSED
+# Folders that this process has made or written into: where there are only objects, a folder does
+# not exist by itself, and listings may be late.
+_MADE: set[str] = set()
+
+
+def path_of(location: str | Path) -> Path:
+    """The path that a user or a config names: of this machine, or of other storage by its URL."""
+    if isinstance(location, Path):
+        return location
+    return StoredPath(location) if "://" in location else Path(location)
+
+
+class StoredPath(RemotePath):
+    """A file or folder of one of Beam's file systems.
+
+    Folders are what the names of files begin with, as on object stores: they are there while they
+    hold something, or if this process has made them.
+
+    What fails is raised as an OSError about the path, with the storage's own words; what is not
+    there as a FileNotFoundError.
+    """
+
+    _listed: FileMetadata | None = None
+
+    def open(  # type: ignore[override]
+        self,
+        mode: str = "r",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        """Opens the file to read (`r`, `rb`) or to write it anew (`w`, `wb`).
+
+        What is written is there when the file is closed, on some storage before.
+        """
+        kind = mode.replace("b", "")
+        if kind not in ("r", "w"):
+            raise ValueError(f"{mode}: files of {self} can be read, or written from the start")
+        binary: IO[bytes] = self._reader() if kind == "r" else self._writer()
+        return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """See `RemotePath`."""
+        with _errors_about(self, must_exist=True):
+            stream = _beam().open(str(self), compression_type=_AS_IT_IS)
+            try:
+                # Beam's buffer would fetch 16 MB for whatever is read.
+                unbuffered = getattr(stream, "raw", stream)
+                unbuffered.seek(offset)
+                parts, missing = [], length
+                while missing > 0 and (part := unbuffered.read(missing)):
+                    parts.append(part)
+                    missing -= len(part)
+                return b"".join(parts)
+            finally:
+                stream.close()
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Size and time of change; the rest is 0."""
+        found = self._listed
+        if found is None:
+            with _errors_about(self, must_exist=True):
+                found = self._system().metadata(str(self))
+        seconds = int(found.last_updated_in_seconds or 0)
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, found.size_in_bytes, 0, seconds, 0))
+
+    def exists(self) -> bool:
+        """Whether there is a file of this name, or a folder with something in it."""
+        return self._is_object() or self.is_dir()
+
+    def is_file(self) -> bool:
+        """Whether there is a file of this name."""
+        if self._listed is not None:
+            return True
+        return self._is_object() and not (self._has_folders() and self.is_dir())
+
+    def is_dir(self) -> bool:
+        """Whether there is anything inside, or this process has made the folder."""
+        if str(self) in _MADE:
+            return True
+        if self._has_folders():
+            return self._is_object() and _is_folder(self._system(), str(self))
+        return next(self._inside(), None) is not None
+
+    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        """Makes the folder, where storage has folders, with all it lies in."""
+        if self._has_folders() and not self._is_object():
+            with _errors_about(self):
+                _beam().mkdirs(str(self))
+        _MADE.add(str(self))
+
+    def iterdir(self) -> Iterator[StoredPath]:  # type: ignore[override]
+        """The files and folders inside, each once."""
+        yield from self._children("")
+
+    def glob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
+        """The files and folders right inside whose names match; as of `Path`, also hidden ones."""
+        begin = _NO_WILDCARD.match(pattern)[0]  # type: ignore[index]
+        children = self._children(begin)
+        yield from (path for path in children if fnmatch.fnmatchcase(path.name, pattern))
+
+    def rglob(self, pattern: str) -> Iterator[StoredPath]:  # type: ignore[override]
+        """The files inside, at any depth, whose names match."""
+        yield from (path for path in self._inside() if fnmatch.fnmatchcase(path.name, pattern))
+
+    def replace(self, target: Path) -> Path:  # type: ignore[override]
+        """Gives the file another name on the same storage; what had that name before is gone.
+
+        Object stores copy and delete; on those that have folders, the name is free for a moment.
+        """
+        with _errors_about(self, must_exist=True):
+            if self._has_folders() and self._system().exists(str(target)):
+                _beam().delete([str(target)])
+            _beam().rename([str(self)], [str(target)])
+        return target
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Removes the file."""
+        if not missing_ok and not self._is_object():
+            raise _no_such_file(self)
+        try:
+            with _errors_about(self, must_exist=True):
+                _beam().delete([str(self)])
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def remove_tree(self) -> None:
+        """See `RemotePath`."""
+        _MADE.difference_update([name for name in _MADE if f"{name}/".startswith(f"{self}/")])
+        if self._has_folders():
+            self.unlink(missing_ok=True)
+            return
+        paths = [str(path) for path in self._inside()] or [str(self)]
+        for begin in range(0, len(paths), _DELETED_AT_ONCE):
+            with _errors_about(self, must_exist=True), suppress(FileNotFoundError):
+                _beam().delete(paths[begin : begin + _DELETED_AT_ONCE])
+
+    def _system(self) -> FileSystem:
+        return _beam().get_filesystem(str(self))
+
+    def _has_folders(self) -> bool:
+        return self._system().has_dirs()
+
+    def _is_object(self) -> bool:
+        if self._listed is not None:
+            return True
+        with _errors_about(self):
+            return bool(_beam().exists(str(self)))
+
+    def _children(self, begin: str) -> Iterator[StoredPath]:
+        """Files and folders right inside, each once; where there are none but objects, those whose
+        names begin so."""
+        if self._has_folders():
+            yield from self._level()
+            return
+        depth = len(self.parts)
+        seen = set()
+        for path in self._inside(begin):
+            name = path.parts[depth]
+            if name not in seen:
+                seen.add(name)
+                yield path if len(path.parts) == depth + 1 else self / name
+
+    def _level(self) -> Iterator[StoredPath]:
+        """Files and folders right inside, where there are folders."""
+        with _errors_about(self):
+            system = self._system()
+            for item in system._list(str(self)) if system.exists(str(self)) else ():
+                path = StoredPath(item.path)
+                if item.size_in_bytes:  # others may be folders
+                    path._listed = item
+                yield path
+
+    def _inside(self, begin: str = "") -> Iterator[StoredPath]:
+        """All files inside, as the storage lists them.
+
+        Args:
+            begin: of the paths in the folder that are wanted, where there are none but objects.
+        """
+        with _errors_about(self):
+            system, folder = self._system(), str(self)
+            is_tree = system.has_dirs()
+            found = _walk(system, folder) if is_tree else system._list(f"{folder}/{begin}")
+            for item in found:
+                path = StoredPath(item.path)
+                path._listed = item
+                yield path
+
+    def _reader(self) -> io.BufferedReader:
+        with _errors_about(self, must_exist=True):
+            stream = _beam().open(str(self), compression_type=_AS_IT_IS)
+        return io.BufferedReader(_Reader(stream, self), _READ_BYTES)
+
+    def _writer(self) -> io.BufferedWriter:
+        with _errors_about(self):
+            if self._has_folders() and self._is_object():
+                _beam().delete([str(self)])
+            stream = _beam().create(str(self), compression_type=_AS_IT_IS)
+        _MADE.add(str(self.parent))
+        return io.BufferedWriter(_Writer(stream, self), _PART_BYTES)
+
+
+class _Reader(io.RawIOBase):
+    """A stream of Beam's to read from, whose errors are those of a path."""
+
+    def __init__(self, stream: Any, path: StoredPath):
+        self._stream = stream
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _errors_about(self._path):
+            data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        with _errors_about(self._path):
+            self._stream.seek(offset, whence)
+            return int(self._stream.tell())
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+class _Writer(io.RawIOBase):
+    """A stream of Beam's to write to, whose errors are those of a path."""
+
+    def __init__(self, stream: Any, path: StoredPath):
+        self._stream = stream
+        self._path = path
+        self._is_empty = True
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with _errors_about(self._path):
+            self._stream.write(data)
+        self._is_empty = self._is_empty and not len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            with _errors_about(self._path):
+                if self._is_empty:
+                    _begin_empty_file(self._stream)
+                self._stream.close()
+        finally:
+            super().close()
+
+
+def _begin_empty_file(stream: Any) -> None:
+    """S3 refuses to complete an upload without parts, as Beam's uploader leaves that of a file in
+    which nothing was written; an empty part is accepted."""
+    uploader = getattr(getattr(stream, "raw", None), "_uploader", None)
+    write_part = getattr(uploader, "_write_to_s3", None)
+    if write_part is not None:
+        write_part(b"")
+
+
+def _walk(system: FileSystem, folder: str) -> Iterator[FileMetadata]:
+    """The files in a folder and its folders. A listing does not say which of them are folders."""
+    if not system.exists(folder):
+        return
+    for item in system._list(folder):
+        if item.size_in_bytes == 0 and _is_folder(system, item.path):
+            yield from _walk(system, item.path)
+        else:
+            yield item
+
+
+def _is_folder(system: FileSystem, path: str) -> bool:
+    """Whether a path of a file system with folders is one: those of files cannot be listed."""
+    try:
+        return all(item.path.rstrip("/") != path.rstrip("/") for item in system._list(path))
+    except Exception:
+        return False
+
+
+@contextmanager
+def _errors_about(path: StoredPath, *, must_exist: bool = False) -> Iterator[None]:
+    """What Beam's file systems raise, of their own types and their clients', as an OSError.
+
+    Args:
+        path: that it is about.
+        must_exist: whether there is an error since there is no such file, if there is none.
+    """
+    try:
+        yield
+    except BertPipelineError:
+        raise
+    except Exception as error:
+        from pipeline.beam.storage import check_scheme, innermost_message
+
+        check_scheme(str(path))
+        if must_exist and not _may_exist(str(path)):
+            raise _no_such_file(path) from error
+        raise OSError(errno.EIO, innermost_message(error), str(path)) from error
+
+
+def _no_such_file(path: StoredPath) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def _may_exist(path: str) -> bool:
+    """Whether the file is there, or cannot be asked for."""
+    try:
+        return bool(_beam().exists(path))
+    except Exception:
+        return True
+
+
+def _beam() -> Any:
+    from apache_beam.io.filesystems import FileSystems
+
+    keep_s3_clients()
+    return FileSystems

@@ -1,0 +1,114 @@
+"""The preprocess job with its output on other storage: the same bytes, resumed, whole or not."""
+
+import io
+import json
+import random
+
+import pytest
+from memory_storage import FAULTS, FILES
+from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
+
+from bert_tf.base.console import Console
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from pipeline.jobs import pretraining_examples
+from pipeline.outputs.job import RunOptions
+from pipeline.outputs.manifest import read_manifest
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("files")]  # run whole jobs
+
+WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    source = random.Random(0)
+    texts = [
+        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(40)
+    ]
+    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
+    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
+    return folder
+
+
+def run(corpus, output):
+    said = io.StringIO()
+    values = {
+        "input": (str(corpus / "corpus.jsonl"),),
+        "vocab": str(corpus / "vocab.txt"),
+        "output": output,
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 2,
+        "eval_fraction": 0.1,
+        "num_shards": 2,
+        "duplicates": "exact",
+        "masking": "dynamic",
+    }
+    manifest = pretraining_examples.run(
+        build_section(PreprocessConfig, values),
+        RunnerConfig(),
+        RunOptions(console=Console(said)),
+    )
+    return manifest, said.getvalue()
+
+
+def content(files):
+    """All but what says when and where it was made."""
+    return {
+        name: data for name, data in files.items() if name not in ("manifest.json", "config.yaml")
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("local") / "data"
+    run(corpus, str(folder))
+    return content(local_files(folder))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_its_bytes_are_those_of_a_local_one(corpus, expected, scheme):
+    folder = f"{scheme}://bucket/data"
+    manifest, said = run(corpus, folder)
+    assert content(stored_files(folder)) == expected
+    assert [each["path"] for each in manifest["outputs"]] == sorted(expected)
+    assert f"{folder}/train-*-of-00002.tfrecord  training records" in said
+    forget_process()
+    assert run(corpus, folder)[0]["already_done"]
+
+
+@pytest.mark.parametrize("fault", FAULTY, ids=lambda fault: fault[0])
+def test_what_fails_is_taken_up_again(corpus, expected, fault):
+    folder = "memory://bucket/data"
+    FAULTS.fails = fault
+    with pytest.raises(Exception, match="fails on purpose"):
+        run(corpus, folder)
+    assert read_manifest(folder) is None
+    forget_process()
+    _, said = run(corpus, folder)
+    assert content(stored_files(folder)) == expected
+    assert "unfinished run of the same config found; resuming it" in said
+    assert not [name for name in FILES if "unfinished" in name]
+
+
+def test_finished_work_is_not_done_again(corpus, expected, monkeypatch):
+    folder = "memory://bucket/data"
+
+    def fail(*args, **values):
+        raise RuntimeError("stopped before the shards")
+
+    monkeypatch.setattr("pipeline.examples.transforms.write_shard", fail)
+    with pytest.raises(Exception, match="stopped before the shards"):
+        run(corpus, folder)
+    monkeypatch.undo()
+    forget_process()
+    monkeypatch.setattr("pipeline.examples.transforms.tokenize_block", fail)
+    monkeypatch.setattr("pipeline.outputs.remote_lock._SETTLE_SECONDS", 0.0)
+    manifest, said = run(corpus, folder)
+    assert manifest["found_finished"] == {"blocks": 1, "pools": 1, "shards": 0}
+    assert "found finished: 1 block of text, 1 of at most 1 pool" in said
+    assert content(stored_files(folder)) == expected

@@ -1,0 +1,116 @@
+"""The marker that keeps two runs from writing one output on storage without locks."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from memory_storage import FAULTS, FILES
+
+from bert_tf.base.errors import UsageError
+from pipeline.beam.stored_path import path_of
+from pipeline.outputs import remote_lock
+from pipeline.outputs.remote_lock import holding_remote
+
+pytestmark = pytest.mark.usefixtures("files")
+
+NAME = "memory://bucket/out/.lock"
+PATH = path_of(NAME)
+
+
+def hold():
+    return holding_remote(PATH, "memory://bucket/out", "vocab")
+
+
+def marker(**changes):
+    own = {"id": "x", "pid": 1, "started": 0, "host": "elsewhere", "command": "score"}
+    return json.dumps({**own, "since": "noon", "renewed": time.time(), **changes}).encode()
+
+
+def test_a_second_run_is_refused_while_the_first_one_writes():
+    with hold() as check:
+        check()
+        described = rf"written by another process \(pid {os.getpid()} on .*, bert-pipeline vocab"
+        with pytest.raises(UsageError, match=described), hold():
+            pass
+        check()
+    assert not FILES
+    with hold():
+        pass
+
+
+def test_a_run_on_another_machine_counts_as_long_as_it_gives_signs_of_life():
+    FILES[NAME] = marker()
+    with (
+        pytest.raises(UsageError, match="pid 1 on elsewhere, bert-pipeline score, since noon"),
+        hold(),
+    ):
+        pass
+    FILES[NAME] = marker(renewed=time.time() - 301)
+    with hold():
+        pass
+    FILES[NAME] = b"{damaged"
+    with hold():
+        pass
+
+
+def test_a_process_that_ended_on_this_machine_holds_nothing():
+    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    host, started = remote_lock.socket.gethostname(), remote_lock._start_of(ended.pid)
+    ended.communicate(b"\n")
+    FILES[NAME] = marker(host=host, pid=ended.pid, started=started)
+    with hold():
+        pass
+    FILES[NAME] = marker(host=host, pid=os.getppid(), started=0)  # the number was given again
+    with hold():
+        pass
+    FILES[NAME] = marker(host=host, pid=os.getppid(), started=remote_lock._start_of(os.getppid()))
+    with pytest.raises(UsageError), hold():
+        pass
+
+
+def test_of_two_that_start_at_once_one_is_refused(monkeypatch):
+    def other_writes(seconds):
+        FILES[NAME] = marker()
+
+    monkeypatch.setattr(remote_lock.time, "sleep", other_writes)
+    with pytest.raises(UsageError, match="pid 1 on elsewhere"), hold():
+        pass
+    assert json.loads(FILES[NAME])["id"] == "x"
+
+
+def test_a_run_that_lost_its_marker_does_not_finish():
+    with hold() as check:
+        FILES[NAME] = marker()
+        with pytest.raises(UsageError, match=r"another process has begun to write it \(pid 1 on"):
+            check()
+    assert NAME in FILES  # it is the other one's
+    with pytest.raises(UsageError), hold():
+        pass
+    del FILES[NAME]
+    with hold() as check:
+        del FILES[NAME]
+        with pytest.raises(UsageError, match="another process has begun to write it, so"):
+            check()
+
+
+def test_the_marker_is_renewed(monkeypatch):
+    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 0.01)
+    with hold():
+        first = json.loads(FILES[NAME])["renewed"]
+        FAULTS.fails = ("write", 1)  # one sign of life may fail
+        time.sleep(0.05)
+        FAULTS.reset()
+        deadline = time.monotonic() + 30
+        while (remote_lock._read(PATH) or {}).get("renewed", first) == first:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_storage_with_late_listings_is_refused():
+    FAULTS.late = True
+    with pytest.raises(UsageError, match="does not list what was written a moment ago"), hold():
+        pass
+    assert not FILES
