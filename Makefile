@@ -10,6 +10,7 @@
 # make flink-test  the data jobs on a Flink cluster of processes on this machine (Java 17, Maven)
 # make spark-test  the data jobs on a Spark inside Beam's job server (Java 17, Maven)
 # make prism-test  the data jobs on Beam's Prism (Go)
+# make storage-test  outputs on a server of S3's protocol on this machine (packages of its own)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -18,7 +19,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format docs parity runners flink-test spark-test prism-test lock clean
+.PHONY: demo test test-fast fuzz lint format docs parity runners flink-test spark-test prism-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -128,6 +129,15 @@ prism-test: $(READY) $(PRISM)
 $(PRISM): requirements.lock
 	GOBIN=$(abspath $(@D)) go install \
 		github.com/apache/beam/sdks/v2/go/cmd/prism@v$(shell sed -n 's/^apache-beam==\([0-9.]*\).*/\1/p' $<)
+	touch $@
+
+STORAGE := .cache/storage
+
+storage-test: $(READY) $(STORAGE)/.ready
+	PYTHONPATH=$(abspath $(STORAGE)) $(BIN)/python -m pytest -rs tests/storage
+
+$(STORAGE)/.ready: tests/storage/requirements.in
+	$(BIN)/python -m pip install --quiet --target $(STORAGE) -r $<
 	touch $@
 
 LOCK_VENV := .venv-lock

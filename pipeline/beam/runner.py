@@ -12,7 +12,9 @@ from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
+from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bert_tf.base.console import Console
@@ -135,7 +137,8 @@ def pipeline_options(
         if workers == 1:
             return FnApiRunner(), given
         environment = SubprocessSDKEnvironment.from_command_string(_WORKER_COMMAND)
-        return FnApiRunner(environment), [f"--direct_num_workers={workers}", *given]
+        runner = FnApiRunner(environment, provision_info=_options_of_workers(given))
+        return runner, [f"--direct_num_workers={workers}", *given]
     for option in given:
         name, _, value = option.partition("=")
         if name in _FILE_OPTIONS and "://" not in value and not Path(value).is_file():
@@ -158,6 +161,21 @@ def pipeline_options(
     if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
     return _BEAM_NAMES[config.runner], given
+
+
+def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:
+    """What Beam's local runner tells its worker processes: by default no options at all, so that
+    they could not reach storage that needs any."""
+    chosen = PipelineOptions(given).get_all_options(drop_default=True)
+    info = beam_provision_api_pb2.ProvisionInfo(retrieval_token="unused")
+    # Numbers would become floating point, which options of whole numbers do not take.
+    info.pipeline_options.update(
+        {
+            name: str(value) if type(value) in (int, float) else value
+            for name, value in chosen.items()
+        }
+    )
+    return ExtendedProvisionInfo(info)
 
 
 def _keep_beam_quiet() -> None:

@@ -169,7 +169,8 @@ class StoredPath(RemotePath):
                 _beam().delete(paths[begin : begin + _DELETED_AT_ONCE])
 
     def _system(self) -> FileSystem:
-        return _beam().get_filesystem(str(self))
+        with _errors_about(self):
+            return _beam().get_filesystem(str(self))
 
     def _has_folders(self) -> bool:
         return self._system().has_dirs()

@@ -6,6 +6,8 @@ import socket
 import apache_beam as beam
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.worker import sdk_worker_main
+from google.protobuf import json_format
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
@@ -139,3 +141,19 @@ def test_so_it_does_through_a_job_server_that_logs_it_too(kind, caplog):
 def test_other_failures_stay_what_they_are():
     with pytest.raises(ZeroDivisionError):
         run(lambda p: p | beam.Create([0]) | beam.Map(lambda x: 1 // x))
+
+
+def test_worker_processes_get_the_options_of_storage():
+    options = (
+        "--s3_endpoint_url=http://host",
+        "--hdfs_port=9870",
+        "--number_of_worker_harness_threads=3",
+    )
+    runner, _ = pipeline_options(config_for(workers=2, options=options), input_bytes=1)
+    sent = json_format.MessageToJson(runner._provision_info.provision_info.pipeline_options)
+    received = sdk_worker_main._parse_pipeline_options(sent)
+    assert received.get_all_options(drop_default=True) == {
+        "s3_endpoint_url": "http://host",
+        "hdfs_port": "9870",
+        "number_of_worker_harness_threads": 3,
+    }

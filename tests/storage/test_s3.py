@@ -1,0 +1,209 @@
+"""Outputs on S3: a server of its protocol on this machine, Beam's file system, whole commands."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from remote_outputs import local_files
+
+from bert_tf.base.atomic_files import remove, replacing_file
+from bert_tf.base.console import Console
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig, ScoreConfig, VocabConfig
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
+from pipeline.jobs import pretraining_examples, scoring, vocabulary
+from pipeline.outputs.job import RunOptions
+
+boto3 = pytest.importorskip("boto3", reason="make storage-test installs it")
+pytest.importorskip("moto", reason="make storage-test installs it")
+
+pytestmark = pytest.mark.slow  # starts a server, and runs whole jobs
+
+WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
+MADE_WHEN = {"manifest.json", "config.yaml"}
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Beam's options for a server that has an empty bucket."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: socket.create_connection(("127.0.0.1", port)).close() is None)
+        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+        client = boto3.client("s3", endpoint_url=url, **keys)
+        client.create_bucket(Bucket="bucket")
+        client.close()
+        yield [
+            f"--s3_endpoint_url={url}",
+            "--s3_access_key_id=a",
+            "--s3_secret_access_key=b",
+            "--s3_region_name=us-east-1",
+        ]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture
+def folder(options, request):
+    use_storage_options(options)
+    return path_of(f"s3://bucket/{request.node.name}")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    source = random.Random(0)
+    texts = [
+        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(200)
+    ]
+    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
+    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
+    return folder
+
+
+def wait_for(is_done, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if is_done():
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def stored_files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")}
+
+
+def content(files):
+    return {name: files[name] for name in files.keys() - MADE_WHEN}
+
+
+def runner(options, **values):
+    return build_section(RunnerConfig, {"options": options, **values})
+
+
+def preprocess_values(corpus, output):
+    return {
+        "input": [str(corpus / "corpus.jsonl")],
+        "vocab": str(corpus / "vocab.txt"),
+        "output": str(output),
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "dupe_factor": 2,
+        "eval_fraction": 0.1,
+        "num_shards": 3,
+    }
+
+
+def preprocess(corpus, output, runner, **values):
+    config = build_section(PreprocessConfig, {**preprocess_values(corpus, output), **values})
+    return pretraining_examples.run(config, runner, RunOptions(console=Console()))
+
+
+def test_files_are_written_read_replaced_and_removed(folder):
+    (folder / "a" / "b").write_text("text")
+    (folder / "empty").write_bytes(b"")
+    large = os.urandom(1 << 20) * 40
+    with (folder / "large").open("wb") as stream:
+        for begin in range(0, len(large), 300_000):
+            stream.write(large[begin : begin + 300_000])
+    assert stored_files(folder) == {"a/b": b"text", "empty": b"", "large": large}
+    assert (folder / "large").read_range(30_000_000, 100) == large[30_000_000:30_000_100]
+    assert (folder / "large").stat().st_size == len(large)
+    with replacing_file(folder / "large") as aside:
+        aside.write_bytes(b"small")
+    assert (folder / "large").read_bytes() == b"small"
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "empty", "large"]
+    with pytest.raises(FileNotFoundError):
+        (folder / "none").read_bytes()
+    with pytest.raises(OSError, match="The specified bucket does not exist: 's3://none/a'"):
+        path_of("s3://none/a").write_text("text")
+    remove(folder)
+    assert not folder.exists() and stored_files(folder) == {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_records_are_those_of_a_local_run(corpus, folder, options, tmp_path, workers):
+    values = {"duplicates": "exact", "masking": "dynamic"}
+    preprocess(corpus, tmp_path / "data", runner([]), **values)
+    preprocess(corpus, folder, runner(options, workers=workers), **values)
+    assert content(stored_files(folder)) == content(local_files(tmp_path / "data"))
+    assert preprocess(corpus, folder, runner(options), **values)["already_done"]
+
+
+def test_a_vocabulary_is_that_of_a_local_run(corpus, folder, options, tmp_path):
+    made = []
+    for output in (tmp_path / "local" / "vocab.txt", folder / "vocab.txt"):
+        values = {"input": [str(corpus / "corpus.jsonl")], "vocab_size": 50, "output": str(output)}
+        config = build_section(VocabConfig, values)
+        vocabulary.run(config, runner(options), RunOptions(console=Console()))
+        made.append(output.read_bytes())
+    assert made[0] == made[1]
+    assert stored_files(folder).keys() == local_files(tmp_path / "local").keys()
+
+
+def test_scores_are_those_of_a_local_run(folder, options, tmp_path, monkeypatch):
+    from constant_engine import CONSTANT
+
+    monkeypatch.setattr("bert_tf.engines.registry.ENGINES", {CONSTANT.name: CONSTANT})
+    model = tmp_path / "model"
+    model.mkdir()
+    columns = {"text": "body", "text_pair": None, "label": "label"}
+    task = {"task": "classification", "labels": ["a", "b"], "columns": columns}
+    (model / "task.json").write_text(json.dumps({**task, "max_seq_length": 16}))
+    (model / "constant.txt").write_text("fine 0.75")
+    table = "n,body\n" + "".join(f"{n},text {n}\n" for n in range(100))
+    (folder / "in" / "rows.csv").write_text(table)
+    made = []
+    for output in (tmp_path / "scored.csv.gz", folder / "scored.csv.gz"):
+        values = {"model": str(model), "engine": "constant", "block_rows": 30}
+        inputs = [str(folder / "in" / "*.csv")]
+        config = build_section(ScoreConfig, {**values, "input": inputs, "output": str(output)})
+        scoring.run(config, runner(options), RunOptions(console=Console()))
+        made.append(output.read_bytes())
+    assert made[0] == made[1]
+
+
+def test_a_killed_command_is_resumed(corpus, folder, options, tmp_path):
+    preprocess(corpus, tmp_path / "data", runner([]))
+    flags = {
+        "input": "--input", "vocab": "--vocab", "output": "--output",
+        "max_seq_length": "--max-seq-length", "dupe_factor": "--dupe-factor",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pipeline", "preprocess"]
+    for key, value in preprocess_values(corpus, folder).items():
+        value = value[0] if isinstance(value, list) else str(value)
+        command += [flags[key], value] if key in flags else ["--set", f"preprocess.{key}={value}"]
+    command += ["--set", f"runner.options=[{', '.join(options)}]"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    killed = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_for(lambda: any(path.name.endswith(".finished.json") for path in folder.rglob("*")))
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert not (folder / "manifest.json").is_file()
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "unfinished run of the same config found; resuming it" in done.stderr
+    assert "found finished: 1 block of text" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert content(stored_files(folder)) == content(local_files(tmp_path / "data"))
