@@ -206,7 +206,7 @@ def test_an_evaluation_shows_its_end(small_config, tmp_path, quiet_console):
     output = {"model": str(tmp_path / "run"), "data": str(path), "output": "x", "batch_tokens": 64}
     evaluate(build_section(EvaluateConfig, output), Console(log, log_seconds=1e9))
     shown = [line for line in log.getvalue().splitlines() if line.startswith("evaluating")]
-    assert shown == ["evaluating: 8 of 80 rows", "evaluating: 80 of 80 rows"]
+    assert shown == ["evaluating: 16 of 80 rows", "evaluating: 80 of 80 rows"]
 
 
 def test_a_table_gives_the_rows_that_squad_json_gives(
