@@ -84,6 +84,17 @@ TAGGING = {
     "max_seq_length": 24,
     "window_stride": 8,
 }
+SIMILARITY = {
+    "task": "similarity",
+    "columns": {"text": "anchor", "text_pair": "positive", "negative": [], "label": None},
+    "loss": "multiple-negatives-ranking",
+    "scale": 20.0,
+    "triplet_margin": 5.0,
+    "triplet_distance": "euclidean",
+    "pooling": "max",
+    "normalize": True,
+    "max_seq_length": 16,
+}
 FILL_MASK = {"task": "fill-mask", "columns": {"text": "text"}, "max_seq_length": 24, "top_k": 3}
 
 Exported = tuple[TrainedModel, SavedModelEngine]
@@ -171,10 +182,15 @@ def tagger(export) -> Exported:
 
 
 @pytest.fixture(scope="session")
+def comparer(export) -> Exported:
+    return export(SIMILARITY)
+
+
+@pytest.fixture(scope="session")
 def all_kinds(request) -> dict[str, Exported]:
     """A model of every task, and one without."""
     kinds = (
         *("classifier", "multi_labeler", "regressor", "tagger", "answerer", "chooser", "filler"),
-        "embedder",
+        *("comparer", "embedder"),
     )
     return {kind: request.getfixturevalue(kind) for kind in kinds}

@@ -157,7 +157,9 @@ def test_a_run_without_evaluation_has_no_metrics_to_tell(encoder_card):
 
 
 @pytest.mark.slow  # exports a model of every kind
-@pytest.mark.parametrize("kind", ["classifier", "answerer", "embedder", "chooser", "filler"])
+@pytest.mark.parametrize(
+    "kind", ["classifier", "answerer", "embedder", "chooser", "filler", "comparer"]
+)
 def test_the_snippet_of_a_card_runs(kind, request, capsys):
     trained, exported = request.getfixturevalue(kind)
     written = {**PLAIN, "written": FORMATS["savedmodel"].load()}

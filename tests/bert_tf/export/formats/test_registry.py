@@ -26,7 +26,7 @@ def test_a_registered_format_is_a_value_of_the_config(monkeypatch):
         name="toy", module="toy", title="toy", config_file="toy.json", model_file="toy.bin"
     )
     with pytest.raises(
-        ConfigError, match="expected one of savedmodel, sentence-.*, huggingface, .*, got 'toy'"
+        ConfigError, match="expected one of savedmodel, onnx, .*, huggingface, .*, got 'toy'"
     ):
         build_section(ExportConfig, {**GIVEN, "format": "toy"})
     monkeypatch.setitem(FORMATS, "toy", entry)

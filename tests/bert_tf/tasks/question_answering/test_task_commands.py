@@ -36,7 +36,7 @@ def test_from_questions_to_scored_rows(run_command, tmp_path, small_model):
     run_command("export --run run --output model")
     run_command("evaluate --model model --data train.json --output measured-export")
     check_exported_predictions(tmp_path / "measured", tmp_path / "measured-export")
-    extra = "--extra-column predicted_nbest --extra-column predicted_null_odds"
+    extra = "--extra-column predicted_nbest --extra-column predicted_null_odds --precision float32"
     run_command("score --model model --input train.json --output plain.csv")
     run_command(f"score --model model --input train.json --output scored.csv {extra}")
     run_command(f"score --model model --input train.json --output scored.jsonl {extra}")
