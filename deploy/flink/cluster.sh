@@ -23,7 +23,7 @@ opens+=("--add-exports=java.base/sun.net.util=ALL-UNNAMED")
 
 classpath() {
   local jars=${FLINK_JARS:?folder with lib/ and bin/ of Flink}
-  ls "$jars"/lib/flink-dist-*.jar "$jars"/lib/flink-scala_*.jar "$jars"/lib/log4j-*.jar | paste -sd:
+  printf '%s\n' "$jars"/lib/flink-dist-*.jar "$jars"/lib/flink-scala_*.jar "$jars"/lib/log4j-*.jar | paste -sd:
 }
 
 # launch NAME MAIN [JAVA OPTIONS] -- [ARGUMENTS]

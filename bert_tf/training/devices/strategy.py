@@ -27,10 +27,25 @@ def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.di
     """
     strategy = _BUILDERS[name](tpu_address)
     if strategy.num_replicas_in_sync > 1 or name != "default":
-        console.info(f"strategy {name}: {quantity(strategy.num_replicas_in_sync, 'replica')}")
+        replicas = quantity(strategy.num_replicas_in_sync, "replica")
+        console.info(f"strategy {name}: {replicas}{_cluster(strategy)}")
     if strategy.num_replicas_in_sync == 1 and name == "mirrored":
         console.warn("strategy mirrored: there is only one device; it will do all the work")
     return strategy
+
+
+def _cluster(strategy: tf.distribute.Strategy) -> str:
+    """The cluster as a worker sees it."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return ""
+    resolver = strategy.cluster_resolver
+    tasks = resolver.cluster_spec().as_dict()
+    hosts = [host for kind in tasks for host in tasks[kind]]
+    role = " and writes the run" if _is_chief_task(resolver) else ""
+    return (
+        f" on {quantity(len(hosts), 'worker')} ({', '.join(hosts)}); "
+        f"this is {resolver.task_type} {resolver.task_id}{role}"
+    )
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
