@@ -37,7 +37,7 @@ from bert_tf.base.errors import InputError, StoppedEarly
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import WORK_COUNTS
-from bert_tf.training.devices.worker_sync import WorkerSync
+from bert_tf.training.devices.worker_sync import WorkerSync, naming_lost_worker
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.plan.early_stop import EarlyStop
@@ -182,6 +182,7 @@ class TrainingLoop:
         """Trains to the end.
 
         Raises:
+            RunnerFailed: another worker is gone; all have to be started again.
             StoppedEarly: SIGTERM, Ctrl-C or `request_stop`; a checkpoint has been saved.
             InputError: the loss or a gradient is not finite, or all checkpoints are damaged.
             UsageError: the checkpoint belongs to another model or to other data, or has more steps
@@ -194,7 +195,7 @@ class TrainingLoop:
         )
         self._step_timer = StepTimer(elapsed_before, self._settings.steps_per_call)
         try:
-            with on_stop_signal(self.request_stop):
+            with on_stop_signal(self.request_stop), naming_lost_worker(self._strategy):
                 self._train()
         finally:
             self._files.close_log()

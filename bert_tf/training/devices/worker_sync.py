@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from signal import Signals
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, RunnerFailed
 from bert_tf.training.devices.strategy import worker_count
 from bert_tf.training.plan.step_timer import StepTimer
+
+# What the others see of a worker that is gone.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+@contextmanager
+def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Says what happened where a step ends because another worker is gone.
+
+    Raises:
+        RunnerFailed: instead of TensorFlow's errors.
+    """
+    try:
+        yield
+    except _LOST as error:
+        if worker_count(strategy) == 1:
+            raise
+        raise RunnerFailed(
+            f"another worker of the cluster is gone ({type(error).__name__}); start all workers "
+            "again, and the run resumes from its last checkpoint"
+        ) from None
 
 
 class WorkerSync:

@@ -37,6 +37,10 @@ _NOISE = re.compile(
             rb"Allocation of \d+ exceeds \d+% of free system memory",
             # Several models in one process, of which each is traced once.
             rb"^WARNING:tensorflow:\d+ out of the last \d+ calls to .* tf\.function retracing",
+            # Another worker is gone, which the error says.
+            rb"BaseCollectiveExecutor::StartAbort UNAVAILABLE",
+            rb"^Additional GRPC error information from remote target",
+            rb"^:UNKNOWN:Error received from peer",
             # Using Google's clients says so anyway; a job server is waited for or named.
             rb"^WARNING:root:apitools not found",
             rb"^(?:WARNING:root:)?Waiting for grpc channel to be ready",

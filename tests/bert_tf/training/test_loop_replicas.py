@@ -1,16 +1,15 @@
 """One and two replicas give the same curve; each strategy runs in processes of its own."""
 
-import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from behavior.ports import free_ports
 from packed_task import STEPS, assert_same_losses, make_packed_loop
 from regression_task import make_loop
 from replicas import regression_numbers
@@ -41,19 +40,6 @@ def printed(process):
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors[-3000:]
     return json.loads(output.strip().splitlines()[-1]), errors
-
-
-def free_ports(count):
-    """Ports that are still free when they are used: below those given to whoever asks for any."""
-    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    ports = []
-    for port in range(lowest_given - 1 - os.getpid() % 1000 * 10, 1024, -1):
-        with contextlib.suppress(OSError), socket.socket() as trial:
-            trial.bind(("127.0.0.1", port))
-            ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise RuntimeError("no free port")
 
 
 @pytest.fixture(scope="module")
