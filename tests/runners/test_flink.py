@@ -155,9 +155,10 @@ def test_a_stopped_command_leaves_no_job_and_resumes(number, cluster, local, fol
     shown = finish(process, expected=128 + number)
     assert "the flink job is canceled" in shown
     assert not {"RUNNING", "CREATED", "RESTARTING"} & set(cluster.states())
-    shown = finish(start(folder, *preprocess(output, "static", *cluster.options())))
-    assert "found finished" in shown
-    assert files_of(folder / output) == local("static")
+    if number == signal.SIGTERM:  # what is found finished does not depend on the signal
+        shown = finish(start(folder, *preprocess(output, "static", *cluster.options())))
+        assert "found finished" in shown
+        assert files_of(folder / output) == local("static")
 
 
 def test_workers_with_other_versions_are_one_line(cluster, folder):
