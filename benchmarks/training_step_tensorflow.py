@@ -62,7 +62,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.models.model_flops import ModelFlops
     from bert_tf.models.pretraining import BertPretrainingModel
     from bert_tf.pretraining.loss import PretrainingLoss
-    from bert_tf.training.devices.cores import row_shards, run_operations_on_one_core
+    from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
     from bert_tf.training.devices.distribution import distributed_iterator
     from bert_tf.training.devices.precision import choose_precision
     from bert_tf.training.optimizers.make import make_optimizer
@@ -78,7 +78,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     )
     shards = 1 if precision.use_xla else row_shards(settings["batch_size"])
     if shards > 1:
-        run_operations_on_one_core()
+        divide_cores_among_parts()
     config = BertConfig(
         vocab_size=settings["vocab_size"],
         hidden_size=settings["width"],

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.base.ahead import map_ahead
-from bert_tf.training.devices.cores import cores_left
+from bert_tf.training.devices.cores import operations_at_once
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.plan.protocols import Batch, TaskLoss
 
@@ -54,7 +54,7 @@ class Evaluation:
 
     def _sums(self) -> Iterator[dict[str, tuple[tf.Tensor, tf.Tensor]]]:
         batches = distributed_iterator(self._strategy, self._make_dataset)
-        at_once = cores_left()
+        at_once = operations_at_once()
         if at_once == 1:  # replicas are entered from the thread that made the strategy
             return map(self._batch_sums, batches)
         return map_ahead(self._batch_sums, batches, threads=at_once, depth=at_once)

@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.batching import budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
-from bert_tf.training.devices.cores import cores_left
+from bert_tf.training.devices.cores import operations_at_once
 from bert_tf.training.plan.protocols import Batch
 
 # As while training; rows are sorted by length, so that there are few lengths.
@@ -77,7 +77,7 @@ class ForwardPass:
         """The rows of a batch, int [n], and what `compute` made of it."""
         done = 0
         unread = np.bincount(self._owners, minlength=self._rows)
-        at_once = cores_left()
+        at_once = operations_at_once()
         outputs = map_ahead(self._outputs, self._batches, threads=at_once, depth=at_once)
         for chosen, computed in zip(self._batches, outputs, strict=True):
             yield chosen, computed

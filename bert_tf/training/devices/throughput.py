@@ -6,7 +6,7 @@ import time
 
 import tensorflow as tf
 
-from bert_tf.training.devices.cores import cores_left
+from bert_tf.training.devices.cores import operations_at_once
 from bert_tf.training.devices.strategy import worker_count
 from bert_tf.training.plan.protocols import Batch
 
@@ -62,7 +62,7 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     size = _SIZES[kind]
     dtype = {"mixed_bfloat16": tf.bfloat16, "mixed_float16": tf.float16}.get(policy, tf.float32)
-    at_once = cores_left() if kind == "CPU" else 1
+    at_once = operations_at_once() if kind == "CPU" else 1
     matrices = [tf.fill([size, size], tf.cast(1.0 / size, dtype)) for _ in range(at_once)]
 
     @tf.function

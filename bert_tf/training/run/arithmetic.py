@@ -12,7 +12,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.training.devices.cores import row_shards, run_operations_on_one_core
+from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
 from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
 
 ARITHMETIC_FILE = "arithmetic.json"
@@ -91,15 +91,14 @@ def settle_arithmetic(
         shards = min((phase.shards() for phase in rows), default=1) if may_divide else 1
         arithmetic = Arithmetic(precision=precision, shards=shards)
     if arithmetic.shards > 1:
-        run_operations_on_one_core()
+        divide_cores_among_parts()
     return arithmetic
 
 
 def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
     """Writes the decision into the directory of a run on one device, when it has something to keep.
 
-    Another number of cores or other instructions would change a resumed run's losses and, where
-    rows are packed, its batches.
+    Other instructions would change a resumed run's losses and, where rows are packed, its batches.
     """
     if config.strategy != "default":
         return

@@ -1,29 +1,40 @@
-"""Which batches are divided among the cores, and what TensorFlow is told for that."""
+"""Which batches are divided, and what TensorFlow is told for that."""
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
 from bert_tf.training.devices import cores
-from bert_tf.training.devices.cores import cores_left, row_shards
-
-
-@pytest.mark.parametrize(
-    ("usable", "rows", "expected"),
-    [
-        (1, 32, 1),
-        (2, 32, 2),
-        (4, 32, 4),
-        (16, 32, 1),
-        (4, 8, 4),
-        (4, 7, 1),
-    ],
+from bert_tf.training.devices.cores import (
+    divide_cores_among_parts,
+    operations_at_once,
+    row_shards,
 )
-def test_batches_are_divided_among_few_cores(monkeypatch, usable, rows, expected):
+
+
+@pytest.mark.parametrize("usable", [1, 2, 3, 16])
+@pytest.mark.parametrize(("rows", "expected"), [(32, 2), (4, 2), (3, 1)])
+def test_the_number_of_parts_does_not_depend_on_the_cores(monkeypatch, usable, rows, expected):
     monkeypatch.setattr(cores, "usable_cores", lambda: usable)
     assert row_shards(rows) == expected
+
+
+@pytest.mark.parametrize(("usable", "share"), [(1, 1), (2, 1), (5, 2), (16, 8)])
+def test_each_part_has_its_share_of_the_cores(monkeypatch, usable, share):
+    told = {}
+    threading = SimpleNamespace(
+        set_intra_op_parallelism_threads=lambda count: told.update(intra=count),
+        set_inter_op_parallelism_threads=lambda count: told.update(inter=count),
+        get_intra_op_parallelism_threads=lambda: told["intra"],
+    )
+    monkeypatch.setattr(cores, "usable_cores", lambda: usable)
+    monkeypatch.setattr(tf.config, "threading", threading)
+    divide_cores_among_parts()
+    assert told == {"intra": share, "inter": 2}
+    assert operations_at_once() == 2
 
 
 def test_batches_for_gpus_stay_whole(monkeypatch):
@@ -34,18 +45,18 @@ def test_batches_for_gpus_stay_whole(monkeypatch):
 
 def test_operations_that_divide_themselves_leave_no_core(monkeypatch):
     monkeypatch.setattr(tf.config.threading, "get_intra_op_parallelism_threads", lambda: 0)
-    assert cores_left() == 1
+    assert operations_at_once() == 1
 
 
 @pytest.mark.slow  # starts processes
-@pytest.mark.parametrize(("first", "threads"), [("pass", "1"), ("tf.constant(1)", "0")])
-def test_operations_run_on_one_core_unless_tensorflow_has_started(first, threads):
+@pytest.mark.parametrize(("first", "threads"), [("pass", "True"), ("tf.constant(1)", "False")])
+def test_cores_are_divided_unless_tensorflow_has_started(first, threads):
     program = (
         "import tensorflow as tf\n"
-        "from bert_tf.training.devices.cores import run_operations_on_one_core\n"
+        "from bert_tf.training.devices.cores import divide_cores_among_parts\n"
         f"{first}\n"
-        "run_operations_on_one_core()\n"
-        "print(tf.config.threading.get_intra_op_parallelism_threads())\n"
+        "divide_cores_among_parts()\n"
+        "print(tf.config.threading.get_intra_op_parallelism_threads() > 0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
