@@ -172,6 +172,7 @@ ENGINES: dict[str, EngineEntry] = {
             packages=("tensorflow", "tensorflow_text"),
             model_file="saved_model.pb",
             other_files=("fingerprint.pb", "task.json", "assets/", "variables/"),
+            precisions=(FLOAT32, BFLOAT16),
         ),
     )
 }

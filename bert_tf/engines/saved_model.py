@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
+from bert_tf.engines.registry import BFLOAT16, FLOAT32
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
@@ -23,6 +26,8 @@ from bert_tf.serving.signatures import (
     ROW_TOKENS,
 )
 
+_TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
+_REWRITING = threading.Lock()
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
@@ -33,6 +38,7 @@ class SavedModelEngine:
 
     Args:
         path: the exported folder.
+        precision: of matrix products and most of what is between them.
 
     Attributes:
         path: as given.
@@ -43,8 +49,9 @@ class SavedModelEngine:
         InputError: the SavedModel is damaged.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, *, precision: str = FLOAT32):
         self.path = Path(path)
+        self._precision = precision
         try:
             # The signature alone does not keep its variables alive.
             with plain_path(self.path) as plain:
@@ -87,7 +94,8 @@ class SavedModelEngine:
 
         def call(texts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             tensors = {name: tf.constant(column, tf.string) for name, column in texts.items()}
-            outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
+            with _computing_in(self._precision):
+                outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
             lengths = outputs.pop(ROW_TOKENS, None)
             if lengths is not None and on_tokens is not None:
                 counts = lengths.numpy()
@@ -109,7 +117,24 @@ def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngi
     """See `Engine`; threads can be set before TensorFlow's first operation only."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-    return SavedModelEngine(folder)
+    return SavedModelEngine(folder, precision=precision)
+
+
+@contextlib.contextmanager
+def _computing_in(precision: str) -> Iterator[None]:
+    """In bfloat16, TensorFlow's graph optimizer rewrites functions that are called meanwhile.
+
+    That is set for a process: one thread at a time, and not for what is trained after scoring.
+    """
+    if precision != BFLOAT16:
+        yield
+        return
+    with _REWRITING:
+        tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
+        try:
+            yield
+        finally:
+            tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: False})
 
 
 def _decoded(values: np.ndarray) -> np.ndarray:

@@ -9,6 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.layers.fusible import are_fusible, exact_gelu
+
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
 
@@ -31,7 +33,7 @@ def activation(name: str | None, inputs: Any) -> Any:
         case None:
             return inputs
         case "gelu":
-            return _EXACT_GELU(inputs)
+            return exact_gelu(inputs) if are_fusible() else _EXACT_GELU(inputs)
         case "gelu_new" | "gelu_pytorch_tanh":
             return _TANH_GELU(inputs)
         case "relu":

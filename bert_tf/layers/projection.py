@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from bert_tf.layers.activation import activation
+from bert_tf.layers.fusible import add_bias, are_fusible
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -69,7 +70,9 @@ class Projection(keras.layers.Layer):
     def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
-        outputs = activation(self.activation_name, ops.matmul(rows, kernel) + bias)
+        outputs = ops.matmul(rows, kernel)
+        outputs = add_bias(outputs, bias) if are_fusible() else outputs + bias
+        outputs = activation(self.activation_name, outputs)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:

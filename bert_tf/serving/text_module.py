@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.layers.fusible import fusible_operations
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -98,7 +99,8 @@ class TextModule(tf.Module, abc.ABC):
         @tf.function
         def predict(**given: tf.Tensor) -> dict[str, tf.Tensor]:
             batch_tokens = given.pop(BATCH_TOKENS)
-            return self.predict(given, batch_tokens)
+            with fusible_operations():
+                return self.predict(given, batch_tokens)
 
         @tf.function
         def serve(**given: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -125,7 +127,8 @@ class TextModule(tf.Module, abc.ABC):
     def _ids_signature(self) -> Callable[..., Any]:
         @tf.function
         def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.head_outputs(given)
+            with fusible_operations():
+                return self.head_outputs(given)
 
         shape = [None] * self.ids_rank
         rows = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in IDS_INPUTS}

@@ -57,7 +57,7 @@ def engine_candidates(
     rows = min(config.block_rows, config.limit or config.block_rows)
     candidates = trial_candidates(possible)
     if len(candidates) == 1 or rows < _TRIAL_ROWS or is_elsewhere:
-        return possible[:1]
+        return candidates[:1]
     return candidates
 
 

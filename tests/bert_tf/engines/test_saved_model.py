@@ -3,13 +3,15 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from behavior.engines import check_engine
 from toy_regression import REGRESSION, RegressionTask
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.processor import has_bfloat16
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES
-from bert_tf.engines.saved_model import SavedModelEngine
+from bert_tf.engines.saved_model import _TO_BFLOAT16, SavedModelEngine
 from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
 from bert_tf.tasks.registry import TASKS
@@ -80,6 +82,22 @@ def test_engine(exported):
     engine.predict(columns, batch_tokens=32, on_tokens=lambda *counts: tokens.append(counts))
     # [CLS] a [SEP] b [SEP], cut to 16 tokens: two rows of 16 and three of 8 are 32 and 24 padded.
     assert tokens == [(9 + 3 + 6 + 16 + 6, 32 + 24)]
+
+
+@pytest.mark.slow  # exports a model
+@pytest.mark.skipif(not has_bfloat16(), reason="TensorFlow has no such products here")
+def test_bfloat16_is_of_one_engine_and_not_of_the_process(exported):
+    columns = {"body": ["the film was good", "bad", "it is"], "reply": ["a city", "", "red"]}
+
+    def predict(precision):
+        engine = ENGINES["tensorflow"].load(exported, precision=precision)
+        return engine.predict(columns)["predicted_value"]
+
+    before, rounded, after = map(predict, ("float32", "bfloat16", "float32"))
+    np.testing.assert_array_equal(before, after)
+    difference = np.abs(rounded - before).max() / np.abs(before).max()
+    assert 1e-5 < difference < 0.05
+    assert not tf.config.optimizer.get_experimental_options()[_TO_BFLOAT16]
 
 
 def test_a_damaged_saved_model_is_named(tmp_path):
