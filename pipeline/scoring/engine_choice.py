@@ -54,11 +54,11 @@ def engine_candidates(
     for chosen in possible:
         if (chosen.entry.name, chosen.precision) == before:
             return [chosen]
+    if is_elsewhere:
+        return possible[:1]
     rows = min(config.block_rows, config.limit or config.block_rows)
     candidates = trial_candidates(possible)
-    if len(candidates) == 1 or rows < _TRIAL_ROWS or is_elsewhere:
-        return candidates[:1]
-    return candidates
+    return candidates if rows >= _TRIAL_ROWS else candidates[:1]
 
 
 def describe_candidates(candidates: Sequence[ChosenEngine]) -> str:
