@@ -130,6 +130,7 @@ def test_scored_rows_are_those_of_the_local_runner(cluster, folder, exported_mod
                 *files,
                 "--set=score.block_rows=50",
                 "--engine=tensorflow",
+                "--precision=float32",
                 *options,
             )
         )

@@ -51,7 +51,7 @@ JOBS = {
     "preprocess-exact": {**EXAMPLES, "duplicates": "exact"},
     "preprocess-near": {**EXAMPLES, "duplicates": "near", "duplicate_lines": "drop"},
     "preprocess-dynamic": {**EXAMPLES, "masking": "dynamic"},
-    "score": {"block_rows": 50, "engine": "tensorflow"},
+    "score": {"block_rows": 50, "engine": "tensorflow", "precision": "float32"},
 }
 
 

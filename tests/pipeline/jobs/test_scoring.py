@@ -102,6 +102,7 @@ def config_of(model: Path, *inputs: Path, output: Path, **values) -> ScoreConfig
         "input": [str(path) for path in inputs],
         "output": str(output),
         "engine": "tensorflow",  # whatever else is installed
+        "precision": "float32",  # whatever the processor has
         "block_rows": 2,
         **values,
     }
@@ -526,7 +527,7 @@ def test_another_engine_scores_and_is_another_config(any_engine_model, tmp_path)
     manifest = scoring.run(automatic, RUNNER, log.options(overwrite=True))
     assert manifest["engine"] == "tensorflow"
     assert manifest["precision"] == "float32"
-    assert "engine: tensorflow\n" in log.stream.getvalue()
+    assert "engine: tensorflow float32\n" in log.stream.getvalue()
     assert "fine" not in (tmp_path / "scored.csv").read_text()
 
 
