@@ -77,9 +77,10 @@ def start_sides(given: argparse.Namespace, folder: Path, texts: Path) -> dict[st
         arguments = [name, str(folder), str(texts), str(task["max_seq_length"])]
         sides[name] = [given.peers_python, str(_HERE / "scoring_peer.py"), *arguments]
     chosen = [name for name in sides if not given.sides or name in given.sides]
-    started = {name: Side(name, sides[name]) for name in chosen}
-    for side in started.values():
-        side.wait_until_ready()
+    started = {}
+    for name in chosen:
+        started[name] = Side(name, sides[name])
+        started[name].wait_until_ready()
     return started
 
 
