@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bert_tf.base.errors import InputError
+from bert_tf.base.remote_path import as_path
 
 POINTER_START = b"version https://git-lfs.github.com/spec/v1"
 
@@ -24,7 +25,7 @@ def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
     """
     if head is None:
         try:
-            with Path(path).open("rb") as stream:
+            with as_path(path).open("rb") as stream:
                 head = stream.read(len(POINTER_START))
         except OSError:
             return

@@ -56,6 +56,11 @@ class BlobStore:
     def __init__(self, folder: str):
         self._folder = folder
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the folder is on storage that is reached by requests."""
+        return isinstance(path_of(self._folder), RemotePath)
+
     def writer(self) -> BlobWriter:
         """A writer for the blobs of one bundle, with a file of its own."""
         return BlobWriter(path_of(self._folder) / f"{uuid.uuid4().hex}{_BLOBS}")

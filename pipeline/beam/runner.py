@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 import socket
 import sys
@@ -59,6 +60,7 @@ _WORKER_COMMAND = (
     "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
     f"{shlex.quote(sys.executable)} -m pipeline.beam.worker_process"
 )
+_SECRET = re.compile(r"(--\w*(?:secret|password|token|access_key)\w*)=.*", re.DOTALL)
 _DROPPED = logging.NullHandler()
 
 
@@ -88,9 +90,9 @@ def run_pipeline(
     _keep_beam_quiet()
     runner, options = pipeline_options(config, input_bytes=input_bytes)
     if not isinstance(runner, FnApiRunner):
-        console.info(f"running on {config.runner}: {' '.join(options)}")
+        console.info(f"running on {config.runner}: {_shown(options)}")
     elif options:
-        console.info(f"running in worker processes: {' '.join(options)}")
+        console.info(f"running in worker processes: {_shown(options)}")
     name = f"bert-pipeline-{uuid.uuid4().hex[:12]}"
     beam_options = PipelineOptions([*options, f"--job_name={name}"])
     if config.runner in ("flink", "spark"):
@@ -161,6 +163,11 @@ def pipeline_options(
     if _JOB_ENDPOINT in names and config.runner != "prism":
         return "PortableRunner", given
     return _BEAM_NAMES[config.runner], given
+
+
+def _shown(options: list[str]) -> str:
+    """Options for the console, without passwords and keys."""
+    return " ".join(_SECRET.sub(r"\1=…", option) for option in options)
 
 
 def _options_of_workers(given: list[str]) -> ExtendedProvisionInfo:

@@ -18,6 +18,7 @@ from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 
 _CHUNK_BYTES = 16_000_000
+_SMALL_RUN_BYTES = 4_000_000  # read at once where every range costs a request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,9 +64,11 @@ class _StoredRun:
 
     def __init__(self, store: BlobStore, reference: BlobReference):
         self._store, self._reference = store, reference
-        number = store.read(reference, reference.length - 8, 8)
+        is_small = reference.length <= _SMALL_RUN_BYTES
+        self._whole = store.read(reference) if store.is_remote and is_small else None
+        number = self._read(reference.length - 8, 8)
         count = int(np.frombuffer(number, np.uint64)[0])
-        index = store.read(reference, reference.length - 8 - 12 * count, 12 * count)
+        index = self._read(reference.length - 8 - 12 * count, 12 * count)
         self._tail = index + number
         self._crc32c = 0
         self.ranks = np.frombuffer(index, np.uint64, count, 4 * count)
@@ -73,9 +76,14 @@ class _StoredRun:
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Bytes of the records, uint8; `begin` is the `end` of the call before."""
-        data = self._store.read(self._reference, begin, end - begin)
+        data = self._read(begin, end - begin)
         self._crc32c = google_crc32c.extend(self._crc32c, data)
         return np.frombuffer(data, np.uint8)
+
+    def _read(self, start: int, length: int) -> bytes:
+        if self._whole is not None:
+            return self._whole[start : start + length]
+        return self._store.read(self._reference, start, length)
 
     def check(self) -> None:
         """Checks, once all is read, that it is what was stored.

@@ -114,6 +114,11 @@ def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
 
 
 def _read_data(folder: str) -> PretrainingData:
+    if "://" in folder:
+        raise UsageError(
+            f"--data {folder}: records are read from this machine's file system; copy the folder, "
+            "its manifest last, or give the path under which that storage is mounted here"
+        )
     if not Path(folder).is_dir():
         what = "is a file" if Path(folder).exists() else "no such folder"
         raise UsageError(f"--data {folder}: {what}; give a folder made by bert-pipeline preprocess")

@@ -13,6 +13,7 @@ import apache_beam as beam
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
@@ -57,9 +58,9 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         UsageError: an input or the vocabulary is missing or not what it should be.
         InputError: there is no usable document, or no example could be made.
     """
-    check_files(config.vocab)
-    vocab = read_vocab_for_masking(config.vocab)
     use_storage_options(runner.options)
+    check_files(config.vocab)
+    vocab = read_vocab_for_masking(path_of(config.vocab))
     files = match_files(config.input)
 
     def body(record: JobRecord) -> None:
@@ -270,9 +271,10 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
         record.made.append((str(rejects_path(output)), meaning))
-    record.next_command = [
-        "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
-    ]  # fmt: skip
+    if not isinstance(output, RemotePath):  # which `train` does not read
+        record.next_command = [
+            "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
+        ]  # fmt: skip
 
 
 def _shown_shards(output: Path, names: list[str]) -> str:

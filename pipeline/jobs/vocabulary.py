@@ -74,7 +74,7 @@ def _read_base(config: VocabConfig) -> list[str]:
     if config.extend is None:
         return list(SPECIALS)
     check_files(config.extend)
-    base = read_vocab(config.extend)
+    base = read_vocab(path_of(config.extend))
     if len(base) >= config.vocab_size:
         raise UsageError(
             f"{config.extend} has {quantity(len(base), 'entry')} already; give --vocab-size, "

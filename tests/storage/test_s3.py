@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -180,30 +179,3 @@ def test_scores_are_those_of_a_local_run(folder, options, tmp_path, monkeypatch)
         scoring.run(config, runner(options), RunOptions(console=Console()))
         made.append(output.read_bytes())
     assert made[0] == made[1]
-
-
-def test_a_killed_command_is_resumed(corpus, folder, options, tmp_path):
-    preprocess(corpus, tmp_path / "data", runner([]))
-    flags = {
-        "input": "--input", "vocab": "--vocab", "output": "--output",
-        "max_seq_length": "--max-seq-length", "dupe_factor": "--dupe-factor",
-    }  # fmt: skip
-    command = [sys.executable, "-m", "pipeline", "preprocess"]
-    for key, value in preprocess_values(corpus, folder).items():
-        value = value[0] if isinstance(value, list) else str(value)
-        command += [flags[key], value] if key in flags else ["--set", f"preprocess.{key}={value}"]
-    command += ["--set", f"runner.options=[{', '.join(options)}]"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    killed = subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    wait_for(lambda: any(path.name.endswith(".finished.json") for path in folder.rglob("*")))
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    assert not (folder / "manifest.json").is_file()
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "unfinished run of the same config found; resuming it" in done.stderr
-    assert "found finished: 1 block of text" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert content(stored_files(folder)) == content(local_files(tmp_path / "data"))

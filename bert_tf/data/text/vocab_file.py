@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.remote_path import as_path
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -18,7 +19,7 @@ def read_vocab(path: str | Path) -> list[str]:
     Raises:
         UsageError: no such file, not UTF-8, an empty line, an entry given twice, a special missing.
     """
-    path = Path(path)
+    path = as_path(path)
     check_lfs_pointer(path)
     try:
         text = path.read_bytes().decode("utf-8")

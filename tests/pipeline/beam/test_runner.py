@@ -157,3 +157,16 @@ def test_worker_processes_get_the_options_of_storage():
         "hdfs_port": "9870",
         "number_of_worker_harness_threads": 3,
     }
+
+
+def test_passwords_are_not_shown():
+    said = io.StringIO()
+    options = ("--s3_secret_access_key=abc", "--s3_session_token=abc", "--s3_region_name=here")
+    run_pipeline(
+        config_for(workers=1, options=options),
+        lambda pipeline: pipeline | beam.Create([1]),
+        console=Console(said),
+        input_bytes=1,
+    )
+    shown = "--s3_secret_access_key=… --s3_session_token=… --s3_region_name=here"
+    assert shown in said.getvalue() and "abc" not in said.getvalue()

@@ -9,6 +9,7 @@ from memory_storage import FAULTS, FILES
 from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
@@ -34,7 +35,7 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def run(corpus, output):
+def run(corpus, output, **changes):
     said = io.StringIO()
     values = {
         "input": (str(corpus / "corpus.jsonl"),),
@@ -47,6 +48,7 @@ def run(corpus, output):
         "num_shards": 2,
         "duplicates": "exact",
         "masking": "dynamic",
+        **changes,
     }
     manifest = pretraining_examples.run(
         build_section(PreprocessConfig, values),
@@ -77,8 +79,13 @@ def test_its_bytes_are_those_of_a_local_one(corpus, expected, scheme):
     assert content(stored_files(folder)) == expected
     assert [each["path"] for each in manifest["outputs"]] == sorted(expected)
     assert f"{folder}/train-*-of-00002.tfrecord  training records" in said
+    assert manifest["next"] is None
     forget_process()
-    assert run(corpus, folder)[0]["already_done"]
+    vocab = f"{scheme}://bucket/vocab.txt"
+    FILES[vocab] = (corpus / "vocab.txt").read_bytes()
+    assert run(corpus, folder, vocab=vocab)[0]["already_done"]
+    with pytest.raises(UsageError, match=rf"{vocab}-: no such vocabulary"):
+        run(corpus, folder, vocab=f"{vocab}-")
 
 
 @pytest.mark.parametrize("fault", FAULTY, ids=lambda fault: fault[0])
