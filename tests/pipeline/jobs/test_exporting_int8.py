@@ -168,13 +168,19 @@ def test_a_loss_falls_where_it_rises():
         worse.check(0.19)
 
 
-def test_what_it_needs_is_said_before_anything_is_written(model, rows, tmp_path):
+def test_its_keys_go_together(model, rows, tmp_path):
     given = {"run": str(model), "output": str(tmp_path / "out"), "precision": "int8"}
     with pytest.raises(ConfigError, match="precision: has no meaning for --format savedmodel; it"):
         build_section(ExportConfig, {**given, "calibrate": str(rows)})
     given["format"] = "openvino"
     with pytest.raises(ConfigError, match="calibrate: labeled rows are needed"):
         build_section(ExportConfig, given)
+
+
+def test_what_it_needs_is_said_before_anything_is_written(model, rows, tmp_path):
+    pytest.importorskip("nncf", reason="an optional package")
+    given = {"run": str(model), "output": str(tmp_path / "out"), "precision": "int8"}
+    given["format"] = "openvino"
     missing = build_section(ExportConfig, {**given, "calibrate": str(tmp_path / "no.csv")})
     with pytest.raises(UsageError, match=r"--calibrate .*no.csv: no such file"):
         exporting.run(missing, RunOptions(console=Console(io.StringIO())))
