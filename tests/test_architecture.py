@@ -1,6 +1,7 @@
 """The import rule: one direction between and inside the packages, and a light command line."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -45,9 +46,14 @@ PIPELINE_LEVELS = {
 }
 
 
+@functools.cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported_modules(path: Path) -> list[str]:
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -75,7 +81,7 @@ def modules_on_import(path: Path, *, and_later: bool = False) -> list[str]:
         path: the file.
         and_later: whether what its functions import when they are called is wanted too.
     """
-    waiting = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    waiting = list(syntax_tree(path).body)
     names = []
     while waiting:
         node = waiting.pop()
@@ -223,7 +229,7 @@ def own_names(declaration: ServedTaskDeclaration) -> set[str]:
 
 def words_of(path: Path) -> Iterator[str]:
     """The texts but docstrings, the names and what is imported of tasks."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = syntax_tree(path)
     bodies = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {node.body[0] for node in ast.walk(tree) if isinstance(node, bodies) and node.body}
     docstrings = {node.value for node in docs if isinstance(node, ast.Expr)}
@@ -266,7 +272,7 @@ def test_nobody_asks_which_task_it_is(package):
     """Not by type, not by matching: what differs is a member of the task. (JSON is a dict.)"""
     wrong = []
     for path in sorted((ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(syntax_tree(path)):
             asked = None
             if isinstance(node, ast.Match):
                 asked = node.subject

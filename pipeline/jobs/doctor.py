@@ -12,7 +12,7 @@ from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.processor import describe_processor
 from pipeline.outputs.manifest import package_versions
 
-_OPTIONAL = ("faiss-cpu", "onnx", "onnxruntime", "openvino", "sentencex")
+_OPTIONAL = ("faiss-cpu", "nncf", "onnx", "onnxruntime", "openvino", "sentencex")
 _MATMUL_SIZE = 1024
 _MATMUL_REPEATS = 8
 _MINIMUM_FREE_BYTES = 2**30

@@ -23,6 +23,8 @@ import pytest
 
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
+pytestmark = pytest.mark.slow  # runs whole jobs on each runner
+
 ROOT = Path(__file__).parents[2]
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 VOCAB = [*SPECIAL_TOKENS, *WORDS, "##s", "."]

@@ -71,6 +71,7 @@ def test_normalized_vectors_have_norm_one_and_the_same_direction(tiny, texts):
     np.testing.assert_allclose(unit * norms, plain, rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.slow
 @given(texts=TEXTS)
 def test_every_row_is_counted_once_as_it_is_done(tiny, texts):
     done = []

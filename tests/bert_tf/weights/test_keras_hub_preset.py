@@ -54,6 +54,7 @@ def theirs(model, batch):
     return model({"token_ids": ids, "segment_ids": segments, "padding_mask": mask})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder_tanh_gelu", "classification", "question_answering"])
 def test_keras_hubs_encoder_computes_what_ours_does(name, tmp_path, batch):
     directory, _ = write(name, tmp_path)
@@ -65,6 +66,7 @@ def test_keras_hubs_encoder_computes_what_ours_does(name, tmp_path, batch):
         np.testing.assert_allclose(outputs[key], value, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_classifier_keeps_its_head_and_takes_text(tmp_path, batch):
     directory, notes = write("classification", tmp_path)
     assert not notes

@@ -24,6 +24,7 @@ def blocks(path, **values):
     return [block for part in plan_reading(task, 1 << 20) for block in read_blocks(part, 1 << 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "start"),
     [

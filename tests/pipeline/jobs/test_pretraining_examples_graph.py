@@ -77,6 +77,7 @@ def graph(tmp_path, monkeypatch):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_graph_of_a_terabyte_fits_and_runs_in_the_image_alone(variant, graph):
     proto = graph(**VARIANTS[variant])

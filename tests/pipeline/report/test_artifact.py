@@ -112,7 +112,7 @@ def test_defaults_are_listed_where_asked_for(model):
     assert "config: run = run" in short
     hint = next(line for line in short if "with default values (see --all-settings)" in line)
     assert {line for line in short if line != hint} <= set(full)
-    assert hint == "config: 3 more keys with default values (see --all-settings)"
+    assert hint == "config: 5 more keys with default values (see --all-settings)"
     assert "config: format = savedmodel" in set(full) - set(short)
     assert hint not in full
 

@@ -71,6 +71,7 @@ def test_difficult_texts(pair):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.lists(

@@ -28,6 +28,7 @@ def tokenizer(request):
     return request.param(VOCAB, lowercase=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(contexts=st.lists(texts, min_size=1, max_size=6))
 def test_characters_of_tokens_slice_the_text(tokenizer, contexts):

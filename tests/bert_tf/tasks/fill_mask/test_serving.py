@@ -11,6 +11,8 @@ from bert_tf.serving.signatures import BATCHED
 from bert_tf.tasks.fill_mask.host import FillMaskHost
 from bert_tf.tasks.fill_mask.reference import mask_probabilities
 
+pytestmark = pytest.mark.slow  # traces graphs of a model with all its words
+
 CONTINUATION = "##"
 
 
