@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -114,9 +115,14 @@ def plain_values(section: type[Section], values: dict[str, Any]) -> dict[str, An
     return plain
 
 
+@functools.cache
+def _type_hints(section: type[Section]) -> dict[str, Any]:
+    return typing.get_type_hints(section)
+
+
 def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
     """The scalar type of a field, whether it holds a tuple of them, whether it may be None."""
-    hint = typing.get_type_hints(section)[name]
+    hint = _type_hints(section)[name]
     optional = False
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [arg for arg in typing.get_args(hint) if arg is not type(None)]

