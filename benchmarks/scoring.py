@@ -5,9 +5,9 @@
 RUN is a classifier of `finetune classification`, MODEL the same exported with `--precision int8`.
 Every side is a process of its own; they take turns on the same rows, so that other load on the
 machine falls on all of them. Peers run in the interpreter that `--peers-python` names, with
-transformers, torch, onnxruntime and openvino, and are left out without one. What is printed of each
-are its best round, and the largest difference of a probability to the first side. On a machine with
-other work, compare rows per processor second.
+transformers, torch, onnxruntime, openvino and ctranslate2, and are left out without one. What is
+printed of each are its best round, and the largest difference of a probability to the first side.
+On a machine with other work, compare rows per processor second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from bert_tf.weights.model_directory import read_model_directory
 _HERE = Path(__file__).parent
 _PEERS = (
     *("OpenVINO float32", "OpenVINO bfloat16", "onnxruntime"),
-    *("PyTorch float32", "PyTorch bfloat16", "pipeline"),
+    *("PyTorch float32", "PyTorch bfloat16"),
+    *("CTranslate2 float32", "CTranslate2 int8", "pipeline"),
 )
 
 

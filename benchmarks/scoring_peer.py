@@ -10,7 +10,9 @@ sort rows by length into batches of 2,048 tokens, padding included, and tokenize
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +65,33 @@ def pytorch_logits(folder: Path, precision: str) -> Logits:
     return logits
 
 
+def ctranslate2_logits(folder: Path, compute_type: str) -> Logits:
+    """The encoder by CTranslate2, the classifier on its pooler output by NumPy."""
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+    from safetensors.numpy import load_file
+
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "source"
+        shutil.copytree(folder, source)
+        # The converter asks for a key that transformers 5 neither writes nor reads.
+        config = json.loads((folder / "config.json").read_text())
+        config["position_embedding_type"] = "absolute"
+        (source / "config.json").write_text(json.dumps(config))
+        converted = TransformersConverter(str(source)).convert(f"{scratch}/converted")
+        encoder = ctranslate2.Encoder(converted, compute_type=compute_type)
+    tensors = load_file(folder / "model.safetensors")
+    kernel, bias = tensors["classifier.weight"].T, tensors["classifier.bias"]
+
+    def logits(batch: dict[str, np.ndarray]) -> np.ndarray:
+        ids = ctranslate2.StorageView.from_array(batch["input_ids"].astype(np.int32))
+        lengths = batch["attention_mask"].sum(axis=1, dtype=np.int32)
+        output = encoder.forward_batch(ids, ctranslate2.StorageView.from_array(lengths))
+        return np.array(output.pooler_output) @ kernel + bias
+
+    return logits
+
+
 def pipeline_side(folder: Path, max_length: int) -> Score:
     from transformers import pipeline
 
@@ -86,6 +115,8 @@ SIDES: dict[str, Callable[[Path], Logits] | None] = {
     "onnxruntime": onnxruntime_logits,
     "PyTorch float32": lambda folder: pytorch_logits(folder, "float32"),
     "PyTorch bfloat16": lambda folder: pytorch_logits(folder, "bfloat16"),
+    "CTranslate2 float32": lambda folder: ctranslate2_logits(folder, "float32"),
+    "CTranslate2 int8": lambda folder: ctranslate2_logits(folder, "int8"),
     "pipeline": None,
 }
 
