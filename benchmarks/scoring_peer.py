@@ -13,12 +13,12 @@ import json
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from side import take_turns
 from transformers import AutoTokenizer
 
 BATCH_TOKENS = 2048
@@ -172,17 +172,7 @@ def main() -> None:
         score = pipeline_side(folder, max_length)
     else:
         score = sorted_side(folder, make(folder), max_length)
-    score(texts[:256])
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        wall, processor = time.perf_counter(), time.process_time()
-        found = score(texts)
-        answer = {
-            "seconds": time.perf_counter() - wall,
-            "processor_seconds": time.process_time() - processor,
-            "probabilities": np.asarray(found, np.float64).round(6).tolist(),
-        }
-        print(json.dumps(answer), flush=True)
+    take_turns(score, texts)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 import numpy as np
+from side import take_turns
 
 from bert_tf.data.rows.batching import budgeted_batches
 from bert_tf.engines.registry import ENGINES
@@ -79,17 +79,7 @@ def main() -> None:
     name, folder, texts_file = sys.argv[1:]
     texts = json.loads(Path(texts_file).read_text(encoding="utf-8"))
     score = keras_hub_side(folder) if name == "KerasHub" else engine_side(name, folder)
-    score(texts[:256])
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        wall, processor = time.perf_counter(), time.process_time()
-        found = score(texts)
-        answer = {
-            "seconds": time.perf_counter() - wall,
-            "processor_seconds": time.process_time() - processor,
-            "probabilities": np.asarray(found, np.float64).round(6).tolist(),
-        }
-        print(json.dumps(answer), flush=True)
+    take_turns(score, texts)
 
 
 if __name__ == "__main__":

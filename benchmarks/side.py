@@ -8,8 +8,33 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+import time
 from collections import defaultdict
+from collections.abc import Callable
 from statistics import median
+
+import numpy as np
+
+
+def take_turns(score: Callable[[list[str]], np.ndarray], texts: list[str]) -> None:
+    """What a process that scores texts does: compiles with some of them, then all in each turn.
+
+    Args:
+        score: texts to probabilities [texts, labels].
+        texts: the same in every turn.
+    """
+    score(texts[:256])
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        wall, processor = time.perf_counter(), time.process_time()
+        found = score(texts)
+        answer = {
+            "seconds": time.perf_counter() - wall,
+            "processor_seconds": time.process_time() - processor,
+            "probabilities": np.asarray(found, np.float64).round(6).tolist(),
+        }
+        print(json.dumps(answer), flush=True)
 
 
 class Side:

@@ -122,7 +122,7 @@ def _type_hints(section: type[Section]) -> dict[str, Any]:
 
 def field_type(section: type[Section], name: str) -> tuple[type, bool, bool]:
     """The scalar type of a field, whether it holds a tuple of them, whether it may be None."""
-    hint = _type_hints(section)[name]
+    hint = _type_hints(typing.cast(Any, section))[name]  # mypy: a class of dataclasses has no hash
     optional = False
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = [arg for arg in typing.get_args(hint) if arg is not type(None)]

@@ -14,6 +14,7 @@ import safetensors.numpy
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.model_files import CONFIG
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.engines.exported_folder import read_task
@@ -33,7 +34,7 @@ from bert_tf.weights.onnx_graph import MOST_BYTES, OUTPUTS, POSITIONS, onnx_mode
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 """From the inputs of a graph to its outputs, by name."""
 
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_WEIGHTS = "model.safetensors"
 
 
 class TokenIdsEngine:
@@ -219,8 +220,8 @@ def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
 
 def _onnx_graph(folder: Path) -> bytes:
     file = folder / _WEIGHTS
-    config = read_bert_document(folder / _CONFIG).config
-    architectures = read_json_object(folder / _CONFIG).get("architectures")
+    config = read_bert_document(folder / CONFIG).config
+    architectures = read_json_object(folder / CONFIG).get("architectures")
     architecture, *_ = architectures or ["a model without architectures"]
     try:
         tensors = safetensors.numpy.load_file(file)
@@ -230,7 +231,7 @@ def _onnx_graph(folder: Path) -> bytes:
         return onnx_model(architecture, config, tensors).SerializeToString()
     except KeyError as error:
         raise InputError(
-            f"{file}: has no tensor {error}, which {_CONFIG} asks for; export the model again"
+            f"{file}: has no tensor {error}, which {CONFIG} asks for; export the model again"
         ) from None
 
 

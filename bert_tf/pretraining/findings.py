@@ -16,6 +16,7 @@ _RISE = 0.3
 _GAP = 0.7
 _FEW_STEPS = 5_000
 _PAIR_GUESSED = math.log(2) - 0.005
+_NEW_MASKS = "preprocess --set preprocess.masking=dynamic"
 _CAUSES = (
     "usual causes are a learning rate that is too high (try a half) or a warmup that is too short, "
     "a corpus of a few texts that repeat, or a vocabulary of another language or casing "
@@ -96,7 +97,7 @@ def _about_rise(best: Line, last: Line, trains: Sequence[Line]) -> str | None:
     if before and trains[-1]["mlm_loss"] < before[-1]:
         return (
             f"{rise} while that of training fell: the model memorizes its examples; use more text, "
-            "or new masks in every epoch (preprocess --masking dynamic)"
+            f"or new masks in every epoch ({_NEW_MASKS})"
         )
     return f"{rise}, and so did that of training: it diverged; lower the learning rate"
 
@@ -107,7 +108,7 @@ def _about_gap(last: Line, trains: Sequence[Line]) -> str | None:
     return (
         f"masked-LM loss is {trains[-1]['mlm_loss']:.2f} in training and {last['mlm_loss']:.2f} on "
         "held-out records: examples repeat too often; use more text, or new masks in every epoch "
-        "(preprocess --masking dynamic)"
+        f"({_NEW_MASKS})"
     )
 
 

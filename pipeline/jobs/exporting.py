@@ -27,7 +27,8 @@ from pipeline.outputs.manifest import JOB_FILES, read_manifest
 
 def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     """Writes the model directory `config.output`; returns the manifest."""
-    FORMATS[config.format].check_installed()
+    entry = FORMATS[config.format]
+    entry.check_installed()
     directory = read_model_directory(config.run)
     if config.task is not None:
         directory = directory_for_task(directory, config)
@@ -35,7 +36,8 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
         options.console.warn(f"{config.run} is not finished; taking its best model so far")
     if config.precision == INT8:
-        check_quantizable(FORMATS[config.format], directory)
+        check_quantizable(entry, directory)
+    best = BestModel.of_manifest(run_manifest or {})
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
@@ -45,7 +47,6 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
                 pooling=config.pooling,
                 normalize=config.normalize,
             )
-        entry = FORMATS[config.format]
         written = entry.load(**{name: getattr(config, name) for name in entry.options})
         folder = output / SERVING_VERSION if config.layout == SERVING else output
         folder.mkdir(exist_ok=True)
@@ -54,7 +55,7 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         comparison = None
         if config.precision == INT8:
             with record.stage("quantize"):
-                comparison = _quantize(config, options, directory, folder)
+                comparison = _quantize(config, options, directory, folder, best)
         with record.stage("describe"):
             of_task = card_of(trained)
             # For serving there are no weights that the library of the format would load.
@@ -89,7 +90,6 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         if comparison is not None:
             record.extra["int8"] = dataclasses.asdict(comparison)
             options.console.info(str(comparison))
-        best = BestModel.of_manifest(run_manifest or {})
         if best is not None:
             record.extra["best_model"] = dataclasses.asdict(best)
         record.made = [
@@ -122,7 +122,11 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
 
 
 def _quantize(
-    config: ExportConfig, options: RunOptions, directory: ModelDirectory, folder: Path
+    config: ExportConfig,
+    options: RunOptions,
+    directory: ModelDirectory,
+    folder: Path,
+    best: BestModel | None,
 ) -> Int8Comparison:
     """Adds an int8 graph to a model that is written, or removes that if the graph is too bad."""
     assert config.calibrate is not None
@@ -130,7 +134,6 @@ def _quantize(
         task = task_from_settings(directory.task, config.run)
         rows = task.read(config.calibrate, options.console)
         RejectsCheck(options.max_rejects, None, options.console)([rows])
-        best = BestModel.of_manifest(read_manifest(config.run) or {})
         comparison = add_int8_graph(
             FORMATS[config.format],
             folder,

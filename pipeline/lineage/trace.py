@@ -69,8 +69,7 @@ def trace(path: Path, manifest: dict[str, Any]) -> Made:
     Raises:
         InputError: a manifest on the way is damaged.
     """
-    sources = tuple(_source(path, item) for item in manifest.get("inputs", []))
-    return Made(path, manifest, sources)
+    return _trace(path, manifest, {})
 
 
 def steps(made: Made) -> Iterator[Made]:
@@ -89,14 +88,23 @@ def steps(made: Made) -> Iterator[Made]:
     return walk(made)
 
 
-def _source(artifact: Path, item: dict[str, Any]) -> Source:
+# SHA-256 of what was read, by its path: a corpus is an input of several jobs.
+_Hashes = dict[Path, str]
+
+
+def _trace(path: Path, manifest: dict[str, Any], hashes: _Hashes) -> Made:
+    sources = tuple(_source(path, item, hashes) for item in manifest.get("inputs", []))
+    return Made(path, manifest, sources)
+
+
+def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
     path = item["path"]
     found = _found(artifact, path)
-    state = MISSING if found is None else _state(found, item)
+    state = MISSING if found is None else _state(found, item, hashes)
     made = None
     if found is not None and state != CHANGED:
         maker = _maker(found)
-        made = None if maker is None else trace(*maker)
+        made = None if maker is None else _trace(*maker, hashes)
     return Source(item.get("key", ""), path, item["bytes"], item["sha256"], found, state, made)
 
 
@@ -108,10 +116,13 @@ def _found(artifact: Path, path: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def _state(path: Path, item: dict[str, Any]) -> str:
+def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:
     if item["bytes"] > LARGEST_BYTES_HASHED:
         return NOT_COMPARED
-    return SAME if fingerprint(path)["sha256"] == item["sha256"] else CHANGED
+    path = path.resolve()
+    if path not in hashes:
+        hashes[path] = fingerprint(path)["sha256"]
+    return SAME if hashes[path] == item["sha256"] else CHANGED
 
 
 def _maker(path: Path) -> tuple[Path, dict[str, Any]] | None:

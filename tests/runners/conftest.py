@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import keras
 import pytest
+from behavior.small_models import write_classifier
 
 from bert_tf.base.console import Console
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.models.classification import BertClassifier
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
 
@@ -29,19 +26,7 @@ TASK = {
 def exported_model(tmp_path_factory) -> Path:
     """A classifier as `export` writes it."""
     folder = tmp_path_factory.mktemp("exported")
-    keras.utils.set_random_seed(7)
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        initializer_range=0.5,
-    )
-    model = BertClassifier(config, num_labels=2, dtype="float32")
-    model.build_weights()
-    write_model_directory(folder / "run/best", model, vocab=VOCAB, lowercase=True, task=TASK)
+    write_classifier(folder / "run/best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
     (folder / "run/checkpoints").mkdir()
     values = {"run": str(folder / "run"), "output": str(folder / "model")}
     exporting.run(build_section(ExportConfig, values), RunOptions(console=Console()))

@@ -63,7 +63,7 @@ def settle_arithmetic(
     """Decides how the steps of a run are computed, and has TensorFlow run them so.
 
     To be called before TensorFlow runs anything, which settles how it uses the cores. A run that is
-    resumed goes on as `keep_arithmetic` has kept.
+    resumed continues as `keep_arithmetic` has kept.
 
     Args:
         config: of the run.

@@ -11,22 +11,20 @@ import keras
 import numpy as np
 import pytest
 from arrays_format import ARRAYS
+from behavior.small_models import write_classifier
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
 from bert_tf.base.checksums import CARD, SUMS, read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, InputError, UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.export.formats import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
-from bert_tf.models.classification import BertClassifier
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.weights.import_weights import read_source
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.cli.main import main
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
@@ -47,19 +45,7 @@ TASK = {
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("trained") / "model"
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-    )
-    keras.utils.set_random_seed(3)
-    classifier = BertClassifier(config, 2)
-    classifier.build_weights()
-    write_model_directory(path, classifier, vocab=VOCAB, lowercase=True, task=TASK)
-    return path
+    return write_classifier(path, vocab=VOCAB, task=TASK, seed=3)
 
 
 @pytest.fixture(scope="module")

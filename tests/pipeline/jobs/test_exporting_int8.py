@@ -3,22 +3,19 @@
 import csv
 import io
 
-import keras
 import numpy as np
 import pytest
 from behavior.engines import check_engine
+from behavior.small_models import write_classifier
 
 from bert_tf.base.checksums import CARD, read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, InputError, UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.token_ids import TokenIdsEngine
 from bert_tf.export.int8 import Int8Comparison
-from bert_tf.models.classification import BertClassifier
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.cli.main import main
 from pipeline.jobs import exporting
 from pipeline.outputs.job import RunOptions
@@ -43,20 +40,17 @@ FORMATS = {"openvino": ("openvino", "openvino_model_int8.xml")}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("trained") / "model"
-    config = BertConfig(
-        vocab_size=len(VOCAB),
+    return write_classifier(
+        path,
+        vocab=VOCAB,
+        task=TASK,
+        seed=3,
         hidden_size=32,
         num_hidden_layers=2,
-        num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=32,
         initializer_range=0.3,
     )
-    keras.utils.set_random_seed(3)
-    classifier = BertClassifier(config, 2)
-    classifier.build_weights()
-    write_model_directory(path, classifier, vocab=VOCAB, lowercase=True, task=TASK)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ import json
 import shutil
 from pathlib import Path
 
-import keras
 import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from behavior.engines import check_engine
+from behavior.small_models import write_classifier
 from constant_engine import CONSTANT, ConstantEngine
 from memory_storage import MemoryFileSystem
 
@@ -26,14 +26,12 @@ from bert_tf import load
 from bert_tf.base.checksums import read_sums
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig, RunnerConfig, ScoreConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import SavedModelEngine
-from bert_tf.models.classification import BertClassifier
 from bert_tf.weights.import_weights import read_source
-from bert_tf.weights.model_directory import read_model_directory, write_model_directory
+from bert_tf.weights.model_directory import read_model_directory
 from pipeline.jobs import exporting, scoring
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.lock import holding_output
@@ -68,19 +66,7 @@ class Log:
 def run_directory(tmp_path_factory) -> Path:
     """A fine-tuned model as `finetune` leaves it: RUN/best."""
     place = tmp_path_factory.mktemp("runs") / "run"
-    keras.utils.set_random_seed(7)
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-        initializer_range=0.5,
-    )
-    model = BertClassifier(config, num_labels=2, dtype="float32")
-    model.build_weights()
-    write_model_directory(place / "best", model, vocab=VOCAB, lowercase=True, task=TASK)
+    write_classifier(place / "best", vocab=VOCAB, task=TASK, seed=7, initializer_range=0.5)
     (place / "checkpoints").mkdir()
     return place
 

@@ -1,4 +1,4 @@
-"""Which batches are divided, and what TensorFlow is told for that."""
+"""Which batches are divided, and how many cores TensorFlow gives an operation then."""
 
 import subprocess
 import sys
