@@ -13,14 +13,18 @@ from bert_tf.engines.registry import BFLOAT16, INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
 from bert_tf.serving.signatures import ONNX_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
 
+# The plugin for processors gives the thread that loads it a stack for signals, and takes it away
+# with the last model of its core: with two cores a signal may meet one that is gone, and ends the
+# process. So there is one core, which stays.
+_CORE = openvino.Core()
+
 
 def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine:
     """See `Engine`; a folder without a graph has it made of its weights."""
-    core = openvino.Core()
     graphs = (OPENVINO_INT8_FILE,) if precision == INT8 else (OPENVINO_FILE, ONNX_FILE)
     with graph_of(folder, graphs, RuntimeError, ValueError) as graph:
-        model = core.read_model(graph) if isinstance(graph, Path) else core.read_model(graph, b"")
-        compiled = core.compile_model(
+        model = _CORE.read_model(graph) if isinstance(graph, Path) else _CORE.read_model(graph, b"")
+        compiled = _CORE.compile_model(
             model,
             "CPU",
             {

@@ -320,6 +320,31 @@ def test_no_tensorflow_is_imported(exported, name):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow  # starts a process
+@pytest.mark.parametrize("name", IDS_ENGINES)
+def test_signals_are_handled_when_models_are_gone(folders, name):
+    """In whatever order they go: what a library sets up for signals may not go with one of them."""
+    entry_of(name)
+    code = (
+        "import faulthandler, gc, os, signal, sys\n"
+        "from bert_tf.engines.registry import resolve_engine\n"
+        "faulthandler.enable()\n"
+        "load = resolve_engine(sys.argv[1], sys.argv[2]).load\n"
+        "models = [load(sys.argv[2]) for _ in range(3)]\n"
+        "while models:\n"
+        "    models.pop(0).predict({'text': ['good', 'bad']})\n"
+        "    gc.collect()\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, name, folders["model.safetensors"]],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 7, done.stderr
+
+
 GRAPHS = {
     "openvino": ("openvino_model.xml", "model.onnx"),
     "onnxruntime": ("model.onnx",),

@@ -121,6 +121,15 @@ def test_a_stopped_process_cancels_its_job():
     assert job.log.splitlines() == ["canceling the flink job", "the flink job is canceled"]
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises `KeyboardInterrupt`, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_so_it_does_where_the_signal_came_during_the_submission():
     """As Beam's job servers do, the submission takes Ctrl-C for itself."""
 
