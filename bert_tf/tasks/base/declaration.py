@@ -131,9 +131,12 @@ class TaskDeclaration(ServedTaskDeclaration):
         page: `module:function` that makes what the page of an evaluation shows of it, from (task,
             source, predicted, results) to `bert_tf.tasks.base.report_sections.Section`s; where
             there are none, that is the first predictions.
+        columns: `module:function` from a `bert_tf.data.tables.sketches.TableSketch` to the settings
+            that name its columns, for `init`; None where the defaults of the options are meant.
     """
 
     options: type[FinetuneConfig]
     example: str
     label_errors: LabelErrorsDeclaration | None = None
     page: str | None = None
+    columns: str | None = None

@@ -96,6 +96,7 @@ CLASSIFICATION = TaskDeclaration(
     implementation="bert_tf.tasks.classification.task:ClassificationTask",
     host="bert_tf.tasks.classification.host:ClassificationHost",
     page="bert_tf.tasks.classification.page:sections",
+    columns="bert_tf.tasks.classification.columns:likely_columns",
     label_errors=LabelErrorsDeclaration(
         options=ClassificationLabelErrorsConfig,
         example=(

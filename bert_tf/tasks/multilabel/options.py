@@ -60,4 +60,5 @@ MULTILABEL = TaskDeclaration(
     implementation="bert_tf.tasks.multilabel.task:MultiLabelTask",
     host="bert_tf.tasks.multilabel.host:MultiLabelHost",
     page="bert_tf.tasks.multilabel.page:sections",
+    columns="bert_tf.tasks.multilabel.columns:likely_columns",
 )

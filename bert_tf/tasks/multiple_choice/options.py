@@ -99,6 +99,7 @@ MULTIPLE_CHOICE = TaskDeclaration(
     implementation="bert_tf.tasks.multiple_choice.task:MultipleChoiceTask",
     host="bert_tf.tasks.multiple_choice.host:MultipleChoiceHost",
     page="bert_tf.tasks.multiple_choice.page:sections",
+    columns="bert_tf.tasks.multiple_choice.columns:likely_columns",
     row_fault=choices_fault,
     trial_value=trial_choices,
 )

@@ -82,4 +82,5 @@ QUESTION_ANSWERING = TaskDeclaration(
     implementation="bert_tf.tasks.question_answering.task:QuestionAnsweringTask",
     host="bert_tf.tasks.question_answering.host:QuestionAnsweringHost",
     page="bert_tf.tasks.question_answering.page:sections",
+    columns="bert_tf.tasks.question_answering.columns:likely_columns",
 )

@@ -46,4 +46,5 @@ REGRESSION = TaskDeclaration(
     implementation="bert_tf.tasks.regression.task:RegressionTask",
     host="bert_tf.tasks.regression.host:RegressionHost",
     page="bert_tf.tasks.regression.page:sections",
+    columns="bert_tf.tasks.regression.columns:likely_columns",
 )

@@ -97,7 +97,7 @@ def finetune(
     """
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     arithmetic = settle_arithmetic(
-        config, _batch_rows(config), static_shapes=False, strategy=strategy, console=console
+        config, batch_rows(config), static_shapes=False, strategy=strategy, console=console
     )
     precision, shards = arithmetic.precision, arithmetic.shards
     init = read_model_directory(config.init)
@@ -124,14 +124,14 @@ def finetune(
     subset = VocabularySubset(init, [data.rows.ids for data in rows.all])
     rows = rows.renumbered(subset)
     pad_id = int(subset.numbers(tokenizer.pad_id))
-    model = _build_model(
+    model = build_model(
         config, task, subset.directory, policy=precision.policy, strategy=strategy, console=console
     )
     inputs = FinetuningInputs(
         rows.train,
         batch_size=config.batch_size,
         row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps * shards,
-        length_multiple=_length_multiple(precision, task.max_seq_length),
+        length_multiple=length_multiple(precision, task.max_seq_length),
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
         seed=config.seed,
@@ -187,7 +187,7 @@ def _layers(number: int) -> str:
     return "the first layer" if number == 1 else f"the first {number} layers"
 
 
-def _build_model(
+def build_model(
     config: FinetuneConfig,
     task: Task,
     init: ModelDirectory,
@@ -286,7 +286,8 @@ def _training_loop(
     )
 
 
-def _batch_rows(config: FinetuneConfig) -> list[BatchRows]:
+def batch_rows(config: FinetuneConfig) -> list[BatchRows]:
+    """What decides in how many parts a batch is computed; none where the loss needs it whole."""
     if config.compares_rows:
         return []
     accumulated = config.gradient_accumulation_steps
@@ -297,7 +298,7 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
     return max(1, round(config.epochs * inputs.steps_per_epoch))
 
 
-def _length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
+def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not precision.use_xla:
         return FINE_LENGTH_MULTIPLE

@@ -188,4 +188,5 @@ SIMILARITY = TaskDeclaration(
     implementation="bert_tf.tasks.similarity.task:SimilarityTask",
     host="bert_tf.tasks.similarity.host:SimilarityHost",
     page="bert_tf.tasks.similarity.page:sections",
+    columns="bert_tf.tasks.similarity.columns:likely_columns",
 )

@@ -84,4 +84,5 @@ TAGGING = TaskDeclaration(
     implementation="bert_tf.tasks.tagging.task:TaggingTask",
     host="bert_tf.tasks.tagging.host:TaggingHost",
     page="bert_tf.tasks.tagging.page:sections",
+    columns="bert_tf.tasks.tagging.columns:likely_columns",
 )

@@ -13,6 +13,7 @@ from pipeline.cli.main import COMMANDS, bert_pipeline, main
 
 # Names that other people's scripts depend on.
 CONTRACT = {
+    "init": "--from --init --output --set",
     "vocab": "--input --output --vocab-size --lowercase --cased --runner --workers",
     "preprocess": (
         "--input --vocab --output --max-seq-length --max-predictions-per-seq --masked-lm-prob "

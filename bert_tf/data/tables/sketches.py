@@ -1,0 +1,213 @@
+"""What the columns of a table look like, and which of them is meant when nobody names one."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.cells import cell_text, shortened
+
+ColumnKind = Literal["text", "number", "list", "object", "empty"]
+
+_MOST_LABELS = 500
+_MOST_WORDS_OF_LABEL = 6
+_LEAST_WORDS_OF_TEXT = 2.0
+_SEPARATORS = ("|", ";", ",")
+_SEPARATED_CELLS = 0.1  # fraction of cells with a separator that makes them lists
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColumnSketch:
+    """A column, by the first rows of its table.
+
+    Attributes:
+        name: of the column.
+        kind: of its cells; numbers may be written as text.
+        rows: rows that were looked at.
+        filled: how many of them are not empty.
+        distinct: different values of those.
+        whole: whether all are whole numbers.
+        characters, words: means over the filled cells.
+        separator: what separates the labels of a cell, if its texts look like lists of labels.
+        example: the first filled cell.
+    """
+
+    name: str
+    kind: ColumnKind
+    rows: int
+    filled: int
+    distinct: int
+    whole: bool
+    characters: float
+    words: float
+    separator: str | None
+    example: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds sentences or more, also of scripts that put no spaces between words."""
+        has_words = self.words >= _LEAST_WORDS_OF_TEXT
+        return self.kind == "text" and (has_words or not self.example.isascii())
+
+    @property
+    def is_label(self) -> bool:
+        """Whether its values are few and short: the labels of a classification."""
+        is_value = self.kind == "text" or (self.kind == "number" and self.whole)
+        return is_value and self.words <= _MOST_WORDS_OF_LABEL and _are_few(self.distinct, self)
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether it holds numbers that measure something, not those that count the rows."""
+        counts_rows = self.whole and self.distinct == self.filled and self.filled > 2
+        return self.kind == "number" and self.distinct > 1 and not counts_rows
+
+    @property
+    def is_label_list(self) -> bool:
+        """Whether its cells are lists of labels."""
+        return self.kind == "list" or self.separator is not None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}, {self.distinct:,} different)"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableSketch:
+    """The columns of a table, and those that are named already.
+
+    Attributes:
+        path: the table.
+        columns: in its order.
+        given: column by config key.
+    """
+
+    path: str
+    columns: tuple[ColumnSketch, ...]
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def column(
+        self,
+        key: str,
+        what: str,
+        *,
+        names: Sequence[str],
+        fits: Callable[[ColumnSketch], bool],
+        rank: Callable[[ColumnSketch], float],
+        taken: Iterable[str | None] = (),
+    ) -> str:
+        """The column for a config key: the given one, else the likeliest.
+
+        Args:
+            key: of the config.
+            what: is looked for, for the message.
+            names: usual names in lower case, the likeliest first; they win over the rank.
+            fits: whether a column can be it.
+            rank: of those that can the lowest is taken.
+            taken: columns that are something else.
+
+        Raises:
+            UsageError: no column can be it.
+        """
+        found = self.find(key, names=names, fits=fits, rank=rank, taken=taken)
+        if found is None:
+            raise self.missing(key, what)
+        return found
+
+    def find(
+        self,
+        key: str,
+        *,
+        names: Sequence[str],
+        fits: Callable[[ColumnSketch], bool],
+        rank: Callable[[ColumnSketch], float] | None,
+        taken: Iterable[str | None] = (),
+    ) -> str | None:
+        """As `column`, or None; without a rank only columns of a usual name are found."""
+        if self.given.get(key) is not None:
+            return str(self.given[key])
+        others = set(taken)
+        fitting = [each for each in self.columns if each.name not in others and fits(each)]
+        by_name = {each.name.lower(): each.name for each in reversed(fitting)}
+        for name in names:
+            if name in by_name:
+                return by_name[name]
+        if rank is None or not fitting:
+            return None
+        return min(fitting, key=rank).name
+
+    def missing(self, key: str, what: str) -> UsageError:
+        """Says that no column looks like something, and how to name one."""
+        listed = ", ".join(map(str, self.columns))
+        return UsageError(
+            f"{self.path}: no column looks like {what}; it has {listed}; name it: "
+            f"--set finetune.{key}=COLUMN (of a file without a header --set finetune.header=no, "
+            "and the column's number)"
+        )
+
+
+def sketch_columns(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]]
+) -> tuple[ColumnSketch, ...]:
+    """Looks at the cells of a table.
+
+    Args:
+        columns: their names.
+        rows: value by column, as of `TableBlock.rows`.
+    """
+    return tuple(_sketch(name, [row.get(name) for row in rows]) for name in columns)
+
+
+def _sketch(name: str, values: list[Any]) -> ColumnSketch:
+    filled = [value for value in values if value not in (None, "", [])]
+    texts = [cell_text(value) for value in filled]
+    count = max(len(filled), 1)
+    kind, whole = _kind(filled, texts)
+    return ColumnSketch(
+        name=name,
+        kind=kind,
+        rows=len(values),
+        filled=len(filled),
+        distinct=len(set(texts)),
+        whole=whole,
+        characters=sum(map(len, texts)) / count,
+        words=sum(len(text.split()) for text in texts) / count,
+        separator=_separator(texts) if kind == "text" else None,
+        example=shortened(texts[0]) if texts else "",
+    )
+
+
+def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
+    if not filled:
+        return "empty", False
+    if all(isinstance(value, list) for value in filled):
+        return "list", False
+    if any(isinstance(value, list | dict) for value in filled):
+        return "object", False
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        return "text", False
+    if not all(map(math.isfinite, numbers)):
+        return "text", False
+    return "number", all(map(float.is_integer, numbers))
+
+
+def _separator(texts: list[str]) -> str | None:
+    """What separates labels: pieces are few and short, and fewer than the cells they make up."""
+    for separator in _SEPARATORS:
+        cells = [text.split(separator) for text in texts]
+        several = sum(len(cell) > 1 for cell in cells)
+        pieces = collections.Counter(piece.strip() for cell in cells for piece in cell)
+        words = max(len(piece.split()) for piece in pieces)
+        is_few = len(pieces) <= min(_MOST_LABELS, max(2, len(texts) // 2))
+        if several >= _SEPARATED_CELLS * len(texts) and is_few and words <= _MOST_WORDS_OF_LABEL:
+            return separator
+    return None
+
+
+def _are_few(distinct: int, column: ColumnSketch) -> bool:
+    most = min(_MOST_LABELS, max(2, column.filled // 2), column.filled - 1)
+    return 2 <= distinct <= most

@@ -1,0 +1,26 @@
+"""Which columns of a table are likely the text and its labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bert_tf.data.tables.sketches import TableSketch
+from bert_tf.tasks.tables.likely_columns import likely_texts
+
+_NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """See `TaskDeclaration.columns`; what separates the labels of a text is found too."""
+    labels = table.column(
+        "label_column",
+        "a list of labels",
+        names=_NAMES,
+        fits=lambda each: each.is_label_list,
+        rank=lambda each: each.distinct,
+    )
+    settings = {**likely_texts(table, taken=(labels,)), "label_column": labels}
+    separators = {each.name: each.separator for each in table.columns}
+    if separators.get(labels) is not None:
+        settings["label_separator"] = separators[labels]
+    return settings

