@@ -43,7 +43,7 @@ def table(columns, **given):
         ),
         (
             "classification",
-            {"urteil": "label", "titel": "text", "rezension": "other"},
+            {"urteil": "label", "betreff": "text", "rezension": "other"},
             {"text_column": "rezension", "label_column": "urteil"},
         ),
         (
