@@ -18,6 +18,7 @@ from bert_tf.tasks.base.declaration import (
     PretrainedTaskDeclaration,
     ServedTaskDeclaration,
     TaskDeclaration,
+    WordsDeclaration,
 )
 from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.multilabel.options import MULTILABEL
@@ -108,6 +109,12 @@ def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
         return {}
     settings: dict[str, Any] = _imported(columns)(table)
     return settings
+
+
+def tags_function(words: WordsDeclaration) -> Callable[..., list[list[str]]]:
+    """What predicts a tag of each word, see `WordsDeclaration.implementation`."""
+    function: Callable[..., list[list[str]]] = _imported(words.implementation)
+    return function
 
 
 def finetune_config(values: Mapping[str, Any]) -> FinetuneConfig:

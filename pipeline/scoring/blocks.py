@@ -14,15 +14,17 @@ from typing import Any
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
-from bert_tf.tasks.base.declaration import Fault
+from bert_tf.data.tables.word_blocks import TOKENS, read_word_blocks, row_words
+from bert_tf.tasks.base.declaration import Fault, WordsDeclaration
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.output_rows import TSV_BREAKS
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
-from pipeline.scoring.tables import ScoredTable
+from pipeline.scoring.tables import CONLL, ScoredTable
 
 Sources = dict[str, str | tuple[str, ...]]
 """As of `ScoringColumns`."""
@@ -51,6 +53,7 @@ class RowBlock:
         delimiter: what separates the table's cells; empty for JSON lines.
         cells: values by column of each row; only where rows are not copied as they are.
         texts: by name of the model's input, of each row a text or a list of texts.
+        words: of each row; None where rows are texts.
         rejects: rows that cannot be used.
     """
 
@@ -60,6 +63,7 @@ class RowBlock:
     delimiter: str
     cells: list[dict[str, Any]] | None
     texts: dict[str, list[Any]]
+    words: list[list[str]] | None
     rejects: list[Reject]
 
 
@@ -122,7 +126,7 @@ def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) ->
 def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
     """The texts of the first block's usable rows by name of the model's input."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
-    return _input_values(_without_faulty_rows(table, next(blocks), plan, sources), sources)
+    return _input_values(_without_faulty_rows(table, next(blocks), plan, sources), plan, sources)
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
@@ -219,7 +223,7 @@ def _without_faulty_rows(
     row_fault = plan.columns.row_fault
     if row_fault is None:
         return block
-    columns = _input_values(block, sources)
+    columns = _input_values(block, plan, sources)
     rows = zip(*columns.values(), strict=True)
     faults = {
         index: fault
@@ -265,6 +269,21 @@ def open_blocks(
         InputError, UsageError: as `read_table_blocks`.
     """
     sources = plan.columns.sources
+    if plan.columns.words is not None:
+        column = sources[plan.columns.words.column]
+        assert isinstance(column, str)
+        blocks = read_word_blocks(
+            table.source,
+            column=column,
+            dialect=plan.dialect,
+            block_rows=plan.block_rows,
+            max_rows=max_rows,
+            as_lines=table.source_format == CONLL,
+            console=console,
+            opener=plan.open_table,
+        )
+        in_rows = TOKENS if is_conll(table.source) else column
+        return {plan.columns.words.column: in_rows}, blocks
     if sources.keys() <= set(fixed_columns(table.source, plan.open_table)):
         sources = {name: name for name in sources}
     lists = [columns for columns in sources.values() if isinstance(columns, tuple)]
@@ -284,12 +303,21 @@ def open_blocks(
 
 def _needs_cells(table: ScoredTable, plan: ScoringPlan) -> bool:
     """Whether rows are written anew from their cells, not copied as they are."""
-    if table.source_format in ("jsonl", "parquet"):
+    if table.source_format in ("jsonl", "parquet", CONLL):
         return False
     return table.source_format != table.output_format or plan.escapes_formulas
 
 
-def _input_values(block: TableBlock, sources: Sources) -> dict[str, list[Any]]:
+def _row_words(block: TableBlock, words: WordsDeclaration, sources: Sources) -> list[list[str]]:
+    column = sources[words.column]
+    assert isinstance(column, str)
+    return row_words(block, column)
+
+
+def _input_values(block: TableBlock, plan: ScoringPlan, sources: Sources) -> dict[str, list[Any]]:
+    if plan.columns.words is not None:
+        words = _row_words(block, plan.columns.words, sources)
+        return {plan.columns.words.input: [" ".join(row) for row in words]}
     return {
         name: block.texts(source) if isinstance(source, str) else block.text_lists(source)
         for name, source in sources.items()
@@ -308,7 +336,10 @@ def _write_block(
         "lines": block.lines,
         "delimiter": "" if block.header is None else block.header.delimiter,
         "cells": block.rows if _needs_cells(table, plan) else None,
-        "texts": _input_values(block, sources),
+        "texts": _input_values(block, plan, sources),
+        "words": None
+        if plan.columns.words is None
+        else _row_words(block, plan.columns.words, sources),
         "rejects": [dataclasses.asdict(reject) for reject in block.rejects],
     }
     text = json.dumps(content)

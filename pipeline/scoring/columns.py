@@ -11,10 +11,16 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig, given_columns
-from bert_tf.tasks.base.declaration import Fault, FieldKind, PredictionField
+from bert_tf.tasks.base.declaration import (
+    Fault,
+    FieldKind,
+    PredictionField,
+    WordsDeclaration,
+)
 from bert_tf.tasks.base.row_probabilities import RowProbabilities
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 from bert_tf.tasks.registry import declared_task
+from pipeline.scoring.tables import CONLL
 
 DELIMITED_FORMATS = ("csv", "tsv")
 _FLAT_FORMATS = (*DELIMITED_FORMATS, "parquet")
@@ -31,6 +37,8 @@ class ScoringColumns:
         row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
         probabilities: those that are added to the predictions; None for none.
         renamed: what added columns are called, by the name that the task gives them.
+        words: of rows that are lists of words, whose column is the only one of `sources`; None
+            where they are texts.
     """
 
     sources: dict[str, str | tuple[str, ...]]
@@ -38,14 +46,30 @@ class ScoringColumns:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     probabilities: RowProbabilities | None = None
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    words: WordsDeclaration | None = None
+
+    def of_words(self, words: WordsDeclaration, column: str) -> Self:
+        """The columns for rows that are lists of words.
+
+        Args:
+            words: as the task declares it.
+            column: of the words.
+        """
+        return dataclasses.replace(
+            self,
+            sources={words.column: column},
+            fields=(*self.fields, words.prediction),
+            words=words,
+        )
 
     def added(self, output_format: str) -> dict[str, FieldKind]:
         """Names and kinds of the columns that are added to an output, in order.
 
-        The probabilities of labels are an object in JSON lines, and a column each elsewhere.
+        The probabilities of labels are an object in JSON lines, and a column each elsewhere. In
+        CoNLL files there is nothing but a tag of each word.
 
         Args:
-            output_format: `csv`, `tsv`, `jsonl` or `parquet`.
+            output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`.
         """
         return dict(self._columns(output_format))
 
@@ -109,6 +133,8 @@ class ScoringColumns:
             InputError: the model has no output of probabilities.
         """
         rows = [{self._name(name): value for name, value in row.items()} for row in predictions]
+        if output_format == CONLL:
+            return [{name: row[name] for name in self.added(CONLL)} for row in rows]
         if self.probabilities is None:
             return rows
         values = self.probabilities.values(predicted, texts)
@@ -120,7 +146,10 @@ class ScoringColumns:
         return [{**row, **more} for row, more in zip(rows, added, strict=True)]
 
     def _columns(self, output_format: str) -> list[tuple[str, FieldKind]]:
-        columns = [(self._name(field.name), field.kind) for field in self.fields]
+        fields = self.fields
+        if output_format == CONLL and self.words is not None:
+            fields = (self.words.prediction,)
+        columns = [(self._name(field.name), field.kind) for field in fields]
         if self.probabilities is None:
             return columns
         if self._is_flat(output_format):
@@ -140,12 +169,23 @@ class ScoringColumns:
         return [f"{name}_{label}" for label in self.probabilities.labels or ()]
 
 
-def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> ScoringColumns:
+def no_words(given: str | None, known: str | None) -> str | None:
+    """The column of words of tables that have none."""
+    return None
+
+
+def scoring_columns(
+    config: ScoreConfig,
+    task: Mapping[str, Any] | None,
+    find_words: Callable[[str | None, str | None], str | None] = no_words,
+) -> ScoringColumns:
     """The columns that a config names; the others are the model's own.
 
     Args:
         config: what was asked for.
         task: content of the model's `task.json`.
+        find_words: of a task that takes lists of words, their column in the tables, from the one
+            that was asked for and the model's own; None where the tables have texts.
 
     Raises:
         UsageError: the model has no task or one that is not known, or a column or probabilities
@@ -158,19 +198,28 @@ def scoring_columns(config: ScoreConfig, task: Mapping[str, Any] | None) -> Scor
             f"with --init on it, then export that run, or export it with --task {without}"
         )
     declared = declared_task(task, config.model)
-    known = {
+    known: dict[str, Any] = {
         name: tuple(column) if isinstance(column, list) else column
         for name, column in task["columns"].items()
     }
     read = [name for name in declared.inputs if known.get(name) is not None]
     lists = [name for name in read if isinstance(known[name], tuple)]
-    given = given_columns(config, read, lists=lists)
+    words = declared.words
+    given = given_columns(config, [*read, *([] if words is None else [words.column])], lists=lists)
     columns = ScoringColumns(
         sources={name: given.get(name, known[name]) for name in read},
         fields=_added_fields(config, declared.predictions),
         row_fault=declared.row_fault,
         probabilities=RowProbabilities.of(declared, task, config.scores, config.model),
     )
+    if words is not None and words.input not in given:
+        column = find_words(given.get(words.column), known.get(words.column))
+        if column is not None:
+            columns = columns.of_words(words, column)
+    elif words is not None and words.column in given:
+        raise UsageError(
+            f"{config.model}: reads {words.column} or {words.input}; name the column of one"
+        )
     return columns.with_names(config.rename)
 
 

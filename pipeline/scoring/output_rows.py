@@ -1,4 +1,4 @@
-"""Rows with their predictions as lines of CSV, TSV or JSON lines.
+"""Rows with their predictions as lines of CSV, TSV, JSON lines or CoNLL columns.
 
 A row that keeps its format is copied unchanged, so that quotes, numbers and the order of keys
 stay what they were; the predictions are appended to it.
@@ -13,8 +13,10 @@ from typing import Any
 
 from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.formats.delimited import TableHeader
+from bert_tf.data.tables.word_blocks import tag_separator, with_tags
 
 NOT_A_TSV_CELL = "a TSV cell cannot hold a tab or a line end"
+NOT_A_CONLL_TAG = "a tag cannot hold what separates the columns of its file"
 TSV_BREAKS = re.compile(r"[\t\n\r]")
 # What a cell begins with that spreadsheets take for a formula, or strip to find one:
 # https://owasp.org/www-community/attacks/CSV_Injection
@@ -40,16 +42,19 @@ def part_line(
     `is_rewritten`; for Parquet as JSON lines, of Parquet the predictions alone.
 
     Args:
-        raw: the row as it is in the source.
+        raw: the row as it is in the source; of CoNLL as `with_tags` takes it.
         cells: its values by column; needed where CSV or TSV becomes another format.
         predictions: values by the names of the columns that are added.
         delimiter: of a delimited source.
-        source_format, output_format: `csv`, `tsv`, `jsonl` or `parquet`.
+        source_format, output_format: of `ScoredTable`.
         escapes: whether cells that look like formulas get an apostrophe, see `escaped`.
 
     Raises:
-        UnwritableRowError: a cell cannot stand in TSV.
+        UnwritableRowError: a cell cannot stand in TSV, or a tag in CoNLL columns.
     """
+    if source_format == "conll":
+        (tags,) = predictions.values()
+        return _sentence_lines(raw, tags)
     if source_format == "parquet":
         return json.dumps(dict(predictions), ensure_ascii=False)
     if source_format == "jsonl":
@@ -163,10 +168,10 @@ def header_line(
         header: of a delimited source.
         keys: the source's columns.
         predictions: the columns added.
-        source_format, output_format: `csv`, `tsv` or `jsonl`.
+        source_format, output_format: of `ScoredTable`, but Parquet.
         escapes: see `part_line`.
     """
-    if output_format == "jsonl" or (header is not None and header.raw is None):
+    if output_format in ("jsonl", "conll") or (header is not None and header.raw is None):
         return None
     is_same = header is not None and source_format == output_format
     delimiter = header.delimiter if header is not None and is_same else None
@@ -191,6 +196,14 @@ def cells_of_object(line: str, keys: Sequence[str]) -> list[str]:
         else cell_text(written.get(key))
         for key in keys
     ]
+
+
+def _sentence_lines(raw: str, tags: Sequence[str]) -> str:
+    separator = tag_separator(raw)
+    for tag in tags:
+        if len(tag.split(None if separator == " " else separator)) != 1:
+            raise UnwritableRowError(NOT_A_CONLL_TAG)
+    return with_tags(raw, tags)
 
 
 def _delimited(cells: Iterable[Any], *, delimiter: str, is_tsv: bool) -> list[str]:

@@ -15,6 +15,7 @@ from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.registry import tags_function
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.scoring.blocks import BlockReference, RowBlock
 from pipeline.scoring.output_rows import UnwritableRowError, part_line
@@ -63,7 +64,11 @@ def write_part(scored: ScoredBlock, plan: ScoringPlan) -> None:
     table = plan.tables[block.reference.table]
     lines, rejects = [], list(block.rejects)
     abstained = 0
-    rows = prediction_rows(plan.columns.fields, scored.predicted)
+    predicted: dict[str, Any] = scored.predicted
+    if plan.columns.words is not None:
+        tags = tags_function(plan.columns.words)(block.words, predicted)
+        predicted = {**predicted, plan.columns.words.prediction.name: tags}
+    rows = prediction_rows(plan.columns.fields, predicted)
     if plan.abstention is not None:
         plan.abstention.apply(rows)
     added = plan.columns.cells(rows, scored.predicted, block.texts, table.output_format)

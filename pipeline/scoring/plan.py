@@ -14,7 +14,10 @@ from typing import BinaryIO, Self
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.formats.conll import is_conll
+from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.data.tables.text_files import open_local
+from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
@@ -113,12 +116,8 @@ class ScoringPlan:
         return dataclasses.replace(self, identity=identity)
 
     def open_table(self, path: str) -> BinaryIO:
-        """Opens an input, of any storage, to read the bytes as they are stored.
-
-        Raises:
-            UsageError: the storage is not known or not installed, or the file cannot be opened.
-        """
-        return open_stored(path) if "://" in path else open_local(str(Path(self.folder) / path))
+        """Opens an input as the job's own process would, see `open_input`."""
+        return open_input(path if "://" in path else str(Path(self.folder) / path))
 
     @property
     def added(self) -> list[str]:
@@ -150,9 +149,11 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
             finished.
         InputError: the model's `task.json` is damaged.
     """
-    tables, is_folder = list_tables(config.input, config.output)
     check_is_exported(config.model)
     check_finished(config.model)
+    task = read_task(config.model)
+    has_words = task is not None and declared_task(task, config.model).words is not None
+    tables, is_folder = list_tables(config.input, config.output, has_words=has_words)
     if config.escape_formulas and not any(
         table.output_format in DELIMITED_FORMATS for table in tables
     ):
@@ -160,8 +161,10 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
             "--escape-formulas: is for CSV and TSV, which spreadsheets open; leave it out"
         )
     output = path_of(config.output).absolute()
-    task = read_task(config.model)
-    columns = scoring_columns(config, task)
+    dialect = TableDialect.of(config)
+    columns = scoring_columns(
+        config, task, lambda given, known: words_column(tables[0], dialect, given, known)
+    )
     engine = possible_engines(config.engine, config.precision, config.model)[0]
     abstention = None
     if config.abstain_below is not None:
@@ -179,5 +182,41 @@ def make_plan(config: ScoreConfig) -> ScoringPlan:
         batch_tokens=config.batch_tokens,
         escapes_formulas=config.escape_formulas,
         abstention=abstention,
-        dialect=TableDialect.of(config),
+        dialect=dialect,
     )
+
+
+def words_column(
+    table: ScoredTable, dialect: TableDialect, given: str | None, known: str | None
+) -> str | None:
+    """The column of words of a table, None if its rows are texts.
+
+    Args:
+        table: the first of a job.
+        dialect: how it is written.
+        given: the column that was asked for.
+        known: the model's own.
+
+    Raises:
+        UsageError: columns of CoNLL files go by number; or as `read_table_blocks`.
+        InputError: as there.
+    """
+    if is_conll(table.source):
+        if given is not None and not COLUMN_NUMBER.fullmatch(given):
+            raise UsageError(
+                f"--tokens-column {given}: columns of CoNLL files go by number, from 1"
+            )
+        return given or known or TOKENS
+    if given is not None:
+        return given
+    first = next(read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=1))
+    return next((name for name in (known, TOKENS) if name in first.columns), None)
+
+
+def open_input(path: str) -> BinaryIO:
+    """Opens an input, of any storage, to read the bytes as they are stored.
+
+    Raises:
+        UsageError: the storage is not known or not installed, or the file cannot be opened.
+    """
+    return open_stored(path) if "://" in path else open_local(path)

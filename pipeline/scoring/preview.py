@@ -9,6 +9,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.parquet_file import open_parquet
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
 from pipeline.beam.storage import list_stored
@@ -74,6 +75,8 @@ def _estimated_rows(
     limit = plan.limit
     if block.rows_in < plan.block_rows:
         return block.rows_in, True
+    if is_conll(table.source):
+        return None, False
     if table_format(table.source) == "parquet":
         with open_parquet(table.source, plan.open_table) as (_, file):
             rows = file.metadata.num_rows

@@ -8,10 +8,14 @@ from pathlib import Path
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.file_names import TABLE_FORMATS, compression_of, table_format_by_name
+from bert_tf.data.tables.formats.conll import ENDINGS as CONLL_ENDINGS
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.tables import table_format
 from pipeline.beam.files import match_files
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, rejects_path
+
+CONLL = "conll"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,8 +25,8 @@ class ScoredTable:
     Attributes:
         number: place among the inputs, from 0.
         source, output: the files.
-        source_format, output_format: `csv`, `tsv`, `jsonl` or `parquet`, of sources only where the
-            output is Parquet too; otherwise its rows become JSON lines.
+        source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the
+            last two only where the output is the same; otherwise their rows become JSON lines.
     """
 
     number: int
@@ -32,11 +36,18 @@ class ScoredTable:
     output_format: str
 
 
-def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTable], bool]:
+def list_tables(
+    patterns: tuple[str, ...], output: str, *, has_words: bool = False
+) -> tuple[list[ScoredTable], bool]:
     """Expands the inputs and names their outputs.
 
     One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
     which every table keeps its name and format.
+
+    Args:
+        patterns: paths and globs.
+        output: file or folder.
+        has_words: whether CoNLL files are tables as well.
 
     Returns:
         The tables, sorted by path, and whether `output` is a folder.
@@ -46,8 +57,10 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
             have one name, an output would replace its input, or the manifest or rejects of the job
             would replace an output or an input.
     """
-    sources = [file.path for file in match_files(patterns, endings=TABLE_FORMATS)]
-    is_folder = path_of(output).is_dir() or table_format_by_name(output) is None
+    endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
+    sources = [file.path for file in match_files(patterns, endings=endings)]
+    is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
+    is_folder = path_of(output).is_dir() or not is_table
     if len(sources) > 1 and not is_folder:
         raise UsageError(
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
@@ -59,7 +72,7 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
         raise UsageError(
             f"--output {output}: two inputs would become {twice[0]}; score them one at a time"
         )
-    if not is_folder and table_format(output) == "parquet" and compression_of(output) is not None:
+    if not is_folder and _is_compressed_parquet(output):
         raise UsageError(
             f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
         )
@@ -74,22 +87,36 @@ def list_tables(patterns: tuple[str, ...], output: str) -> tuple[list[ScoredTabl
                 f"{source}: the job writes a file of this name into --output {output}; "
                 "score this input into a file"
             )
+        output_format = _format(target, has_words=has_words)
+        source_format = row_format(source, output_format, has_words=has_words)
+        if output_format == CONLL != source_format:
+            raise UsageError(
+                f"--output {output}: only CoNLL files become CoNLL files; name it .jsonl"
+            )
         tables.append(
             ScoredTable(
                 number=number,
                 source=source,
                 output=target,
-                source_format=row_format(source, table_format(target)),
-                output_format=table_format(target),
+                source_format=source_format,
+                output_format=output_format,
             )
         )
     return tables, is_folder
 
 
-def row_format(source: str, output_format: str) -> str:
-    """How rows travel to the output: those of Parquet as JSON, unless that is Parquet as well."""
-    name = table_format(source)
-    return "jsonl" if name == "parquet" != output_format else name
+def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:
+    """How rows travel to the output: those of Parquet and CoNLL as JSON, unless it is the same."""
+    name = _format(source, has_words=has_words)
+    return "jsonl" if name in ("parquet", CONLL) and name != output_format else name
+
+
+def _format(path: str, *, has_words: bool) -> str:
+    return CONLL if has_words and is_conll(path) else table_format(path)
+
+
+def _is_compressed_parquet(output: str) -> bool:
+    return table_format_by_name(output) == "parquet" and compression_of(output) is not None
 
 
 def _own_files(output: str, *, is_folder: bool) -> list[Path]:

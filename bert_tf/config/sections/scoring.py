@@ -31,6 +31,9 @@ class ColumnsSection(TableSection):
     context_column: str | None = option(
         "column of the context (default: the model's)", default=None
     )
+    tokens_column: str | None = option(
+        "column of the words; in CoNLL files its number (default: the model's)", default=None
+    )
     columns: tuple[str, ...] = option(
         "column of any of the model's inputs, as INPUT=COLUMN; repeatable",
         default=(),
@@ -84,7 +87,6 @@ class EvaluateConfig(ColumnsSection):
     )
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label (default: the model's)", default=None)
-    tokens_column: str | None = option("column of the words (default: the model's)", default=None)
     tag_column: str | None = option("column of the tags (default: the model's)", default=None)
     entities_column: str | None = option(
         "column of the entities (default: the model's)", default=None
@@ -96,7 +98,7 @@ class EvaluateConfig(ColumnsSection):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScoreConfig(ColumnsSection):
-    """Adds a model's predictions to every row of CSV, TSV, JSONL or Parquet files."""
+    """Adds a model's predictions to every row of CSV, TSV, JSONL, Parquet or CoNLL files."""
 
     section_name: ClassVar[str] = "score"
 

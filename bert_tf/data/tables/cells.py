@@ -58,6 +58,35 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
     return None if has_surrogates("".join(texts)) else texts
 
 
+def words_of(value: Any) -> list[str] | None:
+    """The words of a list, of its JSON text, or of a text with blanks between them.
+
+    Returns:
+        None if it is something else.
+    """
+    if isinstance(value, str):
+        if not value.lstrip().startswith("["):
+            return value.split()
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, list):
+        return None
+    if any(isinstance(item, list | dict | bool | float) or item is None for item in value):
+        return None
+    return [cell_text(item) for item in value]
+
+
+def text_fault_of_words(text: str) -> tuple[str, str] | None:
+    """Why words, joined by blanks, cannot be used: the reason and the detail; None if they can."""
+    if not text.strip():
+        return "has no words", ""
+    if has_surrogates(text):
+        return "text is not Unicode", ""
+    return None
+
+
 def cell_fault(
     row: dict[str, Any], name: str, *, kind: CellKind, allow_empty: bool
 ) -> tuple[str, str] | None:

@@ -61,6 +61,25 @@ def same_text(name: str, text: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class WordsDeclaration:
+    """What `score` adds to rows that are lists of words, joined by blanks to the text.
+
+    Attributes:
+        input: name of the model's input that the text is.
+        column: name of the column of words, as of `--column`, and its key in `task.json`.
+        prediction: the column with what is predicted of each word, a list; in CoNLL files the last
+            column.
+        implementation: `module:function` from (words [rows], the model's outputs by name) to these
+            lists.
+    """
+
+    input: str
+    column: str
+    prediction: PredictionField
+    implementation: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ServedTaskDeclaration:
     """What exported models of a task take and give.
 
@@ -78,6 +97,7 @@ class ServedTaskDeclaration:
             None where it rejects none.
         trial_value: the value of an input, by its name, that holds a given text; with such values
             an exported model is compared with the one it was made of.
+        words: of rows that are lists of words; None where the task takes none.
     """
 
     name: str
@@ -89,6 +109,7 @@ class ServedTaskDeclaration:
     probabilities: ProbabilitiesField | None = None
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     trial_value: Callable[[str, str], Any] = same_text
+    words: WordsDeclaration | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from bert_tf.config.sections.finetuning import (
     best_metric_option,
     sequence_length_option,
 )
-from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
+from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, WordsDeclaration
 
 SEQUENCE_LENGTH = 128
 METRICS = ("f1", "macro_f1", "accuracy")
@@ -85,4 +85,10 @@ TAGGING = TaskDeclaration(
     host="bert_tf.tasks.tagging.host:TaggingHost",
     page="bert_tf.tasks.tagging.page:sections",
     columns="bert_tf.tasks.tagging.columns:likely_columns",
+    words=WordsDeclaration(
+        input="text",
+        column="tokens",
+        prediction=PredictionField("predicted_token_tags", "json"),
+        implementation="bert_tf.tasks.tagging.word_tags:tags_of_words",
+    ),
 )

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from bert_tf.base.arrays import offsets_of
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.task import TaskResults
 from bert_tf.tasks.tagging.metrics import TaggingScores
@@ -16,8 +11,8 @@ from bert_tf.tasks.tagging.options import TAGGING
 from bert_tf.tasks.tagging.predictions import span_rows
 from bert_tf.tasks.tagging.rows.gold_tags import gold_tags
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
-from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import OUTSIDE, code_tags, entity_spans
+from bert_tf.tasks.tagging.word_tags import predicted_words
 
 
 def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str) -> TaskResults:
@@ -31,7 +26,7 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
         predicted: columns of `prediction_columns`, or of an exported model.
         scheme: of the tags.
     """
-    words, tags = _predicted_words(predicted["predicted_tags"])
+    words, tags = predicted_words(predicted["predicted_tags"])
     gold = gold_tags(source, words, scheme)
     numbers: dict[str, int] = {}
     spans = entity_spans(code_tags(gold.tags, scheme, numbers), gold.words.offsets)
@@ -51,14 +46,3 @@ def tagging_results(source: TaggedTexts, predicted: dict[str, Any], scheme: str)
         ],
         report=scores.report(),
     )
-
-
-def _predicted_words(column: Iterable[Any]) -> tuple[TextWords, list[str]]:
-    """BERT's words and their tags from `predicted_tags`: lists, or JSON text of them."""
-    rows = [json.loads(row) if isinstance(row, str) else row for row in column]
-    words = TextWords(
-        offsets=offsets_of(np.array([len(row) for row in rows], np.int64)),
-        starts=np.array([word["start"] for row in rows for word in row], np.int64),
-        ends=np.array([word["end"] for row in rows for word in row], np.int64),
-    )
-    return words, [word["tag"] for row in rows for word in row]

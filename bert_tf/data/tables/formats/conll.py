@@ -16,7 +16,14 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import name_without_compression
 from bert_tf.data.tables.formats.delimited import too_long
-from bert_tf.data.tables.text_files import CutLine, bounded_lines, has_surrogates, open_text
+from bert_tf.data.tables.text_files import (
+    CutLine,
+    Opener,
+    bounded_lines,
+    has_surrogates,
+    open_local,
+    open_text,
+)
 
 ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
 _CONLL_U = ".conllu"
@@ -34,6 +41,10 @@ class ConllSentence:
         words, tags: of each word.
         lines: the line of each word.
         fault: why it cannot be used, the reason and the detail; None if it can.
+        source: its lines as they are, with line ends; all that is before it and after the one
+            before (blank lines, comments), and in the last one what is after it.
+        first_line: the first line of `source`.
+        separator: what is between columns: a tab, or a blank for any number of blanks.
     """
 
     line: int
@@ -41,6 +52,9 @@ class ConllSentence:
     tags: list[str]
     lines: list[int]
     fault: tuple[str, str] | None
+    source: list[str]
+    first_line: int
+    separator: str
 
 
 def is_conll(path: str | Path) -> bool:
@@ -54,6 +68,8 @@ def read_conll_sentences(
     *,
     word_column: int | None = None,
     tag_column: int | None = None,
+    has_tags: bool = True,
+    opener: Opener = open_local,
 ) -> Iterator[ConllSentence]:
     """Yields the sentences of a file.
 
@@ -66,6 +82,9 @@ def read_conll_sentences(
         dialect: encoding, and characters of the longest line.
         word_column: counted from 1; None for the first, in CoNLL-U the second.
         tag_column: counted from 1; None for the last, in CoNLL-U the fourth.
+        has_tags: whether there must be a column beside that of words; where there is none, each
+            tag is its word.
+        opener: opens the file, which may lie on other storage.
 
     Raises:
         UsageError: the file is missing, or has no such column.
@@ -73,11 +92,20 @@ def read_conll_sentences(
     """
     is_conll_u = name_without_compression(str(path)).endswith(_CONLL_U)
     default_word, default_tag = (2, 4) if is_conll_u else (1, None)
-    columns = _Columns(path, word_column or default_word, tag_column or default_tag)
-    sentence = _Sentence()
-    with open_text(path, newline="\n", encoding=dialect.encoding) as stream:
+    columns = _Columns(
+        path,
+        word_column or default_word,
+        (tag_column or default_tag) if has_tags else None,
+        least=_LEAST_COLUMNS if has_tags else 1,
+    )
+    sentence = _Sentence(columns)
+    with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         lines = bounded_lines(stream, dialect.max_row_characters)
         for number, line in enumerate(lines, start=1):
+            is_document = _begins_document(line)
+            if is_document:
+                yield from sentence.ended()
+            sentence.keep(line)
             if isinstance(line, CutLine):
                 reject = too_long(path, number, dialect)
                 sentence.spoil(number, reject.reason, reject.detail)
@@ -86,11 +114,10 @@ def read_conll_sentences(
             if not text.strip():
                 yield from sentence.ended()
                 continue
+            if is_document:
+                continue
             cells = columns.split(text)
             if text.startswith("#") and (is_conll_u or columns.is_comment(text, cells)):
-                continue
-            if cells[0] == _DOCUMENT_START:
-                yield from sentence.ended()
                 continue
             if is_conll_u and _NOT_A_WORD.fullmatch(cells[0]):
                 continue
@@ -102,18 +129,27 @@ def read_conll_sentences(
                 sentence.spoil(number, *fault)
                 continue
             sentence.add(number, *columns.word_and_tag(cells))
-    yield from sentence.ended()
+    yield from sentence.last()
+
+
+def _begins_document(line: str) -> bool:
+    return line.startswith(_DOCUMENT_START) and line.split(maxsplit=1)[0] == _DOCUMENT_START
 
 
 class _Columns:
     """Where a line has what; their number is that of the first line with more than one."""
 
-    def __init__(self, path: str | Path, word: int, tag: int | None):
+    def __init__(self, path: str | Path, word: int, tag: int | None, *, least: int):
         self._path = path
         self._word = word
         self._tag = tag
+        self._least = least
         self._count = 0
         self._has_tabs = False
+
+    @property
+    def separator(self) -> str:
+        return "\t" if self._has_tabs else " "
 
     def split(self, text: str) -> list[str]:
         has_tabs = self._has_tabs if self._count else "\t" in text
@@ -124,11 +160,11 @@ class _Columns:
         return len(cells) != self._count if self._count else text.startswith("# ")
 
     def fault(self, text: str, cells: list[str]) -> tuple[str, str] | None:
-        if not self._count and len(cells) >= _LEAST_COLUMNS:
+        if not self._count and len(cells) >= self._least:
             self._begin(text, cells)
         if len(cells) == self._count:
             return None
-        needed = self._count or f"at least {_LEAST_COLUMNS}"
+        needed = self._count or f"at least {self._least}"
         return "wrong number of columns", f"{len(cells)} where a word has {needed}"
 
     def word_and_tag(self, cells: list[str]) -> tuple[str, str]:
@@ -146,9 +182,12 @@ class _Columns:
 
 
 class _Sentence:
-    """The lines since the last blank one."""
+    """The lines since the end of the last sentence; a sentence comes when the next one ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: _Columns) -> None:
+        self._columns = columns
+        self._waiting: ConllSentence | None = None
+        self._next_line = 1
         self._clear()
 
     def _clear(self) -> None:
@@ -157,6 +196,10 @@ class _Sentence:
         self._tags: list[str] = []
         self._lines: list[int] = []
         self._fault: tuple[str, str] | None = None
+        self._source: list[str] = []
+
+    def keep(self, line: str) -> None:
+        self._source.append(line)
 
     def add(self, line: int, word: str, tag: str) -> None:
         self._first = self._first or line
@@ -171,12 +214,25 @@ class _Sentence:
             self._fault = reason, f"{place}: {detail}" if detail else place
 
     def ended(self) -> Iterator[ConllSentence]:
-        if self._first:
-            yield ConllSentence(
-                line=self._first,
-                words=self._words,
-                tags=self._tags,
-                lines=self._lines,
-                fault=self._fault,
-            )
+        if not self._first:
+            return
+        if self._waiting is not None:
+            yield self._waiting
+        self._waiting = ConllSentence(
+            line=self._first,
+            words=self._words,
+            tags=self._tags,
+            lines=self._lines,
+            fault=self._fault,
+            source=self._source,
+            first_line=self._next_line,
+            separator=self._columns.separator,
+        )
+        self._next_line += len(self._source)
         self._clear()
+
+    def last(self) -> Iterator[ConllSentence]:
+        yield from self.ended()
+        if self._waiting is not None:
+            self._waiting.source.extend(self._source)
+            yield self._waiting

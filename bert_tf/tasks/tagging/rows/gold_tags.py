@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.rows.word_rows import TextWords
 from bert_tf.tasks.tagging.schemes import Spans, code_tags, entity_spans, tags_of_spans
 
-_NO_WORD = -1
+NO_WORD = -1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,12 +33,12 @@ class GoldTags:
 
     def of_tokens(self) -> tuple[np.ndarray, list[str]]:
         """BERT's words that have a tag, int64 [n], and their tags."""
-        kept = np.flatnonzero(self.first != _NO_WORD)
+        kept = np.flatnonzero(self.first != NO_WORD)
         return self.first[kept], [self.tags[word] for word in kept.tolist()]
 
     def aligned(self, tags: list[str], missing: str) -> list[str]:
         """The tag of each word from those of BERT's words, `missing` where it is none of them."""
-        return [tags[word] if word != _NO_WORD else missing for word in self.first.tolist()]
+        return [tags[word] if word != NO_WORD else missing for word in self.first.tolist()]
 
 
 def gold_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> GoldTags:
@@ -51,19 +52,12 @@ def gold_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> GoldTags:
         words: BERT's words of the texts.
         scheme: to write the tags of entities in.
     """
-    bases = offsets_of(np.array([len(text) + 1 for text in texts.texts], np.int64))
-    # One ascending axis for all texts: the characters of each begin after the last one's.
-    word_bases, mark_bases = bases[words.owners], bases[texts.owners]
-    word_starts, word_ends = words.starts + word_bases, words.ends + word_bases
-    mark_starts, mark_ends = texts.starts + mark_bases, texts.ends + mark_bases
+    lengths = np.array([len(text) for text in texts.texts], np.int64)
+    marks = TextWords(offsets=texts.offsets, starts=texts.starts, ends=texts.ends)
     if texts.has_words:
-        first = np.searchsorted(word_starts, mark_starts, side="left")
-        next_start = np.append(word_starts, np.iinfo(np.int64).max)[first]
-        return GoldTags(
-            words=TextWords(offsets=texts.offsets, starts=texts.starts, ends=texts.ends),
-            tags=texts.tags,
-            first=np.where(next_start < mark_ends, first, _NO_WORD),
-        )
+        first = first_words(marks, words, lengths)
+        return GoldTags(words=marks, tags=texts.tags, first=first)
+    (word_starts, word_ends), (mark_starts, mark_ends) = _on_one_axis((words, marks), lengths)
     first = np.searchsorted(word_ends, mark_starts, side="right")
     last = np.searchsorted(word_starts, mark_ends, side="left")
     taken = np.maximum.accumulate(np.concatenate([[0], last]))[:-1]
@@ -78,6 +72,30 @@ def gold_tags(texts: TaggedTexts, words: TextWords, scheme: str) -> GoldTags:
         tags=tags_of_spans(spans, count, list(numbers), scheme),
         first=np.arange(count),
     )
+
+
+def first_words(given: TextWords, words: TextWords, lengths: np.ndarray) -> np.ndarray:
+    """The first of BERT's words in each word of a file, int64 [given words]; -1 for none.
+
+    Args:
+        given: words of the file.
+        words: BERT's, of the same texts.
+        lengths: int64 [texts], characters of each text.
+    """
+    (given_starts, given_ends), (starts, _) = _on_one_axis((given, words), lengths)
+    first = np.searchsorted(starts, given_starts, side="left")
+    next_start = np.append(starts, np.iinfo(np.int64).max)[first]
+    return np.where(next_start < given_ends, first, NO_WORD)
+
+
+def _on_one_axis(
+    of_texts: Sequence[TextWords], lengths: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Starts and ends on one ascending axis: the characters of a text are after the last one's."""
+    bases = offsets_of(lengths + 1)
+    return [
+        (words.starts + bases[words.owners], words.ends + bases[words.owners]) for words in of_texts
+    ]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,15 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import cell_fault, cell_text, shortened
+from bert_tf.data.tables.cells import cell_fault, shortened, words_of
 from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
+from bert_tf.data.tables.reasons import column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
+from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS
 
-_TOKENS, _TAGS = "tokens", "tags"
-_COLUMN_NUMBER = re.compile(r"[1-9]\d{0,5}", re.ASCII)
+_TAGS = "tags"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def _conll_rows(
 def _column_number(flag: str, column: str | None) -> int | None:
     if column is None:
         return None
-    if not _COLUMN_NUMBER.fullmatch(column):
+    if not COLUMN_NUMBER.fullmatch(column):
         raise UsageError(f"{flag} {column}: columns of CoNLL files go by number, from 1")
     return int(column)
 
@@ -129,7 +129,7 @@ def _row_of_words(line: int, words: list[str], tags: list[str], lines: list[int]
 def _table_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
-    tokens, tags = columns.tokens or _TOKENS, columns.tags or _TAGS
+    tokens, tags = columns.tokens or TOKENS, columns.tags or _TAGS
     has_words: bool | None = None
     for block in read_table_blocks(path, dialect=dialect, console=console):
         if has_words is None and block.columns:
@@ -153,7 +153,7 @@ def _has_words(path: str | Path, columns: TagColumns, block: TableBlock) -> bool
     Raises:
         UsageError: it has neither.
     """
-    tokens, tags = columns.tokens or _TOKENS, columns.tags or _TAGS
+    tokens, tags = columns.tokens or TOKENS, columns.tags or _TAGS
     if columns.tokens is not None or tokens in block.columns:
         check_columns(path, block.header, block.columns, (tokens, tags))
         return True
@@ -173,10 +173,10 @@ def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> Tagged
     for name in (tokens, tags):
         values = row.get(name)
         if values is None:
-            return TaggedText(line=line, fault=(f"column {name!r} is empty", ""))
-        found = _texts(values)
+            return TaggedText(line=line, fault=(column_is_empty(name), ""))
+        found = words_of(values)
         if found is None:
-            fault = f"column {name!r} is no list of texts", shortened(values)
+            fault = column_is_not_words(name), shortened(values)
             return TaggedText(line=line, fault=fault)
         lists.append(found)
     words, labels = lists
@@ -184,19 +184,6 @@ def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> Tagged
         fault = "tags are not as many as words", f"{len(words)} words, {len(labels)} tags"
         return TaggedText(line=line, fault=fault)
     return _row_of_words(line, words, labels, [line] * len(words))
-
-
-def _texts(values: Any) -> list[str] | None:
-    """The texts of a list, of its JSON text, or of a text with blanks between them."""
-    if isinstance(values, str):
-        if not values.lstrip().startswith("["):
-            return values.split()
-        values = _parsed(values)
-    if not isinstance(values, list):
-        return None
-    if any(isinstance(value, list | dict | bool | float) or value is None for value in values):
-        return None
-    return [cell_text(value) for value in values]
 
 
 def _entities_row(row: dict[str, Any], line: int, text_column: str, entities: str) -> TaggedText:

@@ -12,9 +12,9 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
+from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns, TaggedText, read_tagged_rows
 
 
@@ -114,7 +114,7 @@ def read_tagged_texts(
     usable: list[TaggedText] = []
     rejects: list[Reject] = []
     for count, row in enumerate(read_tagged_rows(path, columns, dialect, console), start=1):
-        fault = row.fault or _fault_of_text(row)
+        fault = row.fault or text_fault_of_words(row.text)
         if fault:
             rejects.append(Reject(str(path), row.line, *fault))
         else:
@@ -136,14 +136,6 @@ def read_tagged_texts(
         mark_lines=[line for row in usable for line in row.lines],
         rejects=rejects,
     )
-
-
-def _fault_of_text(row: TaggedText) -> tuple[str, str] | None:
-    if not row.text.strip():
-        return "has no words", ""
-    if has_surrogates(row.text):
-        return "text is not Unicode", ""
-    return None
 
 
 def _nothing_usable(source: str, first: Reject | None) -> InputError:

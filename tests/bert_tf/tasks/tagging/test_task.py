@@ -17,6 +17,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
+from bert_tf.engines.registry import usable_engines
 from bert_tf.tasks.registry import task_from_settings
 from bert_tf.tasks.tagging.task import TaggingTask
 from bert_tf.weights.model_directory import read_model_directory
@@ -240,6 +241,30 @@ def test_a_few_sentences_are_learned_by_heart_and_scored(small_model, tmp_path):
     assert all(0.5 < item["score"] <= 1.0 for item in first)
     assert second == []
     assert "# Tagger of words\n" in (tmp_path / "model" / "README.md").read_text()
+    for engine in usable_engines("auto", model):
+        check_scored_words(tmp_path, model, measured[0][1], engine.name)
+
+
+def check_scored_words(folder, model, measured, engine):
+    """`score` takes the files of `finetune`, and predicts of them what `evaluate` has measured."""
+    sources = [Path(write_conll(folder / "new.conll")), Path(write_tokens(folder / "new.jsonl"))]
+    output = folder / f"words-{engine}"
+    run_command(
+        f"score --model {model} --input {sources[0]} --input {sources[1]} --output {output} "
+        f"--engine {engine} --precision float32"
+    )
+    scored = (output / "new.conll").read_text()
+    assert scored == "".join(
+        f"{line}\t{line.split()[1]}\n" if line else "\n"  # every word was learned by heart
+        for line in sources[0].read_text().splitlines()
+    )
+    rows = [json.loads(line) for line in (output / "new.jsonl").read_text().splitlines()]
+    assert [row["predicted_token_tags"] for row in rows] == [row["tags"] for row in rows]
+    for row, expected in zip(rows, measured, strict=True):
+        assert row["predicted_entities"] == [
+            {**entity, "score": pytest.approx(entity["score"], abs=1e-5)}
+            for entity in expected["predicted_entities"]
+        ]
 
 
 def run_command(line):
