@@ -1,6 +1,7 @@
 """Every configuration section by its name in a YAML file."""
 
 from bert_tf.config.section import Section
+from bert_tf.config.sections.benchmarking import BenchConfig
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.config.sections.embedding import EmbedConfig
 from bert_tf.config.sections.finetuning import FinetuneConfig
@@ -20,6 +21,7 @@ SECTIONS: dict[str, type[Section]] = {
         TrainConfig,
         FinetuneConfig,
         LabelErrorsConfig,
+        BenchConfig,
         EvaluateConfig,
         ExportConfig,
         ScoreConfig,

@@ -14,6 +14,7 @@ ANY_NUMBER = {
     "train.seed",
     "finetune.seed",
     "label_errors.seed",
+    "bench.seed",
     "preprocess.seed",
     "finetune.null_score_diff_threshold",
     "embed.layers",

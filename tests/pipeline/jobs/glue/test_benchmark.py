@@ -1,0 +1,157 @@
+"""GLUE: its files as published, its metrics computed from the predictions, one run per task."""
+
+import csv
+import io
+import json
+import statistics
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import BenchConfig
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.jobs.glue import benchmark
+from pipeline.jobs.glue.benchmark import TaskScore, chosen_tasks, glue_score
+from pipeline.jobs.glue.tasks import GLUE_TASKS
+from pipeline.outputs.job import RunOptions
+
+KEYS = ("label", "predicted_label")
+WORDS = ["good", "bad", "film", "red", "blue"]
+PAIRS = [(f"{a} {b}", f'{c} "film') for a in WORDS for b in WORDS for c in WORDS[:2]]
+# As the published archives have them: CoLA without a header, no quoting anywhere.
+FILES = {
+    "CoLA": (None, lambda i, a, b: ["gj04", str(i % 2), "*", a]),
+    "MRPC": (
+        ["\ufeffQuality", "#1 ID", "#2 ID", "#1 String", "#2 String"],
+        lambda i, a, b: [str(i % 2), "1", "2", a, b],
+    ),
+    "STS-B": (
+        ["index", "genre", "sentence1", "sentence2", "score"],
+        lambda i, a, b: [str(i), "news", a, b, f"{i % 6:.3f}"],
+    ),
+    "MNLI": (
+        ["index", "sentence1", "sentence2", "gold_label"],
+        lambda i, a, b: [str(i), a, b, ["neutral", "entailment", "contradiction"][i % 3]],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a small model, and data as GLUE has them."""
+    place = tmp_path_factory.mktemp("glue")
+    keras.utils.set_random_seed(3)
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    encoder = BertEncoder(
+        BertConfig(
+            vocab_size=len(vocab),
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=16,
+        )
+    )
+    encoder.build_weights()
+    write_model_directory(place / "init", encoder, vocab=vocab, lowercase=True, task=None)
+    known = {task.name: task for task in GLUE_TASKS}
+    for name, (header, row) in FILES.items():
+        for path in known[name].files(place / "data"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = [row(i, a, b) for i, (a, b) in enumerate(PAIRS)]
+            lines = ["\t".join(cells) for cells in ([header] if header else []) + rows]
+            path.write_text("\n".join([*lines, ""]))
+    return place
+
+
+def configured(place, **values):
+    return build_section(
+        BenchConfig,
+        {
+            "suite": "glue",
+            "init": str(place / "init"),
+            "data": str(place / "data"),
+            "output": str(place / "results"),
+            "epochs": 2.0,
+            "batch_size": 8,
+            "max_seq_length": 16,
+            "precision": "float32",
+            "learning_rate": 1e-2,
+            **values,
+        },
+    )
+
+
+def predictions(folder):
+    return [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+
+
+def f1_and_matthews(gold, found):
+    """By their textbook definitions, of the label 1."""
+    both = np.sum(gold & found)
+    correlation = np.corrcoef(gold, found)[0, 1] if gold.std() and found.std() else 0.0
+    return 100 * 2 * both / max(1, gold.sum() + found.sum()), 100 * correlation
+
+
+@pytest.mark.slow  # trains seven times
+def test_every_task_is_measured_as_glue_does(place):
+    said = io.StringIO()
+    options = RunOptions(console=Console(said))
+    manifest = benchmark.run(configured(place, seeds=2), options)
+    output = place / "results"
+    measured = manifest["metrics"]
+    assert list(measured) == ["score", "CoLA", "MRPC", "STS-B", "MNLI", "MNLI-mismatched"]
+    assert manifest["counts"] == {"tasks": 5, "eval_rows": 5 * len(PAIRS)}
+
+    runs = json.loads((output / "MRPC" / "manifest.json").read_text())["runs"]
+    for number, run in enumerate(runs):
+        rows = predictions(output / "MRPC" / run["path"])
+        gold, found = (np.array([row[key] == "1" for row in rows]) for key in KEYS)
+        assert measured["MRPC"]["f1"][number] == pytest.approx(f1_and_matthews(gold, found)[0])
+        assert measured["MRPC"]["accuracy"][number] == pytest.approx(100 * np.mean(gold == found))
+    assert len(measured["CoLA"]["matthews_correlation"]) == 2
+    rows = predictions(output / "CoLA" / runs[0]["path"])
+    gold, found = (np.array([row[key] == "1" for row in rows]) for key in KEYS)
+    assert measured["CoLA"]["matthews_correlation"][0] == pytest.approx(
+        f1_and_matthews(gold, found)[1]
+    )
+    [mismatched] = measured["MNLI-mismatched"]["accuracy"]
+    rows = predictions(output / "MNLI-mismatched")
+    assert mismatched == pytest.approx(
+        100 * np.mean([row["label"] == row["predicted_label"] for row in rows])
+    )
+    with (output / "results.csv").open() as stream:
+        table = {(row["task"], row["metric"]): row for row in csv.DictReader(stream)}
+    assert float(table["STS-B", "pearson"]["mean"]) == pytest.approx(
+        statistics.fmean(measured["STS-B"]["pearson"]), abs=0.006
+    )
+    assert table["MNLI-mismatched", "accuracy"]["deviation"] == ""
+    assert benchmark.run(configured(place, seeds=2), options)["already_done"]
+
+
+def test_the_score_is_the_mean_of_tasks_and_mnli_is_one():
+    found = [
+        TaskScore(name="MRPC", metrics={"f1": [80.0, 90.0], "accuracy": [75.0, 75.0]}, rows=9),
+        TaskScore(name="MNLI", metrics={"accuracy": [60.0, 62.0]}, rows=9),
+        TaskScore(name="MNLI-mismatched", metrics={"accuracy": [71.0]}, rows=9),
+    ]
+    assert glue_score(found) == pytest.approx((80.0 + 66.0) / 2)
+
+
+def test_tasks_are_those_of_the_data_and_their_files_are_there(place, tmp_path):
+    assert [task.name for task in chosen_tasks(configured(place))] == list(FILES)
+    assert [task.name for task in chosen_tasks(configured(place, tasks=["MNLI"]))] == ["MNLI"]
+    with pytest.raises(
+        UsageError, match=r"--task SST: not a task of GLUE; choose from CoLA, SST-2"
+    ):
+        chosen_tasks(configured(place, tasks=["SST"]))
+    with pytest.raises(UsageError, match="RTE/train.tsv: no such file; RTE needs it"):
+        chosen_tasks(configured(place, tasks=["RTE"]))
+    with pytest.raises(UsageError, match="no folder of a task; expected one or more of CoLA"):
+        chosen_tasks(configured(place, data=str(tmp_path)))
