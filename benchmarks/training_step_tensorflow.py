@@ -15,8 +15,12 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pipeline.cli.startup.memory import keep_freed_memory
+
+if TYPE_CHECKING:
+    from bert_tf.pretraining.step_trial import StepShape
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -24,56 +28,37 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 Turn = Callable[[], dict[str, float]]
 
 
-def random_batch(settings: dict) -> dict:
-    """A full batch without padding."""
-    import numpy as np
+def shape_of(settings: dict) -> StepShape:
+    from bert_tf.pretraining.step_trial import StepShape
 
-    rows, length, predictions = (settings[k] for k in ("batch_size", "length", "predictions"))
-    generator = np.random.default_rng(0)
-    ids = generator.integers(0, settings["vocab_size"], (rows, length))
-    return {
-        "input_word_ids": ids.astype(np.int32),
-        "input_mask": np.ones((rows, length), np.int32),
-        "input_type_ids": np.repeat([np.arange(length) >= length // 2], rows, 0).astype(np.int32),
-        "masked_lm_positions": np.sort(
-            generator.integers(0, length, (rows, predictions)), axis=1
-        ).astype(np.int32),
-        "masked_lm_ids": generator.integers(
-            0, settings["vocab_size"], (rows, predictions), dtype=np.int32
-        ),
-        "masked_lm_weights": np.ones((rows, predictions), np.float32),
-        "next_sentence_labels": generator.integers(0, 2, rows, dtype=np.int32),
-    }
+    return StepShape(
+        rows=settings["batch_size"],
+        length=settings["length"],
+        predictions=settings["predictions"],
+    )
 
 
 def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
-    """Steps by `TrainingStep`, with the arithmetic that `train` chooses on this machine.
+    """Steps by `TrainingStep`, with the arithmetic that `train` chooses by the instructions.
 
     Returns:
         What runs some steps, and the operations of one by `ModelFlops`, in 1e9.
     """
-    import numpy as np
     import tensorflow as tf
 
     from bert_tf.base.console import Console
     from bert_tf.config.bert import BertConfig
-    from bert_tf.config.section import build_section
-    from bert_tf.config.sections.pretraining import TrainConfig
     from bert_tf.models.model_flops import ModelFlops
-    from bert_tf.models.pretraining import BertPretrainingModel
-    from bert_tf.pretraining.loss import PretrainingLoss
+    from bert_tf.pretraining.step_trial import steps_of
     from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
-    from bert_tf.training.devices.distribution import distributed_iterator
     from bert_tf.training.devices.precision import choose_precision
-    from bert_tf.training.optimizers.make import make_optimizer
-    from bert_tf.training.step import TrainingStep
+    from bert_tf.training.run.arithmetic import Arithmetic
 
-    strategy = tf.distribute.get_strategy()
     precision = choose_precision(
         settings["precision"],
         settings["xla"],
         static_shapes=True,
-        strategy=strategy,
+        strategy=tf.distribute.get_strategy(),
         console=Console(),
     )
     shards = 1 if precision.use_xla else row_shards(settings["batch_size"])
@@ -89,29 +74,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
         hidden_dropout_prob=settings["dropout"],
         attention_probs_dropout_prob=settings["dropout"],
     )
-    model = BertPretrainingModel(config, dtype=precision.policy)
-    model.build_weights()
-    optimizer = make_optimizer(
-        build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"}),
-        num_hidden_layers=settings["layers"],
-    )
-    optimizer.build(model.trainable_variables)
-    step = TrainingStep(
-        model=model,
-        loss=PretrainingLoss(),
-        optimizer=optimizer,
-        strategy=strategy,
-        use_xla=precision.use_xla,
-        shards=shards,
-        scale_loss=precision.scale_loss,
-    )
-    batches = distributed_iterator(
-        strategy, lambda: tf.data.Dataset.from_tensors(random_batch(settings)).repeat()
-    )
-
-    def run(steps: int) -> None:
-        step.run(batches, first_step=0, learning_rates=np.full(steps, 1e-4))
-
+    run = steps_of(config, Arithmetic(precision=precision, shards=shards), shape_of(settings))
     flops = ModelFlops.of_encoder(config).flops(
         tokens=settings["length"],
         examples=1,
@@ -126,6 +89,8 @@ def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:
     import keras
     import keras_hub
     import tensorflow as tf
+
+    from bert_tf.pretraining.step_trial import full_batch
 
     policies = {"bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
     backbone = keras_hub.models.BertBackbone(
@@ -144,7 +109,7 @@ def keras_hub_steps(settings: dict, *, xla: bool) -> Callable[[int], None]:
         weighted_metrics=[],
         jit_compile=xla,
     )
-    batch = random_batch(settings)
+    batch = full_batch(shape_of(settings), settings["vocab_size"])
     inputs = {
         "token_ids": batch["input_word_ids"],
         "segment_ids": batch["input_type_ids"],

@@ -28,6 +28,7 @@ from bert_tf.pretraining.phases import (
     common_pair_task,
     pretraining_phases,
 )
+from bert_tf.pretraining.step_trial import step_trial
 from bert_tf.training.devices.precision import PrecisionPolicy
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
@@ -109,6 +110,7 @@ def pretrain(
         static_shapes=True,
         strategy=strategy,
         console=console,
+        trial=step_trial(config, bert_config, phases, console),
     )
     precision, shards = arithmetic.precision, arithmetic.shards
     inputs = [phase.open_inputs(config, strategy, shards=shards) for phase in phases]

@@ -64,6 +64,11 @@ def choose_precision(
     return PrecisionPolicy(_POLICIES[precision], use_xla)
 
 
+def has_accelerator() -> bool:
+    """Whether TensorFlow sees a GPU or a TPU."""
+    return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
+
+
 def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
     """The kind of device and whether it is fast in bfloat16; TensorFlow does not start for that."""
     is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -13,9 +13,11 @@ from bert_tf.base.console import Console
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
-from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision
+from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision, has_accelerator
 
 ARITHMETIC_FILE = "arithmetic.json"
+# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
+_CLEARLY = 0.95
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,15 @@ class Arithmetic:
     precision: PrecisionPolicy
     shards: int
 
+    def __str__(self) -> str:
+        parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
+        compiled = "with" if self.precision.use_xla else "without"
+        return f"{self.precision.policy.removeprefix('mixed_')}, {compiled} XLA{parts}"
+
+
+# Seconds of a step, computed in each of several ways.
+StepTrial = Callable[[Sequence[Arithmetic]], list[float]]
+
 
 def settle_arithmetic(
     config: LoopSection,
@@ -59,6 +70,7 @@ def settle_arithmetic(
     static_shapes: bool,
     strategy: tf.distribute.Strategy,
     console: Console,
+    trial: StepTrial | None = None,
 ) -> Arithmetic:
     """Decides how the steps of a run are computed, and has TensorFlow run them so.
 
@@ -71,14 +83,17 @@ def settle_arithmetic(
         static_shapes: whether all batches have one shape.
         strategy: of the run.
         console: where the decision is reported.
+        trial: measures a step on processors, where the config leaves precision and XLA open; None
+            for the way that is the fastest by the processor's instructions.
     """
+    rows = list(rows)
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
     if kept is not None:
         arithmetic = Arithmetic(
             precision=PrecisionPolicy(kept["policy"], kept["use_xla"]), shards=kept["shards"]
         )
-        console.info(f"arithmetic as this run began with: {_described(arithmetic)}")
+        console.info(f"arithmetic as this run began with: {arithmetic}")
     else:
         precision = choose_precision(
             config.precision,
@@ -90,6 +105,10 @@ def settle_arithmetic(
         may_divide = is_kept and not precision.use_xla
         shards = min((phase.shards() for phase in rows), default=1) if may_divide else 1
         arithmetic = Arithmetic(precision=precision, shards=shards)
+        is_open = config.precision == config.xla == "auto"
+        if trial is not None and is_kept and is_open and not has_accelerator():
+            divided = min((phase.shards() for phase in rows), default=1)
+            arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
     if arithmetic.shards > 1:
         divide_cores_among_parts()
     return arithmetic
@@ -108,10 +127,20 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
     write_text_atomically(path, sealed(document))
 
 
-def _described(arithmetic: Arithmetic) -> str:
-    precision = arithmetic.precision
-    parts = f", batches in {arithmetic.shards} parts" if arithmetic.shards > 1 else ""
-    return (
-        f"{precision.policy.removeprefix('mixed_')}, "
-        f"{'with' if precision.use_xla else 'without'} XLA{parts}"
-    )
+def _fastest(
+    expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
+) -> Arithmetic:
+    """The fastest way in a trial; the expected one, unless another is clearly faster."""
+    ways = [
+        Arithmetic(precision=PrecisionPolicy(policy, use_xla), shards=1 if use_xla else shards)
+        for policy in ("mixed_bfloat16", "float32")
+        for use_xla in (False, True)
+    ]
+    console.info("measuring how a step is computed fastest here")
+    seconds = dict(zip(ways, trial(ways), strict=True))
+    for way in ways:
+        console.info(f"  {way}: {1000 * seconds[way]:,.0f} ms")
+    fastest = min(ways, key=seconds.__getitem__)
+    chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
+    console.info(f"chosen: {chosen}")
+    return chosen

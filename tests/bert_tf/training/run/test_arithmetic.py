@@ -29,7 +29,7 @@ def machine(monkeypatch):
     return set_machine
 
 
-def settle(run, console, *rows, **options):
+def settle(run, console, *rows, trial=None, **options):
     config = build_section(
         TrainConfig, {"data": "-", "output": str(run), "size": "tiny", **options}
     )
@@ -39,6 +39,7 @@ def settle(run, console, *rows, **options):
         static_shapes=True,
         strategy=tf.distribute.get_strategy(),
         console=console,
+        trial=trial,
     )
     keep_arithmetic(config, settled)
     return settled.precision.policy, settled.precision.use_xla, settled.shards
@@ -76,6 +77,44 @@ def test_what_xla_compiles_and_replicas_compute_stays_whole(tmp_path, console, m
     run = tmp_path / "mirrored"
     assert settle(run, console, ROWS, strategy="mirrored") == ("mixed_bfloat16", False, 1)
     assert not run.exists()
+
+
+def trial_with(milliseconds):
+    """A trial whose steps take so long, by policy and compiler."""
+
+    def trial(ways):
+        return [milliseconds[way.precision.policy, way.precision.use_xla] / 1000 for way in ways]
+
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("float32_with_xla", "chosen"),
+    [(40, ("float32", True, 1)), (97, ("mixed_bfloat16", False, 2))],
+    ids=["faster", "as-fast"],
+)
+def test_a_trial_chooses_what_is_clearly_faster(
+    tmp_path, console, machine, float32_with_xla, chosen
+):
+    machine(2, {"avx512_bf16"})
+    trial = trial_with(
+        {
+            ("mixed_bfloat16", False): 100,
+            ("mixed_bfloat16", True): 400,
+            ("float32", False): 200,
+            ("float32", True): float32_with_xla,
+        }
+    )
+    assert settle(tmp_path, console, ROWS, trial=trial) == chosen
+    assert "  bfloat16, without XLA, batches in 2 parts: 100 ms\n" in console.text
+    assert "  bfloat16, with XLA: 400 ms\n" in console.text
+    assert settle(tmp_path, console, ROWS, trial=None) == chosen, "kept for the resumed run"
+
+
+@pytest.mark.parametrize("options", [{"precision": "float32"}, {"xla": "off"}])
+def test_what_the_config_says_is_not_tried(tmp_path, console, machine, options):
+    machine(2, {"avx512_bf16"})
+    settle(tmp_path, console, ROWS, trial=pytest.fail, **options)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""The trial of a step: real steps in processes of their own, for runs that are long enough."""
+
+import dataclasses
+import io
+import math
+
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.config.bert import sized_config
+from bert_tf.config.section import build_section
+from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.pretraining import step_trial as module
+from bert_tf.pretraining.phases import PretrainingPhase
+from bert_tf.pretraining.step_trial import StepShape, measure_ways, step_trial
+from bert_tf.training.devices.precision import PrecisionPolicy
+from bert_tf.training.run.arithmetic import Arithmetic
+
+BERT = sized_config("tiny", 100).replace(num_hidden_layers=1)
+SHAPE = StepShape(rows=4, length=16, predictions=2)
+DIVIDED = Arithmetic(precision=PrecisionPolicy("mixed_bfloat16", False), shards=2)
+WHOLE = Arithmetic(precision=PrecisionPolicy("float32", True), shards=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    max_seq_length: int
+    max_predictions_per_seq: int = 20
+
+
+def phase(steps, *, length=128, batch_size=32, accumulation_steps=1):
+    return PretrainingPhase(
+        name="",
+        data=Data(length),
+        steps=steps,
+        batch_size=batch_size,
+        accumulation_steps=accumulation_steps,
+        learning_rate=None,
+        warmup_steps=0,
+    )
+
+
+def train_config(**values):
+    return build_section(TrainConfig, {"data": "-", "output": "-", "size": "base", **values})
+
+
+@pytest.mark.slow  # starts processes that compile steps
+def test_every_way_has_its_seconds_and_a_failure_is_told():
+    said = io.StringIO()
+    console = Console(said)
+    broken = Arithmetic(precision=PrecisionPolicy("no policy", False), shards=1)
+    seconds = measure_ways([DIVIDED, WHOLE], BERT, SHAPE, console)
+    assert all(0 < each < 10 for each in seconds)
+    assert said.getvalue() == ""
+    assert measure_ways([broken], BERT, SHAPE, console) == [math.inf]
+    assert "a trial of the training step failed (1: ValueError: " in said.getvalue()
+
+
+def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):
+    console = Console(io.StringIO())
+    tried = []
+    monkeypatch.setattr(module, "measure_ways", lambda *given: tried.append(given) or [])
+    base = sized_config("base", 30522)
+    assert step_trial(train_config(), base, [phase(10)], console) is None
+    assert step_trial(train_config(max_minutes=5.0), base, [phase(100_000)], console) is None
+    phases = [phase(90_000), phase(60_000, length=512, batch_size=16, accumulation_steps=4)]
+    trial = step_trial(train_config(), base, phases, console)
+    assert trial([DIVIDED]) == []
+    [(ways, shape_of_model, shape, _)] = tried
+    assert ways == [DIVIDED]
+    assert shape_of_model == base.replace(num_hidden_layers=3)
+    assert shape == StepShape(rows=4, length=512, predictions=20)
