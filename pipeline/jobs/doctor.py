@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.processor import describe_processor
 from pipeline.outputs.manifest import package_versions
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 _OPTIONAL = ("faiss-cpu", "nncf", "onnx", "onnxruntime", "openvino", "sentencex")
-_MATMUL_SIZE = 1024
-_MATMUL_REPEATS = 8
+# Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
+_TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
+_MATMUL_SECONDS = 1.0
 _MINIMUM_FREE_BYTES = 2**30
 
 
@@ -27,26 +36,26 @@ class Finding:
     detail: str
 
 
-def examine() -> list[Finding]:
-    """Runs every check; a check that raises is a finding that failed, not the end."""
+def examine() -> Iterator[Finding]:
+    """Runs the checks, quick ones first; one that raises is a failed finding, not the end."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
         ("processor", describe_processor),
+        ("memory", _memory),
+        ("disk", _disk),
         ("temporary space", _temporary_space),
+        ("java (Flink and Spark job servers only)", _java),
         ("tensorflow devices", _devices),
         ("tokenizer", _tokenizer),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
-        ("java (Flink and Spark job servers only)", _java),
     ]
-    findings = []
     for name, check in checks:
         try:
-            findings.append(Finding(name, True, check()))
+            yield Finding(name, True, check())
         except Exception as error:
             lines = str(error).splitlines() or [""]
-            findings.append(Finding(name, False, f"{type(error).__name__}: {lines[0]}"))
-    return findings
+            yield Finding(name, False, f"{type(error).__name__}: {lines[0]}")
 
 
 def _packages() -> str:
@@ -71,6 +80,23 @@ def _temporary_space() -> str:
             f"{folder} has {free / 2**20:.0f} MiB free, at least 1024 are required; set TMPDIR"
         )
     return f"{folder}, {free / 2**30:.0f} GiB free"
+
+
+def _memory() -> str:
+    """Memory of the machine, and what is free of it or can be made so."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = page * os.sysconf("SC_PHYS_PAGES")
+    free = page * os.sysconf("SC_AVPHYS_PAGES")
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        sizes = dict(line.split(":", 1) for line in lines)
+        free = 1024 * int(sizes["MemAvailable"].split()[0])
+    return f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} GiB available"
+
+
+def _disk() -> str:
+    usage = shutil.disk_usage(".")
+    return f"{usage.free / 2**30:.0f} of {usage.total / 2**30:.0f} GiB free in this folder"
 
 
 def _devices() -> str:
@@ -109,20 +135,44 @@ def _beam() -> str:
 
 
 def _matrix_multiply() -> str:
+    """The rate of BERT base's feed-forward products in a compiled function, in both precisions."""
     import tensorflow as tf
 
-    matrix = tf.random.stateless_normal([_MATMUL_SIZE, _MATMUL_SIZE], seed=[0, 0])
     rates = {}
-    for name, dtype in (("float32", tf.float32), ("bfloat16", tf.bfloat16)):
-        operand = tf.cast(matrix, dtype)
-        tf.linalg.matmul(operand, operand)
-        start = time.monotonic()
-        for _ in range(_MATMUL_REPEATS):
-            product = tf.linalg.matmul(operand, operand)
-        product.numpy()
-        rates[name] = 2 * _MATMUL_SIZE**3 * _MATMUL_REPEATS / (time.monotonic() - start) / 1e9
-    return ", ".join(f"{name} {rate:.0f} GFLOP/s" for name, rate in rates.items())
+    for dtype in (tf.float32, tf.bfloat16):
+        tokens, inner, outer = (
+            tf.cast(tf.random.stateless_normal(shape, seed=[0, number]), dtype)
+            for number, shape in enumerate(
+                ([_TOKENS, _WIDTH], [_WIDTH, _INNER_WIDTH], [_INNER_WIDTH, _WIDTH])
+            )
+        )
+        operations = 2 * 2 * _TOKENS * _WIDTH * _INNER_WIDTH
+        rates[dtype.name] = operations / _least_seconds(tokens, inner, outer) / 1e9
+    shapes = f"[{_TOKENS}, {_WIDTH}] x [{_WIDTH}, {_INNER_WIDTH}] x [{_INNER_WIDTH}, {_WIDTH}]"
+    return ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in rates.items()) + f", {shapes}"
+
+
+def _least_seconds(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> float:
+    """The shortest of the times that both products take, once they are compiled."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def products(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_max(tokens @ inner @ outer)  # one number, so that no result is copied
+
+    products(tokens, inner, outer).numpy()
+    start, least = time.monotonic(), float("inf")
+    while time.monotonic() - start < _MATMUL_SECONDS:
+        begin = time.monotonic()
+        products(tokens, inner, outer).numpy()
+        least = min(least, time.monotonic() - begin)
+    return least
 
 
 def _java() -> str:
-    return shutil.which("java") or "not found; needed by no local job"
+    """The first line of `java -version`, which it writes to stderr."""
+    path = shutil.which("java")
+    if path is None:
+        return "not found; needed by no local job"
+    shown = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30).stderr
+    return f"{path}, {next(iter(shown.splitlines()), 'version not known')}"

@@ -18,13 +18,15 @@ def command(as_json: bool, verbose: bool) -> int:
     Example:
       bert-pipeline doctor
     """
+    findings = []
     with filtered_third_party_output(verbose=verbose):
         from pipeline.jobs.doctor import examine
 
-        findings = examine()
+        for finding in examine():
+            findings.append(finding)
+            if not as_json:
+                verdict = "ok  " if finding.passed else "FAIL"
+                click.echo(f"{verdict}  {finding.name}: {finding.detail}")
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
-    else:
-        for finding in findings:
-            click.echo(f"{'ok  ' if finding.passed else 'FAIL'}  {finding.name}: {finding.detail}")
     return 0 if all(finding.passed for finding in findings) else 1

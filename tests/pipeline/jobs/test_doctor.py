@@ -22,3 +22,28 @@ def test_packages_of_extras_may_be_missing_and_others_may_not(monkeypatch):
     )
     with pytest.raises(BertPipelineError, match="numpy not installed; pip install numpy"):
         doctor._packages()
+
+
+def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
+    def fail():
+        raise OSError("no such thing\nand more")
+
+    monkeypatch.setattr(doctor, "describe_processor", fail)
+    findings = doctor.examine()
+    first, second, third = (next(findings) for _ in range(3))
+    assert first.name == "packages"
+    assert (second.name, second.passed, second.detail) == (
+        "processor",
+        False,
+        "OSError: no such thing",
+    )
+    assert (third.name, third.passed) == ("memory", True)
+    total, available = (float(word.split()[0]) for word in third.detail.split(", "))
+    assert 0 < available <= total
+
+
+def test_the_rate_is_that_of_both_products(monkeypatch):
+    monkeypatch.setattr(doctor, "_least_seconds", lambda *matrices: 0.5)
+    operations = 2 * (4096 * 768 * 3072 + 4096 * 3072 * 768)
+    shown = doctor._matrix_multiply()
+    assert shown.startswith(f"float32 {operations / 0.5 / 1e9:,.0f} GFLOP/s, bfloat16 ")
