@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 
@@ -37,15 +39,23 @@ class Console:
         if self._is_terminal:
             if now - self._last_progress < 0.1:
                 return
-            padding = " " * max(0, self._live_width - len(line))
-            print(f"\r{line}{padding}", end="", file=self._stream, flush=True)
-            self._live_width = len(line)
+            self._show_live_line(line)
         elif now - self._last_progress < self._log_seconds:
             return
         else:
             print(line, file=self._stream, flush=True)
         self._last_progress = now
         self._last_line = line
+
+    @contextmanager
+    def waiting(self, line: str) -> Iterator[None]:
+        """Shows on a terminal what is being waited for, and takes it away at the end."""
+        if self._is_terminal:
+            self._show_live_line(line)
+        try:
+            yield
+        finally:
+            self._clear_live_line()
 
     def end_progress(self, line: str) -> None:
         """Prints the final progress if it was not shown yet.
@@ -57,7 +67,12 @@ class Console:
             self.info(line)
         self._last_line = None
 
+    def _show_live_line(self, line: str) -> None:
+        padding = " " * max(0, self._live_width - len(line))
+        print(f"\r{line}{padding}", end="", file=self._stream, flush=True)
+        self._live_width = len(line)
+
     def _clear_live_line(self) -> None:
         if self._live_width:
-            print(f"\r{' ' * self._live_width}\r", end="", file=self._stream)
+            print(f"\r{' ' * self._live_width}\r", end="", file=self._stream, flush=True)
             self._live_width = 0

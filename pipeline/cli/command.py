@@ -90,7 +90,9 @@ class _JobCall:
                 max_rejects=max_rejects,
                 console=Console(own_stderr),
             )
-            manifest = importlib.import_module(self.job).run(*resolved, options)
+            with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
+                job = importlib.import_module(self.job)
+            manifest = job.run(*resolved, options)
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             return _exit_code(manifest, resolved[0], options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,10 @@ def _hint(path: str) -> str:
     return "; give a vocabulary file, a data, run or model folder, or a scored file"
 
 
-def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> list[str]:
+def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
     """Lines that describe an artifact: what it is, its counts and metrics, and samples of it.
+
+    They come as they are known: what reads records takes seconds to import.
 
     Args:
         path: file or folder with a manifest, or a model directory.
@@ -92,31 +95,30 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
         UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
     """
     if is_foreign_model(path):
-        return [foreign_headline(path), *model_lines(Path(path))]
+        yield foreign_headline(path)
+        yield from model_lines(Path(path))
+        return
     manifest = require_manifest(path)
-    lines = [headline(path, manifest)]
-    lines += _config_lines(manifest, all_settings=all_settings)
-    lines += [f"{name}: {text}" for name, text in input_facts(manifest.get("inputs", []))]
+    yield headline(path, manifest)
+    yield from _config_lines(manifest, all_settings=all_settings)
+    yield from (f"{name}: {text}" for name, text in input_facts(manifest.get("inputs", [])))
     for key in ("counts", "metrics"):
-        lines += _fact_lines(key, measured_facts(manifest.get(key, {})))
-    lines += [f"note: {note}" for note in manifest.get("notes", [])]
-    lines.append(f"made in {duration(manifest['timings'])}")
+        yield from _fact_lines(key, measured_facts(manifest.get(key, {})))
+    yield from (f"note: {note}" for note in manifest.get("notes", []))
+    yield f"made in {duration(manifest['timings'])}"
     if manifest.get("outputs"):
-        lines.append(files_line(Path(path), manifest["outputs"]))
+        yield files_line(Path(path), manifest["outputs"])
     if manifest.get("command") == "preprocess":
         from pipeline.report.record_lines import record_lines  # TensorFlow, which reads records
         from pipeline.report.records import summarize_records
 
-        lines += record_lines(summarize_records(path, samples=samples))
+        yield from record_lines(summarize_records(path, samples=samples))
     else:
-        lines += content_lines(manifest, Path(path), samples=samples)
-    lines.append(
-        "made with "
-        + ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
-    )
+        yield from content_lines(manifest, Path(path), samples=samples)
+    versions = ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())
+    yield f"made with {versions}"
     if manifest.get("next"):
-        lines.append(f"next: {manifest['next']}")
-    return lines
+        yield f"next: {manifest['next']}"
 
 
 def is_foreign_model(path: str) -> bool:

@@ -38,3 +38,12 @@ def test_on_a_terminal_the_end_stays_in_the_place_of_the_live_line():
     console.progress("1/2 rows, slowly")
     console.end_progress("2/2 rows")
     assert terminal.getvalue().endswith("\r2/2 rows\n")
+
+
+def test_what_is_waited_for_is_shown_on_a_terminal_alone_and_taken_away():
+    terminal, log = Terminal(), io.StringIO()
+    for stream in (terminal, log):
+        with Console(stream).waiting("loading"):
+            shown = stream.getvalue()
+    assert shown == log.getvalue() == ""
+    assert terminal.getvalue() == "\rloading\r       \r"

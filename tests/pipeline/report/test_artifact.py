@@ -57,7 +57,7 @@ def test_scored_tables_are_shown_as_text(tmp_path, name, compress):
 
 def test_numbers_are_shown_faithfully_in_both_forms(model):
     write_manifest(model, MANIFEST)
-    lines = describe_artifact(str(model), samples=1)
+    lines = list(describe_artifact(str(model), samples=1))
     for line in (
         "config: learning_rate = 5e-05",
         "config: adam_epsilon = 1e-06",
@@ -74,7 +74,7 @@ def test_numbers_are_shown_faithfully_in_both_forms(model):
 
 
 def test_a_model_directory_without_a_manifest_is_shown(model):
-    lines = describe_artifact(str(model), samples=1)
+    lines = list(describe_artifact(str(model), samples=1))
     assert lines == [
         f"{model}: model directory (HuggingFace folder) without a manifest",
         "config.json: layer_norm_eps = 1e-12",
@@ -88,27 +88,27 @@ def test_a_model_directory_without_a_manifest_is_shown(model):
 def test_a_damaged_config_is_one_line(model, content):
     (model / "config.json").write_bytes(content)
     with pytest.raises(InputError, match=r"config\.json: not .*; make or copy the model again$"):
-        describe_artifact(str(model), samples=1)
+        list(describe_artifact(str(model), samples=1))
 
 
 def test_what_is_no_output_is_reported_with_what_is(tmp_path, model):
     with pytest.raises(UsageError, match=r"gone: no such file or folder; check the path$"):
-        describe_artifact(str(tmp_path / "gone"), samples=1)
+        list(describe_artifact(str(tmp_path / "gone"), samples=1))
     with pytest.raises(UsageError, match=r"it has no manifest\.json; give a vocabulary file, "):
-        describe_artifact(str(tmp_path), samples=1)
+        list(describe_artifact(str(tmp_path), samples=1))
     write_manifest(model, MANIFEST)
     with pytest.raises(UsageError, match=r"no manifest\.json, but holds some: inspect model in it"):
-        describe_artifact(str(tmp_path), samples=1)
+        list(describe_artifact(str(tmp_path), samples=1))
     part = model / "model.safetensors"
     with pytest.raises(UsageError, match=rf"it is a part of {model}, inspect that$"):
-        describe_artifact(str(part), samples=1)
+        list(describe_artifact(str(part), samples=1))
 
 
 def test_defaults_are_listed_where_asked_for(model):
     config = ExportConfig(run="run", output="m").as_dict()
     write_manifest(model, {**MANIFEST, "command": "export", "config": config})
-    short = describe_artifact(str(model), samples=1)
-    full = describe_artifact(str(model), samples=1, all_settings=True)
+    short = list(describe_artifact(str(model), samples=1))
+    full = list(describe_artifact(str(model), samples=1, all_settings=True))
     assert "config: run = run" in short
     hint = next(line for line in short if "with default values (see --all-settings)" in line)
     assert {line for line in short if line != hint} <= set(full)

@@ -219,7 +219,7 @@ def test_raw_cls_vectors_are_warned_of(rows, tmp_path):
     manifest = embed(rows, output=tmp_path / "v.npy", pooling="cls", log=log)
     assert manifest["notes"] == [RAW_CLS]
     assert f"warning: {RAW_CLS}" in log.text
-    lines = describe_artifact(str(tmp_path / "v.npy"), samples=1)
+    lines = list(describe_artifact(str(tmp_path / "v.npy"), samples=1))
     assert f"note: {RAW_CLS}" in lines
     assert lines[0].endswith("vectors of texts, made by bert-pipeline embed")
 

@@ -93,7 +93,7 @@ def test_texts_are_ranked_by_cosine(queries, corpus, tmp_path, expected):
     )
     assert not list(tmp_path.glob(".r.jsonl*"))
     assert ".parts" not in log.getvalue()
-    described = describe_artifact(str(tmp_path / "r.jsonl"), samples=1)
+    described = list(describe_artifact(str(tmp_path / "r.jsonl"), samples=1))
     assert f"r.jsonl: {lines[0]}" in described
 
     search(tmp_path / "r.csv", queries, corpus)
