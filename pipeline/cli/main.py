@@ -33,6 +33,7 @@ COMMANDS = {
     "summarize": "add extractive summaries to documents of tables",
     "import-weights": "convert HuggingFace, KerasHub or Google weights to a model directory",
     "inspect": "show the config, counts, metrics and samples of an artifact",
+    "report": "show runs side by side as a web page: curves, settings, data, evaluations",
     "verify": "compare the files of artifacts with the checksums in their manifests",
     "lineage": "show what an artifact was made from, back to the raw files",
     "demo": "run the whole pipeline on this machine in a few minutes",

@@ -22,7 +22,6 @@ from bert_tf.tasks.running.evaluation import evaluate
 from bert_tf.tasks.running.prediction import evaluation_progress
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
-    REPORT,
     RejectsCheck,
     best_model_of,
     check_inputs_exist,
@@ -34,6 +33,7 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import check_finished, exported_model
+from pipeline.report.document import REPORT
 from pipeline.report.evaluation_page import evaluation_page
 
 

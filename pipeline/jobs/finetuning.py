@@ -18,7 +18,6 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.finetuning_series import run_series
 from pipeline.jobs.task_reports import (
-    REPORT,
     RejectsCheck,
     check_inputs_exist,
     log_report,
@@ -33,6 +32,7 @@ from pipeline.jobs.training_runs import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.report.document import REPORT
 from pipeline.report.evaluation_page import evaluation_page
 
 _SPEED_AND_SAFETY = (

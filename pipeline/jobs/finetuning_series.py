@@ -19,10 +19,10 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.training.run.best_model import rank
-from pipeline.jobs.task_reports import REPORT
 from pipeline.outputs.identity import Inputs
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
+from pipeline.report.document import REPORT
 
 # What the best run has that its series has too, so that this can be used like a run.
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")

@@ -17,8 +17,6 @@ from bert_tf.weights.model_directory import model_folder
 from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 
-REPORT = "report.html"
-
 
 def check_inputs_exist(paths: Mapping[str, str | None]) -> dict[str, list[str]]:
     """The paths that were given, by config key; all of them exist.

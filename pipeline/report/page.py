@@ -16,6 +16,7 @@ from pipeline.report.artifact import (
     require_manifest,
 )
 from pipeline.report.curve_plot import plot_curves
+from pipeline.report.document import GENERATOR
 from pipeline.report.manifest_facts import input_facts, measured_facts, setting_facts
 from pipeline.report.records import (
     Histogram,
@@ -24,8 +25,6 @@ from pipeline.report.records import (
     SplitSummary,
 )
 
-# By this a page is known again.
-GENERATOR = '<meta name="generator" content="bert-pipeline inspect">'
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em;
   color: #222; background: #fff; }
@@ -84,7 +83,7 @@ def artifact_page(path: str, *, samples: int) -> str:
 
 def _html(title: str, body: str) -> str:
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">{GENERATOR}'
+        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">{GENERATOR} inspect">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style>\n<h1>{escape(title)}</h1>\n{body}</html>\n"
     )
 

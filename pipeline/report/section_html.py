@@ -25,7 +25,7 @@ def section_html(section: Section) -> str:
     """A heading, the note and what the section shows."""
     match section:
         case TableSection():
-            content = _table(section)
+            content = table_html(section)
         case MatrixSection():
             content = _matrix(section)
         case PlotSection():
@@ -36,7 +36,8 @@ def section_html(section: Section) -> str:
     return f"<section><h2>{escape(section.title)}</h2>{note}{content}</section>\n"
 
 
-def _table(table: TableSection) -> str:
+def table_html(table: TableSection) -> str:
+    """A table without its heading and note."""
     head = "".join(
         f'<th scope="col"{_class(kind)}>{_shortened(name)}</th>' for name, kind in table.columns
     )
@@ -104,7 +105,7 @@ def _plot(plot: PlotSection) -> str:
     numbers = ""
     if plot.table is not None:
         summary = f"<summary>{escape(plot.table.title)}</summary>"
-        numbers = f"<details>{summary}{_table(plot.table)}</details>"
+        numbers = f"<details>{summary}{table_html(plot.table)}</details>"
     return f"<figure>{scatter_plot(plot)}</figure>{numbers}"
 
 

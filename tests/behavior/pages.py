@@ -1,11 +1,12 @@
-"""What every page of an evaluation is, whatever it shows."""
+"""What every page is, whatever it shows."""
 
 from __future__ import annotations
 
 from html.parser import HTMLParser
 
-# Elements without content, and those whose content is no text of the page.
-_VOID = {"meta", "path", "circle"}
+# Elements that never have content, and those of SVG, which may close themselves.
+_VOID = {"meta", "input"}
+_SELF_CLOSING = {"path", "circle"}
 # Attributes that make a browser ask for something.
 _LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
 
@@ -36,7 +37,7 @@ class Page(HTMLParser):
             self._open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        assert tag in _VOID, f"<{tag}/> is not closed for a browser"
+        assert tag in _VOID | _SELF_CLOSING, f"<{tag}/> is not closed for a browser"
         self.elements.append(tag)
         self.attributes += attrs
 
@@ -58,6 +59,7 @@ def check_page(html: str) -> Page:
     assert not {"script", "link", "img", "iframe", "object", "a"} & set(page.elements)
     assert not [name for name, _ in page.attributes if name in _LOADING or name.startswith("on")]
     assert "url(" not in html and "@import" not in html
+    assert "default-src 'none'" in html, "a browser is told to fetch nothing and to run no script"
     assert ("name", "viewport") in page.attributes and "prefers-color-scheme: dark" in html
     regions = [value for name, value in page.attributes if name == "role"]
     assert regions.count("region") == page.elements.count("table")

@@ -56,6 +56,15 @@ def test_examples_are_understood(place, line, monkeypatch):
     name, *arguments = shlex.split(line, comments=True)[1:]
     command = bert_pipeline.get_command(None, name)
     with command.make_context(name, arguments) as context:
-        if name not in ("init", "inspect", "verify", "lineage", "schema", "demo", "doctor"):
+        if name not in (
+            "init",
+            "inspect",
+            "report",
+            "verify",
+            "lineage",
+            "schema",
+            "demo",
+            "doctor",
+        ):
             assert command.invoke(context) == 0
             assert len(given) == 1

@@ -50,6 +50,7 @@ CONTRACT = {
     ),
     "import-weights": "--output",
     "inspect": "",
+    "report": "--output",
     "verify": "",
     "lineage": "--format",
     "schema": "",

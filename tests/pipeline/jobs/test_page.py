@@ -1,9 +1,11 @@
 """A page replaces an older page; any other file when asked, and never what it is about."""
 
+import json
+
 import pytest
 
 from bert_tf.base.errors import UsageError
-from pipeline.jobs.page import write_page
+from pipeline.jobs.page import write_page, write_runs_page
 
 
 @pytest.fixture
@@ -54,3 +56,27 @@ def test_a_page_is_no_content_of_its_folder(make_job, tmp_path):
     (tmp_path / "pages").mkdir()
     with pytest.raises(UsageError, match="--html .*pages: is a folder; name a file"):
         write(job.output, tmp_path / "pages")
+
+
+@pytest.fixture
+def unfinished(tmp_path):
+    """A run that has made a step."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text("train: {output: run}\n")
+    (run / "metrics.jsonl").write_text(
+        json.dumps({"step": 1, "split": "train", "loss": 2.0}) + "\n"
+    )
+    return run
+
+
+def test_a_page_of_runs_replaces_pages_alone(unfinished, artifact, tmp_path):
+    page = tmp_path / "page.html"
+    write(artifact, page)
+    write_runs_page([str(unfinished)], str(page), overwrite=False)
+    assert "not finished" in page.read_text()
+    page.write_text("ten years of work")
+    with pytest.raises(UsageError, match="--output .*page.html: exists and is no page of this"):
+        write_runs_page([str(unfinished)], str(page), overwrite=False)
+    with pytest.raises(UsageError, match="lies in the input .*run, whose content it would change"):
+        write_runs_page([str(unfinished)], str(unfinished / "page.html"), overwrite=True)

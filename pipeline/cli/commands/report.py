@@ -1,0 +1,29 @@
+"""`bert-pipeline report`."""
+
+import click
+
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+
+
+@click.command("report", cls=PlainCommand, context_settings=HELP_FLAGS)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--output", metavar="FILE", required=True, help="the page to write, page.html")
+@click.option("--overwrite", is_flag=True, help="replace a file that is not such a page")
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(runs: tuple[str, ...], output: str, overwrite: bool, verbose: bool) -> None:
+    """Shows runs of train and finetune side by side as one web page.
+
+    It has their curves, settings, data and evaluations, and needs no network. Runs that are not
+    finished are shown as far as they are.
+
+    \b
+    Example:
+      bert-pipeline report run --output run.html
+      bert-pipeline report slow fast --output rates.html
+    """
+    with filtered_third_party_output(verbose=verbose):
+        from pipeline.jobs.page import write_runs_page
+
+        write_runs_page(runs, output, overwrite=overwrite)
+        click.echo(f"{output}: open it in a browser", err=True)

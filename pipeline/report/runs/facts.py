@@ -1,0 +1,182 @@
+"""Tables with a column for each run: how it ended, its settings, its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.checksums import file_sha256
+from bert_tf.base.wording import shown_duration, shown_number, shown_setting
+from bert_tf.tasks.base.report_sections import TableSection
+from bert_tf.training.run.best_model import BestModel
+from pipeline.outputs.manifest import manifest_path, read_manifest
+from pipeline.report.manifest_facts import changed_settings, leaves
+from pipeline.report.runs.run import Run
+
+_Facts = Mapping[str, str]
+
+
+def overview(runs: Sequence[Run]) -> TableSection:
+    """What each run is, how far it came, and the metrics of its best model."""
+    return _side_by_side("Runs", runs, _about_run)
+
+
+def settings(runs: Sequence[Run]) -> TableSection:
+    """Of one run the settings that are not defaults; of several those in which they differ."""
+    if len(runs) == 1:
+        return _side_by_side(
+            "Settings", runs, _changed, note="Those that are not defaults; config.yaml has all."
+        )
+    all_of = [_settings(run.config) for run in runs]
+    keys = dict.fromkeys(key for each in all_of for key in each)
+    different = [key for key in keys if len({each.get(key) for each in all_of}) > 1]
+    rows = [[key, *(each.get(key) for each in all_of)] for key in different]
+    return TableSection(
+        title="Settings that differ",
+        columns=_columns("setting", runs),
+        rows=rows,
+        note="" if rows else "All settings of these runs are the same.",
+    )
+
+
+def data_facts(runs: Sequence[Run]) -> TableSection:
+    """What each run was trained on, by its manifest and those of its records."""
+    return _side_by_side(
+        "Data",
+        runs,
+        _about_data,
+        note="Of records as preprocess counted them, of rows as finetune read them.",
+    )
+
+
+def records_of(run: Run) -> list[Path]:
+    """The folders of records that a pretraining run read and that still are what it read."""
+    found = []
+    for item in (run.manifest or {}).get("inputs", []):
+        folder = _found(run.path, item["path"])
+        made = manifest_path(folder) if folder is not None and folder.is_dir() else None
+        if made is not None and made.is_file() and file_sha256(made) == item["sha256"]:
+            assert folder is not None
+            found.append(folder)
+    return found
+
+
+def _found(run: Path, path: str) -> Path | None:
+    """Where an input is, from the working directory or from a folder above the run."""
+    if "://" in path:
+        return None
+    places = (Path(path), *(folder / path for folder in run.absolute().parents))
+    return next((place for place in places if place.exists()), None)
+
+
+def _about_run(run: Run) -> _Facts:
+    last = run.lines[-1]
+    facts = {"made by": f"bert-pipeline {run.command}"}
+    task = run.config.get("task")
+    if task:
+        facts["task"] = str(task)
+    for item in (run.manifest or {}).get("inputs", []):
+        if "key" in item:
+            facts[f"{item['key']} from"] = item["path"]
+    if run.manifest is None:
+        facts["state"] = "not finished"
+    else:
+        stopped = run.manifest.get("stopped_early")
+        facts["state"] = f"stopped early: {stopped}" if stopped else "finished"
+    facts["steps"] = f"{last['step']:,}"
+    if "time" in last:
+        facts["time of training"] = shown_duration(last["time"])
+    best = BestModel.of_manifest(run.manifest or {})
+    if best is not None:
+        facts["best model"] = str(best).removeprefix("the model of ")
+    metrics = (run.manifest or {}).get("metrics", {}).get("best") or {}
+    for name, value in metrics.items():
+        if name not in ("step", "phase"):
+            facts[f"best model's {name}"] = shown_number(value)
+    return facts
+
+
+def _changed(run: Run) -> _Facts:
+    changed, _ = changed_settings({"command": run.command, "config": run.config})
+    return _settings(changed)
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    facts = {".".join(path): shown_setting(value) for path, value in leaves(dict(config))}
+    facts.pop("output", None)
+    return facts
+
+
+def _about_data(run: Run) -> _Facts:
+    if run.manifest is None:
+        return {"data": "known when the run is finished"}
+    if not run.is_pretraining:
+        return _about_rows(run.manifest.get("counts", {}))
+    folders = records_of(run)
+    if not folders:
+        return {"data": "its records are gone or were made again"}
+    if len(folders) == 1:
+        return _about_records(read_manifest(folders[0]) or {})
+    return {
+        f"{folder.name}: {name}": text
+        for folder in folders
+        for name, text in _about_records(read_manifest(folder) or {}).items()
+    }
+
+
+def _about_records(manifest: Mapping[str, Any]) -> dict[str, str]:
+    counts, metrics = manifest.get("counts", {}), manifest.get("metrics", {})
+    records, config = manifest.get("records", {}), manifest.get("config", {})
+    facts = {
+        name: f"{counts[name]:,}" for name in ("documents", "sentences", "tokens") if name in counts
+    }
+    for split, number in counts.get("examples", {}).items():
+        facts[f"{split} examples"] = f"{number:,}"
+    facts["longest sequence"] = f"{records.get('max_seq_length', 0):,} tokens"
+    if "truncation_fraction" in metrics:
+        facts["truncated pairs"] = f"{metrics['truncation_fraction']:.1%}"
+    facts["masking"] = str(records.get("masking", config.get("masking", "token")))
+    if "masked_lm_prob" in config:
+        facts["masked tokens"] = f"{config['masked_lm_prob']:.0%}"
+        facts["most masks per sequence"] = f"{records.get('max_predictions_per_seq', 0):,}"
+    if "random_next_fraction" in metrics:
+        facts["random second segments"] = f"{metrics['random_next_fraction']:.1%}"
+    if "vocab_size" in records:
+        facts["vocabulary"] = f"{records['vocab_size']:,} entries"
+    facts["rejected"] = f"{sum(counts.get('rejected', {}).values()):,}"
+    return facts
+
+
+def _about_rows(counts: Mapping[str, Any]) -> dict[str, str]:
+    facts = {}
+    for split in ("train", "eval"):
+        of_split = counts.get(split)
+        if not of_split:
+            continue
+        facts[f"{split} rows"] = f"{of_split['rows_out']:,}"
+        facts[f"{split} rows rejected"] = f"{of_split['rows_rejected']:,}"
+        if of_split.get("sequences"):
+            mean = of_split["tokens"] / of_split["sequences"]
+            facts[f"{split} tokens per sequence"] = f"{mean:.1f}"
+            cut = of_split["rows_cut"] / max(of_split["rows_out"], 1)
+            facts[f"{split} rows cut"] = f"{of_split['rows_cut']:,} ({cut:.1%})"
+            facts[f"{split} tokens lost"] = f"{of_split['tokens_lost']:,}"
+    return facts
+
+
+def _side_by_side(
+    title: str, runs: Sequence[Run], facts_of: Callable[[Run], _Facts], *, note: str = ""
+) -> TableSection:
+    all_of = [facts_of(run) for run in runs]
+    names = dict.fromkeys(name for facts in all_of for name in facts)
+    return TableSection(
+        title=title,
+        columns=_columns("run", runs),
+        rows=[[name, *(facts.get(name) for facts in all_of)] for name in names],
+        note=note,
+    )
+
+
+def _columns(first: str, runs: Sequence[Run]) -> Any:
+    return ((first, "text"), *((run.name, "text") for run in runs))

@@ -1,0 +1,103 @@
+"""A run directory as the page reads it: finished, or as far as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections import FinetuneConfig, TrainConfig
+from bert_tf.training.run.metrics_file import read_metrics
+from pipeline.outputs.manifest import check_files, read_manifest
+from pipeline.outputs.place import marker_path, read_marker
+from pipeline.report.document import REPORT
+
+MOST_RUNS = 8
+_COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
+_BEGIN, _END = "</h1>\n", "</main></body></html>"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run.
+
+    Attributes:
+        name: what it is called on the page, different for each run.
+        path: its folder.
+        command: what makes it.
+        config: its settings.
+        manifest: None where it is not finished.
+        lines: of its metrics.jsonl.
+    """
+
+    name: str
+    path: Path
+    command: str
+    config: dict[str, Any]
+    manifest: dict[str, Any] | None
+    lines: Sequence[dict[str, Any]]
+
+    @property
+    def is_pretraining(self) -> bool:
+        """Whether it was trained on records, not on labeled rows."""
+        return self.command == TrainConfig.section_name
+
+    def evaluation_html(self) -> str | None:
+        """What the page of its evaluation shows, as HTML; None where it has none.
+
+        Raises:
+            InputError: the page is not the one that the run wrote.
+        """
+        page = self.path / REPORT
+        if self.manifest is None or not page.is_file():
+            return None
+        check_files(self.path, {REPORT})
+        _, _, content = page.read_text(encoding="utf-8").partition(_BEGIN)
+        return content.rpartition(_END)[0] or None
+
+
+def read_runs(paths: Sequence[str]) -> list[Run]:
+    """The runs in the order of their paths.
+
+    Raises:
+        UsageError: there are too many, one is given twice, is not a run, or has no metrics yet.
+        InputError: a manifest or a line of metrics is damaged.
+    """
+    if len(paths) > MOST_RUNS:
+        raise UsageError(
+            f"{len(paths)} runs: a page has colors for {MOST_RUNS}; give fewer at once"
+        )
+    folders = [Path(path).resolve() for path in paths]
+    for path, folder in zip(paths, folders, strict=True):
+        if folders.count(folder) > 1:
+            raise UsageError(f"{path}: is given twice; name each run once")
+    names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    return [_read_run(path, name) for path, name in zip(paths, names, strict=True)]
+
+
+def _read_run(path: str, name: str) -> Run:
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "no such folder"
+        raise UsageError(f"{path}: {what}; give the output of train or finetune")
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        command, config = manifest.get("command", ""), manifest.get("config", {})
+    else:
+        marked = read_marker(marker_path(path, is_directory=True)) or {}
+        command, config = next(iter(marked.items()), ("", {}))
+    if command not in _COMMANDS:
+        raise UsageError(
+            f"{path}: is not a run; give the output of train or finetune "
+            "(bert-pipeline inspect --html describes other outputs)"
+        )
+    lines = read_metrics(folder / "metrics.jsonl")
+    if not lines:
+        raise UsageError(f"{path}: has no metrics yet; wait until the run has made some steps")
+    return Run(
+        name=name, path=folder, command=command, config=config, manifest=manifest, lines=lines
+    )
