@@ -76,7 +76,7 @@ def possible_engines(
         raise UsageError(
             f"--precision int8: {folder} has no graph of 8-bit integers for "
             f"{' or '.join(entry.name for entry in entries if INT8 in entry.precisions)}; make one "
-            "with bert-pipeline export --format openvino --precision int8 --calibrate ROWS"
+            "with bert-pipeline export --format FORMAT --precision int8 --calibrate ROWS"
         )
     if not found:
         raise UsageError(

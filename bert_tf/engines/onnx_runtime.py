@@ -9,8 +9,9 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from bert_tf.base.processor import usable_cores
+from bert_tf.engines.registry import INT8
 from bert_tf.engines.token_ids import TokenIdsEngine, checked_outputs, graph_of
-from bert_tf.serving.signatures import ONNX_FILE
+from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 
 # Its exceptions have no class in common.
 _FAULTS = (
@@ -28,7 +29,8 @@ def load(folder: Path, *, threads: int | None, precision: str) -> TokenIdsEngine
     """See `Engine`; a folder without a graph has it made of its weights."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or usable_cores()
-    with graph_of(folder, (ONNX_FILE,), *_FAULTS) as graph:
+    file = ONNX_INT8_FILE if precision == INT8 else ONNX_FILE
+    with graph_of(folder, (file,), *_FAULTS) as graph:
         session = onnxruntime.InferenceSession(
             graph, sess_options=options, providers=["CPUExecutionProvider"]
         )

@@ -165,7 +165,13 @@ ENGINES: dict[str, EngineEntry] = {
             precisions=(FLOAT32, BFLOAT16, INT8),
             int8_file="openvino_model_int8.xml",
         ),
-        _token_ids_engine("onnxruntime", "bert_tf.engines.onnx_runtime", graphs=("model.onnx",)),
+        _token_ids_engine(
+            "onnxruntime",
+            "bert_tf.engines.onnx_runtime",
+            graphs=("model.onnx",),
+            precisions=(FLOAT32, INT8),
+            int8_file="model_int8.onnx",
+        ),
         EngineEntry(
             name="tensorflow",
             module="bert_tf.engines.saved_model",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from bert_tf.export.formats.model_format import QuantizableFormat
 
 CALIBRATION_ROWS = 300
-_QUANTIZER = "nncf"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,7 +84,7 @@ def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
             f"--precision int8: models of {(directory.task or {})['task']} are run by the engine "
             "tensorflow alone, which has no int8; leave it out"
         )
-    for package in (_QUANTIZER, *_engine_of(entry).packages):
+    for package in filter(None, (entry.quantizer, *_engine_of(entry).packages)):
         if importlib.util.find_spec(package) is None:
             raise UsageError(
                 f"--precision int8: needs {package}, not installed here; install it "

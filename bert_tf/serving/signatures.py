@@ -15,4 +15,5 @@ ROW_TOKENS = "row_tokens"
 MANY_CUT = 0.05  # of the rows: then their results may suffer
 # Files with a graph from token ids to scores.
 ONNX_FILE, OPENVINO_FILE = "model.onnx", "openvino_model.xml"
-OPENVINO_INT8_FILE = "openvino_model_int8.xml"  # the same with products of 8-bit integers
+# The same with products of 8-bit integers.
+ONNX_INT8_FILE, OPENVINO_INT8_FILE = "model_int8.onnx", "openvino_model_int8.xml"

@@ -122,8 +122,8 @@ class ExportConfig(Section):
             if getattr(self, key) is not None and not FORMATS[self.format].has_pooling:
                 able = [name for name, entry in FORMATS.items() if entry.has_pooling]
                 faults.append(self._no_meaning(key, able))
-        if self.precision == INT8 and not FORMATS[self.format].has_int8:
-            able = [name for name, entry in FORMATS.items() if entry.has_int8]
+        if self.precision == INT8 and FORMATS[self.format].quantizer is None:
+            able = [name for name, entry in FORMATS.items() if entry.quantizer is not None]
             faults.append(self._no_meaning("precision", able))
         if (self.precision == INT8) != (self.calibrate is not None):
             faults.append(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from bert_tf.base.atomic_files import replacing_file
@@ -11,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.export.formats.huggingface import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
-from bert_tf.serving.signatures import ONNX_FILE
+from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.weights.model_directory import model_tensors
 from bert_tf.weights.onnx_graph import MASK, TYPE_IDS, WORD_IDS, onnx_model
@@ -31,6 +33,14 @@ class OnnxFormat(HuggingFaceFormat):
         with replacing_file(output / ONNX_FILE) as aside:
             aside.write_bytes(graph.SerializeToString(deterministic=True))
         return [*notes, *graph_notes(trained)]
+
+    def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
+        """See `QuantizableFormat.write_int8`."""
+        # Needs onnxruntime, which the graph itself does not.
+        from bert_tf.export.formats.onnx_int8 import write_quantized
+
+        with replacing_file(folder / ONNX_INT8_FILE) as aside:
+            write_quantized(folder / ONNX_FILE, aside, batches)
 
     def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
         """See `ModelFormat.loading`."""

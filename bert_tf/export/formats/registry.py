@@ -46,7 +46,8 @@ class FormatEntry:
             has the name of the extra that installs them.
         options: keys of `ExportConfig` that it follows and other formats do not have.
         has_pooling: whether it states how the vector of a text is made.
-        has_int8: whether it can have a graph of 8-bit integers, see `QuantizableFormat`.
+        quantizer: the package that makes graphs of 8-bit integers, see `QuantizableFormat`; None of
+            formats that have none.
         library_name: the library that the Hub shows such a model under, None where it knows none.
         tags: by which the Hub finds such models.
         keeps_head: whether the head of a task is written, from the part of the model card about it.
@@ -61,7 +62,7 @@ class FormatEntry:
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     has_pooling: bool = False
-    has_int8: bool = False
+    quantizer: str | None = None
     library_name: str | None = None
     tags: tuple[str, ...] = ()
     keeps_head: Callable[[TaskCard], bool] = _keeps_any_head
@@ -115,6 +116,7 @@ FORMATS: dict[str, FormatEntry] = {
             config_file="config.json",
             model_file="model.onnx",
             packages=("onnx",),
+            quantizer="onnxruntime",
             library_name="transformers",
             tags=("onnx",),
         ),
@@ -125,7 +127,7 @@ FORMATS: dict[str, FormatEntry] = {
             config_file="config.json",
             model_file="openvino_model.xml",
             packages=("openvino", "onnx"),
-            has_int8=True,
+            quantizer="nncf",
             library_name="transformers",
             tags=("openvino",),
         ),
