@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.wording import quantity
 from bert_tf.config.model_files import CONFIG
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
+from bert_tf.engines.choice import ChosenEngine, possible_engines
 from bert_tf.engines.exported_folder import read_task
-from bert_tf.engines.registry import AUTO, ENGINES, is_exported, resolve_engine
+from bert_tf.engines.registry import AUTO, ENGINES, FLOAT32, is_exported
 from bert_tf.tasks.base.abstention import Abstention
+from bert_tf.tasks.base.prediction_rows import equal_predictions
 from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.evaluation import evaluate
@@ -53,20 +59,34 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     if config.abstain_below is not None:
         declared = declared_task(read_task(model), config.model)
         abstention = Abstention.of(declared, config.abstain_below, config.model)
-    measure = evaluate_exported if is_run_by_engine else evaluate
 
     def body(record: JobRecord) -> None:
         output = Path(config.output)
         check = RejectsCheck(options.max_rejects, rejects_path(output), options.console)
         if is_run_by_engine:
-            options.console.info(f"engine: {config.engine}")
-            record.extra = {"engine": config.engine}
+            chosen = _engine_of(config, config.precision)
+            options.console.info(f"engine: {chosen.name}")
+            record.extra = {"engine": config.engine, "precision": config.precision}
         best = best_model_of(config.model)
         if best is not None:
             options.console.info(f"{config.model}: {best}")
             record.extra["best_model"] = dataclasses.asdict(best)
         with record.stage("evaluate"):
+            measure = evaluate_exported if is_run_by_engine else evaluate
             task, source, results = measure(config, options.console, check)
+        if config.precision != FLOAT32:
+            with record.stage("compare"):
+                compared = _compared(config, task, source, results, options.console)
+            record.extra["float32"] = dataclasses.asdict(compared)
+            for line in compared.lines(results.metrics, config.precision):
+                options.console.info(line)
+            results = dataclasses.replace(
+                results,
+                report=dataclasses.replace(
+                    results.report,
+                    details={**results.report.details, "float32": dataclasses.asdict(compared)},
+                ),
+            )
         if abstention is not None:
             results = abstention.measured(results)
         write_predictions(output / "predictions.jsonl", results.predictions)
@@ -108,15 +128,77 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
 
 
 def _with_engine(config: EvaluateConfig) -> EvaluateConfig:
-    """Names the engine that runs an exported model; a run directory needs none."""
+    """Names the engine that runs an exported model, and its precision; a run directory needs
+    neither."""
     if is_exported(config.model):
-        return dataclasses.replace(config, engine=resolve_engine(config.engine, config.model).name)
+        chosen = _engine_of(config, config.precision)
+        return dataclasses.replace(config, engine=chosen.entry.name, precision=chosen.precision)
+    if config.precision != FLOAT32:
+        raise UsageError(
+            f"--precision {config.precision}: {config.model} is not an exported model, and is "
+            "measured in float32; leave --precision out, or export the model first"
+        )
     if config.engine != AUTO:
         raise UsageError(
             f"--engine {config.engine}: {config.model} is not an exported model, so no engine runs "
             "it; leave --engine out, or export the model first"
         )
     return config
+
+
+def _engine_of(config: EvaluateConfig, precision: str) -> ChosenEngine:
+    return possible_engines(config.engine, precision, config.model)[0]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Float32Comparison:
+    """What the same engine gives in float32.
+
+    Attributes:
+        metrics: by name.
+        rows: that were compared.
+        equal_rows: those with the same prediction, whatever its probability; None of tasks that
+            predict numbers alone.
+    """
+
+    metrics: dict[str, float]
+    rows: int
+    equal_rows: int | None
+
+    def lines(self, metrics: dict[str, float], precision: str) -> Iterator[str]:
+        """The comparison in words.
+
+        Args:
+            metrics: in the other precision.
+            precision: its name.
+        """
+        if self.equal_rows is not None:
+            yield (
+                f"{precision} and float32 agree on {self.equal_rows:,} of "
+                f"{quantity(self.rows, 'row')} ({self.equal_rows / self.rows:.2%})"
+            )
+        for name, value in self.metrics.items():
+            yield (
+                f"{name}: {value:.4f} in float32, {metrics[name]:.4f} in {precision} "
+                f"({metrics[name] - value:+.4f})"
+            )
+
+
+def _compared(
+    config: EvaluateConfig, task: Task, source: LabeledRows, results: TaskResults, console: Console
+) -> Float32Comparison:
+    predicted = _predicted(config, FLOAT32, task, source, console)
+    assert results.predicted is not None
+    equal = equal_predictions(
+        [field for field in task.declaration.predictions if not field.is_extra],
+        results.predicted,
+        predicted,
+    )
+    return Float32Comparison(
+        metrics=task.measure(source, predicted).metrics,
+        rows=len(source),
+        equal_rows=None if equal is None else int(equal.sum()),
+    )
 
 
 def evaluate_exported(
@@ -134,9 +216,17 @@ def evaluate_exported(
         UsageError: the model is not of this tool or not fine-tuned, a file or column is missing.
     """
     task = task_from_settings(read_task(config.model), config.model).with_columns(config)
-    engine = resolve_engine(config.engine, config.model).load(config.model, is_checked=True)
     source = task.read(config.data, console, dialect=TableDialect.of(config))
     check([source])
+    predicted = _predicted(config, config.precision, task, source, console)
+    results = task.measure(source, predicted)
+    return task, source, dataclasses.replace(results, predicted=predicted)
+
+
+def _predicted(
+    config: EvaluateConfig, precision: str, task: Task, source: LabeledRows, console: Console
+) -> dict[str, np.ndarray]:
+    engine = _engine_of(config, precision).load(config.model, is_checked=True)
     texts = task.texts(source)
     total = max(map(len, texts.values()))
     rows_done = 0
@@ -148,5 +238,4 @@ def evaluate_exported(
 
     predicted = engine.predict(texts, batch_tokens=config.batch_tokens, on_rows=show)
     console.end_progress(evaluation_progress(rows_done, total))
-    results = task.measure(source, predicted)
-    return task, source, dataclasses.replace(results, predicted=predicted)
+    return predicted

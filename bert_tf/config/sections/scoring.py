@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import flag_text, option
 from bert_tf.config.sections.tables import TableSection
-from bert_tf.engines.registry import AUTO, PRECISIONS, EngineChoices
+from bert_tf.engines.registry import AUTO, FLOAT32, PRECISIONS, EngineChoices
 
 BEST, ALL = "best", "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
@@ -93,6 +93,12 @@ class EvaluateConfig(ColumnsSection):
     )
     answer_column: str | None = option(
         "column of the answer's text (default: the model's)", default=None
+    )
+    precision: str = option(
+        "what the engine of an exported model computes in; of any but float32 the predictions are "
+        "compared with those in float32",
+        default=FLOAT32,
+        choices=PRECISIONS,
     )
 
 

@@ -42,6 +42,39 @@ def prediction_rows(
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
+def equal_predictions(
+    fields: Sequence[PredictionField],
+    one: Mapping[str, Iterable[Any]],
+    other: Mapping[str, Iterable[Any]],
+) -> np.ndarray | None:
+    """Whether each row has the same predictions in both, whatever their probabilities: bool [rows].
+
+    Args:
+        fields: the columns that are compared: labels, texts and places, and what JSON values have
+            beside numbers with a fraction.
+        one, other: values [rows] by name.
+
+    Returns:
+        None where the fields hold nothing but numbers.
+    """
+    decided = [field for field in fields if field.kind not in ("probability", "value")]
+    if not decided:
+        return None
+    rows = [
+        [{name: _without_scores(value) for name, value in row.items()} for row in found]
+        for found in (prediction_rows(decided, one), prediction_rows(decided, other))
+    ]
+    return np.array([first == second for first, second in zip(*rows, strict=True)], bool)
+
+
+def _without_scores(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_scores(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_scores(item) for item in value]
+    return None if isinstance(value, float) else value
+
+
 def rounded_probabilities(probabilities: np.ndarray) -> list[list[float]]:
     """Probabilities [rows, n] as the cells of `prediction_rows` have them."""
     rounded: list[list[float]] = (

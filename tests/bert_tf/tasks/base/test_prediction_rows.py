@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.base.errors import InputError
 from bert_tf.tasks.base.declaration import PredictionField
-from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.prediction_rows import equal_predictions, prediction_rows
 
 
 def test_no_answer_has_no_place_and_scores_have_six_digits():
@@ -58,3 +58,24 @@ def test_a_model_that_lacks_an_output_is_to_be_exported_again():
     fields = [PredictionField(name, "text") for name in ("answer", "more")]
     with pytest.raises(InputError, match="no output more: .* export it again"):
         prediction_rows(fields, {"answer": ["x"]})
+
+
+def test_predictions_are_equal_whatever_their_scores():
+    fields = [
+        PredictionField("entities", "json"),
+        PredictionField("label", "label"),
+        PredictionField("score", "probability"),
+    ]
+    one = {
+        "entities": [[{"start": 0, "label": "a", "score": 0.5}], [{"start": 0}], []],
+        "label": ["x", "x", "y"],
+        "score": [0.5, 0.5, 0.5],
+    }
+    other = {
+        "entities": [[{"start": 0, "label": "a", "score": 0.6}], '[{"start": 1}]', []],
+        "label": ["x", "x", "x"],
+        "score": [0.6, 0.5, 0.5],
+    }
+    found = equal_predictions(fields, one, other)
+    assert found is not None and found.tolist() == [True, False, False]
+    assert equal_predictions(fields[2:], one, other) is None
