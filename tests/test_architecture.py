@@ -44,6 +44,8 @@ PIPELINE_LEVELS = {
     "demo": 7,
     "cli": 8,
     "__main__": 9,
+    "api": 9,
+    "__init__": 10,
 }
 
 

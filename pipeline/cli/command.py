@@ -52,7 +52,7 @@ def job_command(
     options = config_options(sections)
     return JobCommand(
         name,
-        callback=_JobCall(name=name, sections=sections, job=job),
+        callback=JobCall(name=name, sections=sections, job=job, max_rejects=max_rejects),
         common=options.common,
         rest=options.rest,
         general=general_options(resumes=resumes, has_rows=has_rows, max_rejects=max_rejects),
@@ -63,12 +63,17 @@ def job_command(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _JobCall:
-    """Runs a job with what click has parsed."""
+class JobCall:
+    """Runs a job with what click has parsed, or what `pipeline.api` is given.
+
+    Attributes:
+        name, sections, job, max_rejects: as of `job_command`.
+    """
 
     name: str
     sections: tuple[AnySection, ...]
     job: str
+    max_rejects: str | None
 
     def __call__(
         self,
@@ -82,7 +87,7 @@ class _JobCall:
         **flags: Any,
     ) -> int:
         """Returns the exit code."""
-        resolved = self._resolve(config, assignments, flags)
+        resolved = self.resolve(config, flags, assignments)
         with filtered_third_party_output(verbose=verbose) as own_stderr:
             options = RunOptions(
                 overwrite=overwrite,
@@ -90,17 +95,34 @@ class _JobCall:
                 max_rejects=max_rejects,
                 console=Console(own_stderr),
             )
-            with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
-                job = importlib.import_module(self.job)
-            manifest = job.run(*resolved, options)
+            manifest = self.run(resolved, options)
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-            return _exit_code(manifest, resolved[0], options)
+            excess = excess_of_run(manifest, resolved[0], options)
+            if excess is not None:
+                options.console.info(f"error: {excess}")
+            return 0 if excess is None else 3
 
-    def _resolve(
-        self, config: str | None, assignments: tuple[str, ...], flags: dict[str, Any]
+    def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
+        """Runs the job on sections of `resolve`; returns its manifest."""
+        with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
+            job = importlib.import_module(self.job)
+        manifest: dict[str, Any] = job.run(*resolved, options)
+        return manifest
+
+    def resolve(
+        self, config: str | None, flags: dict[str, Any], assignments: tuple[str, ...] = ()
     ) -> list[Section]:
-        """The sections, from the file, `--set` and flags."""
+        """The sections.
+
+        Args:
+            config: YAML file.
+            flags: value by key, of any of the sections.
+            assignments: texts of `--set`.
+
+        Raises:
+            ConfigError: with all faults.
+        """
         _check_sections(self.name, self.sections, assignments)
         return [
             _resolve(
@@ -137,14 +159,11 @@ def _check_sections(
         raise ConfigError(faults)
 
 
-def _exit_code(manifest: dict[str, Any], config: Section, options: RunOptions) -> int:
+def excess_of_run(manifest: dict[str, Any], config: Section, options: RunOptions) -> str | None:
+    """What to say of a job that rejected more rows than allowed; None if it did not."""
     if options.max_rejects is None or not manifest:
-        return 0
-    excess = excess_of(options.max_rejects, config, manifest["counts"])
-    if excess is None:
-        return 0
-    options.console.info(f"error: {excess}")
-    return 3
+        return None
+    return excess_of(options.max_rejects, config, manifest["counts"])
 
 
 def _indent(example: str) -> str:

@@ -1,0 +1,143 @@
+"""The commands as functions: keyword arguments are config keys, manifests are returned.
+
+    from pipeline import finetune, score
+
+    manifest = finetune("classification", train="train.csv", init="bert", output="complaints")
+    manifest["metrics"]["best"]
+
+Nothing heavy is imported before a function is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import TooManyRejects, UsageError
+
+if TYPE_CHECKING:
+    from pipeline.cli.command import JobCall
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A command of `bert-pipeline` as a function.
+
+    Attributes:
+        name: of the command.
+    """
+
+    name: str
+
+    def __call__(
+        self,
+        *positional: str,
+        config: str | Path | None = None,
+        overwrite: bool = False,
+        max_rejects: str | float | None = None,
+        console: Console | None = None,
+        **keys: Any,
+    ) -> dict[str, Any]:
+        """Runs the job, or resumes it; does nothing if its output is finished.
+
+        Args:
+            positional: what the command takes without a flag: the task of `finetune`.
+            config: YAML file, whose keys `keys` win over.
+            overwrite: replace an output made with another config.
+            max_rejects: how many rows may be rejected, a number (10) or a fraction (0.1 or "10%");
+                by default as many as the command allows.
+            console: where progress goes; stderr by default.
+            **keys: config keys, by the names that they have in YAML. Paths may be `Path`s.
+
+        Returns:
+            The manifest.
+
+        Raises:
+            ConfigError: a key is unknown, or its value cannot be used; all faults at once.
+            UsageError, InputError: as the command's errors.
+            TooManyRejects: more rows than `max_rejects`; the output is there.
+        """
+        from pipeline.cli.command import excess_of_run
+        from pipeline.outputs.job import RunOptions
+        from pipeline.outputs.rejected_rows import RejectLimit
+
+        os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+        call = self._call()
+        given = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
+        known = {field.name for field in self._fields()}
+        if unknown := given.keys() - known:
+            raise UsageError(
+                f"{self.name}: no config key {', '.join(sorted(unknown))}; known keys: "
+                f"{', '.join(sorted(known))}"
+            )
+        resolved = call.resolve(None if config is None else os.fspath(config), given)
+        limit = call.max_rejects if max_rejects is None else str(max_rejects)
+        options = RunOptions(
+            overwrite=overwrite,
+            max_rejects=None if limit is None else RejectLimit.parse(limit),
+            console=console or Console(),
+        )
+        manifest = call.run(resolved, options)
+        excess = excess_of_run(manifest, resolved[0], options)
+        if excess is not None:
+            raise TooManyRejects(excess)
+        return manifest
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """For `help` and editors: all config keys with their defaults."""
+        own = list(inspect.signature(Job.__call__).parameters.values())[1:-1]
+        keys = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.metadata["required"] else field.default,
+                annotation=field.type,
+            )
+            for field in self._fields()
+        ]
+        return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
+
+    def _call(self) -> JobCall:
+        module = importlib.import_module(f"pipeline.cli.commands.{self.name.replace('-', '_')}")
+        call: JobCall = module.command.callback
+        return call
+
+    def _fields(self) -> list[dataclasses.Field]:
+        from pipeline.cli.config_options import section_fields
+
+        return [field for each in self._call().sections for _, field in section_fields(each)]
+
+    def _named(self, positional: Sequence[str]) -> dict[str, str]:
+        names = [field.name for field in self._fields() if field.metadata["positional"]]
+        if len(positional) > len(names):
+            raise TypeError(
+                f"{self.name} takes {len(names)} arguments without a name, not {len(positional)}"
+            )
+        return dict(zip(names, positional, strict=False))
+
+
+def _plain(value: Any) -> Any:
+    """A value as configs have it."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+vocab = Job("vocab")
+preprocess = Job("preprocess")
+train = Job("train")
+finetune = Job("finetune")
+label_errors = Job("label-errors")
+evaluate = Job("evaluate")
+export = Job("export")
+score = Job("score")
+embed = Job("embed")
+summarize = Job("summarize")
+import_weights = Job("import-weights")
