@@ -15,8 +15,7 @@ from pipeline.report.artifact import (
     model_lines,
     require_manifest,
 )
-from pipeline.report.curve_plot import plot_curves
-from pipeline.report.document import GENERATOR
+from pipeline.report.document import html_document
 from pipeline.report.manifest_facts import input_facts, measured_facts, setting_facts
 from pipeline.report.records import (
     Histogram,
@@ -24,19 +23,19 @@ from pipeline.report.records import (
     ShownToken,
     SplitSummary,
 )
+from pipeline.report.runs.plots import plots_html, plots_style
+from pipeline.report.runs.run import read_runs
+from pipeline.report.section_html import scrolling
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em;
-  color: #222; background: #fff; }
-h1 { font-size: 1.3em; } h2 { font-size: 1.1em; margin-top: 2em; } h3 { font-size: 1em; }
-table { border-collapse: collapse; } td { padding: 0.1em 1em 0.1em 0; vertical-align: top; }
-.bars td { padding: 0 0.6em 0 0; text-align: right; white-space: nowrap; }
-.bars .bar { text-align: left; width: 30em; }
-.bar span { display: inline-block; height: 0.8em; background: #4878a8; }
+.bars td { padding: 0 .6rem 0 0; border: 0; } .bars .number { white-space: nowrap; }
+.bars .bar { width: 30rem; min-width: 6rem; vertical-align: middle; }
+.bar span { display: block; height: .8em; background: var(--accent); }
+.target { border-radius: .2rem; padding: 0 .2rem; color: #1b1f24; } .target small { color: #444; }
 .mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }
-.target { border-radius: 0.2em; padding: 0 0.2em; } .target small { color: #555; }
-pre { overflow-x: auto; background: #f5f5f5; padding: 0.6em; }
-.examples p { margin: 0.2em 0 0.6em 1em; }
+pre { overflow-x: auto; background: var(--raised); padding: .6rem; }
+.facts td { overflow-wrap: anywhere; } .facts td:first-child { color: var(--soft); }
+h4 { margin: 1.2rem 0 .2rem; font-size: 1rem; }
 """
 _LEGEND = (
     '<p><span class="target mask">masked<small> → target</small></span> '
@@ -59,14 +58,15 @@ def artifact_page(path: str, *, samples: int) -> str:
         lines = model_lines(Path(path))
         return _html(foreign_headline(path), _preformatted(lines))
     manifest = require_manifest(path)
-    command = manifest.get("command")
+    command, style = manifest.get("command"), ""
     if command == "preprocess":
         from pipeline.report.records import summarize_records  # TensorFlow, which reads records
 
         summaries = summarize_records(path, samples=samples)
         content = "".join(_split_html(summary) for summary in summaries)
     elif command in ("train", "finetune"):
-        content = plot_curves(read_metrics(Path(path) / "metrics.jsonl"))
+        runs = read_runs([path]) if read_metrics(Path(path) / "metrics.jsonl") else []
+        content, style = plots_html(runs), plots_style(len(runs))
     else:
         content = _preformatted(content_lines(manifest, Path(path), samples=samples))
     sections = [
@@ -77,28 +77,28 @@ def artifact_page(path: str, *, samples: int) -> str:
         ("seconds", _joined(measured_facts(manifest.get("timings", {})))),
         ("versions", _joined(setting_facts(manifest.get("versions", {})))),
     ]
-    tables = "".join(f"<h2>{name}</h2>{_table(facts)}\n" for name, facts in sections if facts)
-    return _html(headline(path, manifest), f"{content}\n{tables}")
+    tables = "".join(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in sections if facts)
+    return _html(headline(path, manifest), f"{content}\n{tables}", style=style)
 
 
-def _html(title: str, body: str) -> str:
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">{GENERATOR} inspect">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>\n<h1>{escape(title)}</h1>\n{body}</html>\n"
-    )
+def _html(title: str, body: str, *, style: str = "") -> str:
+    return html_document(title, body, command="inspect", style=_STYLE + style)
 
 
 def _preformatted(lines: list[str]) -> str:
-    return f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else ""
+    text = escape("\n".join(lines))
+    return f'<pre role="region" tabindex="0" aria-label="content">{text}</pre>' if lines else ""
 
 
 def _joined(facts: list[tuple[tuple[str, ...], str]]) -> list[tuple[str, str]]:
     return [(" ".join(path), text) for path, text in facts]
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(f"<tr><td>{escape(key)}<td>{escape(value)}" for key, value in rows)
-    return f"<table>{cells}</table>"
+def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(
+        f"<tr><td>{escape(key)}</td><td>{escape(value)}</td></tr>" for key, value in rows
+    )
+    return scrolling(name, f'<table class="facts"><tbody>{cells}</tbody></table>')
 
 
 def _split_html(summary: SplitSummary) -> str:
@@ -108,18 +108,19 @@ def _split_html(summary: SplitSummary) -> str:
         plots += _histogram_html(Histogram("most frequent tokens", summary.frequent))
     examples = "".join(map(_example_html, summary.examples))
     if examples:
-        examples = f'<div class="examples"><h3>examples</h3>{_LEGEND}{examples}</div>'
+        examples = f"<div><h3>examples</h3>{_LEGEND}{examples}</div>"
     return f"<h2>{escape(summary.name)}</h2>{facts}{plots}{examples}"
 
 
 def _histogram_html(histogram: Histogram) -> str:
     highest = max(fraction for _, fraction in histogram.bars) or 1.0
     rows = "".join(
-        f"<tr><td>{escape(label)}<td>{fraction:.1%}"
-        f'<td class="bar"><span style="width:{100 * fraction / highest:.1f}%"></span>'
+        f'<tr><td class="number">{escape(label)}</td><td class="number">{fraction:.1%}</td>'
+        f'<td class="bar"><span style="width:{100 * fraction / highest:.1f}%"></span></td></tr>'
         for label, fraction in histogram.bars
     )
-    return f'<h3>{escape(histogram.title)}</h3><table class="bars">{rows}</table>'
+    table = f'<table class="bars"><tbody>{rows}</tbody></table>'
+    return f"<h3>{escape(histogram.title)}</h3>{scrolling(histogram.title, table)}"
 
 
 def _example_html(example: ShownExample) -> str:

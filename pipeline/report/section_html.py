@@ -50,7 +50,7 @@ def table_html(table: TableSection) -> str:
         + "</tr>"
         for row in table.rows
     )
-    return _scrolling(
+    return scrolling(
         table.title, f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
@@ -94,7 +94,7 @@ def _matrix(matrix: MatrixSection) -> str:
         for row, name in enumerate(matrix.rows)
     )
     corner = f"{escape(matrix.row_title)} ↓ {escape(matrix.column_title)} →"
-    return _scrolling(
+    return scrolling(
         matrix.title,
         f'<table class="matrix"><thead><tr><th scope="col">{corner}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>",
@@ -129,7 +129,7 @@ def _example(example: Example) -> str:
     return f"<li><dl>{facts}</dl>{texts}</li>"
 
 
-def _scrolling(title: str, table: str) -> str:
+def scrolling(title: str, table: str) -> str:
     """A table that scrolls by itself on a narrow screen, by the keyboard too."""
     label = escape(title)
     return f'<div class="scrolls" role="region" tabindex="0" aria-label="{label}">{table}</div>'

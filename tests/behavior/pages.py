@@ -52,8 +52,8 @@ class Page(HTMLParser):
 def check_page(html: str) -> Page:
     """Checks that a page is well-formed and needs nothing beside it, and no script.
 
-    Its tables can be scrolled by the keyboard, its plots have a name, and it is styled for phones
-    and for both color schemes.
+    Its tables and listings can be scrolled by the keyboard, its plots have a name, and it is styled
+    for phones and for both color schemes.
     """
     page = Page(html)
     assert not {"script", "link", "img", "iframe", "object", "a"} & set(page.elements)
@@ -62,7 +62,7 @@ def check_page(html: str) -> Page:
     assert "default-src 'none'" in html, "a browser is told to fetch nothing and to run no script"
     assert ("name", "viewport") in page.attributes and "prefers-color-scheme: dark" in html
     regions = [value for name, value in page.attributes if name == "role"]
-    assert regions.count("region") == page.elements.count("table")
+    assert regions.count("region") == page.elements.count("table") + page.elements.count("pre")
     assert regions.count("img") == page.elements.count("svg")
     labels = [value for name, value in page.attributes if name == "aria-label"]
     assert len(labels) == len(regions) and all(labels)

@@ -5,6 +5,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
+from behavior.pages import check_page
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections import ExportConfig
@@ -68,7 +69,9 @@ def test_numbers_are_shown_faithfully_in_both_forms(model):
     ):
         assert line in lines
     assert sum(line.startswith("input: ") for line in lines) == 4
-    texts = Cells(artifact_page(str(model), samples=1)).texts
+    page = artifact_page(str(model), samples=1)
+    check_page(page)
+    texts = Cells(page).texts
     assert {"5e-05", "1e-06", "and 400 more; 403 in all, 2.0 kB"} <= set(texts)
     assert "config.json: layer_norm_eps = 1e-12" in texts
 

@@ -10,7 +10,8 @@ from behavior.pages import check_page
 from bert_tf.base.errors import InputError, UsageError
 from pipeline.outputs.manifest import describe_files, fingerprint, write_manifest
 from pipeline.report.document import html_document
-from pipeline.report.runs.page import COLORS, runs_page
+from pipeline.report.runs.page import runs_page
+from pipeline.report.runs.plots import COLORS
 from pipeline.report.runs.run import MOST_RUNS, read_runs
 
 EVIL = "<script>alert('x')</script>"
