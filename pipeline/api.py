@@ -91,7 +91,7 @@ class Job:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """For `help` and editors: all config keys with their defaults."""
+        """For editors and notebooks: all config keys with their defaults."""
         own = list(inspect.signature(Job.__call__).parameters.values())[1:-1]
         keys = [
             inspect.Parameter(

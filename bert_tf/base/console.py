@@ -14,10 +14,18 @@ class Console:
 
     On a terminal the progress line is rewritten in place; in a log it is printed at most every
     `log_seconds`, and once more at the end.
+
+    Args:
+        stream: where lines go; stderr by default.
+        log_seconds: between two lines of progress in a log.
+        quiet: show warnings alone.
     """
 
-    def __init__(self, stream: TextIO | None = None, log_seconds: float = 15.0):
+    def __init__(
+        self, stream: TextIO | None = None, log_seconds: float = 15.0, *, quiet: bool = False
+    ):
         self._stream = stream if stream is not None else sys.stderr
+        self._quiet = quiet
         self._log_seconds = log_seconds
         self._is_terminal = self._stream.isatty()
         self._live_width = 0
@@ -26,15 +34,17 @@ class Console:
 
     def info(self, line: str) -> None:
         """Prints a line that stays."""
-        self._clear_live_line()
-        print(line, file=self._stream, flush=True)
+        if not self._quiet:
+            self._print(line)
 
     def warn(self, line: str) -> None:
         """Prints a line about something that looks wrong but does not stop the job."""
-        self.info(f"warning: {line}")
+        self._print(f"warning: {line}")
 
     def progress(self, line: str) -> None:
         """Shows how far the work is."""
+        if self._quiet:
+            return
         now = time.monotonic()
         if self._is_terminal:
             if now - self._last_progress < 0.1:
@@ -50,7 +60,7 @@ class Console:
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:
         """Shows on a terminal what is being waited for, and takes it away at the end."""
-        if self._is_terminal:
+        if self._is_terminal and not self._quiet:
             self._show_live_line(line)
         try:
             yield
@@ -66,6 +76,10 @@ class Console:
         if self._last_line not in (None, line):
             self.info(line)
         self._last_line = None
+
+    def _print(self, line: str) -> None:
+        self._clear_live_line()
+        print(line, file=self._stream, flush=True)
 
     def _show_live_line(self, line: str) -> None:
         padding = " " * max(0, self._live_width - len(line))

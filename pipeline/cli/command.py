@@ -81,6 +81,7 @@ class JobCall:
         assignments: tuple[str, ...],
         overwrite: bool,
         as_json: bool,
+        quiet: bool,
         verbose: bool,
         max_rejects: RejectLimit | None = None,
         resume: bool = False,
@@ -93,14 +94,14 @@ class JobCall:
                 overwrite=overwrite,
                 resume=resume,
                 max_rejects=max_rejects,
-                console=Console(own_stderr),
+                console=Console(own_stderr, quiet=quiet),
             )
             manifest = self.run(resolved, options)
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             excess = excess_of_run(manifest, resolved[0], options)
             if excess is not None:
-                options.console.info(f"error: {excess}")
+                click.echo(f"error: {excess}", file=own_stderr)
             return 0 if excess is None else 3
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:

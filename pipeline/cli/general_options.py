@@ -19,6 +19,7 @@ _COMMON = (
     ),
     click.Option(["--overwrite"], is_flag=True, help="replace an output made with another config"),
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
+    click.Option(["--quiet"], is_flag=True, help="show warnings and errors alone"),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
 

@@ -47,3 +47,14 @@ def test_what_is_waited_for_is_shown_on_a_terminal_alone_and_taken_away():
             shown = stream.getvalue()
     assert shown == log.getvalue() == ""
     assert terminal.getvalue() == "\rloading\r       \r"
+
+
+def test_a_quiet_console_shows_warnings_alone():
+    for stream in (Terminal(), io.StringIO()):
+        console = Console(stream, quiet=True)
+        with console.waiting("loading"):
+            console.info("reading 3 files")
+        console.progress("file 1 of 3")
+        console.warn("one is empty")
+        console.end_progress("file 3 of 3")
+        assert stream.getvalue() == "warning: one is empty\n"

@@ -49,3 +49,14 @@ def test_rejects_beyond_the_limit_exit_3(run, limit, code):
     assert (f"error: a.txt: 3 of 10 rows rejected, more than --max-rejects {limit}" in err) == (
         code == 3
     )
+
+
+def test_quiet_leaves_what_is_wrong(run, capsys):
+    arguments = [*VOCAB, "--quiet", "--max-rejects", "0"]
+    code, out, err, job = run(arguments, {"counts": COUNTS}, "vocabulary")
+    assert (code, out) == (3, "")
+    assert err.startswith("error: a.txt: 3 of 10 rows rejected")
+    console = job.calls[0][-1].console
+    console.info("reading")
+    console.warn("odd")
+    assert capsys.readouterr().err == "warning: odd\n"
