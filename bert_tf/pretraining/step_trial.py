@@ -165,8 +165,10 @@ def _seconds_of_a_step(run: Callable[[int], None]) -> float:
     run(1)  # traces and compiles
     start = time.perf_counter()
     run(1)
-    steps = int(_MEASURED_SECONDS / (time.perf_counter() - start)) + 1
-    steps = min(steps, _MAX_MEASURED_STEPS)
+    first = time.perf_counter() - start
+    if first >= _MEASURED_SECONDS:
+        return first
+    steps = min(int(_MEASURED_SECONDS / first) + 1, _MAX_MEASURED_STEPS)
     start = time.perf_counter()
     run(steps)
     return (time.perf_counter() - start) / steps
