@@ -47,7 +47,7 @@ class Proposal:
         tokens: quantiles of the lengths of sequences, by name.
         steps: of the fine-tuning.
         seconds_per_step: measured on this machine.
-        seconds: estimated for all steps and evaluations.
+        seconds: estimated for the start, all steps and evaluations.
         next: command line that runs it.
     """
 
@@ -133,7 +133,8 @@ def propose(
     settings = {**draft.values, **chosen}
     measured = surveyor.measure(config, measured_seconds)
     steps = recipe.steps_of(batch_size=config.batch_size, epochs=config.epochs)
-    seconds = steps * measured.seconds * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
+    work = steps * (1 + held_out / (1 - held_out) * _EVALUATION_WORK)
+    seconds = measured.start_seconds + work * measured.seconds
     console.info(f"  time here   {_time(steps, seconds, measured, model.config)}")
     command = shlex.join(["bert-pipeline", "finetune", "--config", str(target)])
     reasons = {**draft.reasons, **_reasons(recipe, survey, model.config)}

@@ -74,9 +74,11 @@ class MeasuredSteps:
         tokens_per_second: padding not counted.
         count: how many were timed.
         precision: of the layers.
+        start_seconds: to encode the rows, build the model and trace the first step.
     """
 
     seconds: float
+    start_seconds: float
     tokens_per_second: float
     count: int
     precision: str
@@ -135,6 +137,7 @@ class Surveyor:
             seconds: how long steps are timed; two are in any case, and what TensorFlow needs to
                 build the step comes on top.
         """
+        begin = time.monotonic()
         task, _, data = self._read(config)
         subset = VocabularySubset(self._init, [data.rows.ids])
         precision = self._arithmetic.precision
@@ -170,7 +173,7 @@ class Surveyor:
             shards=shards,
             scale_loss=precision.scale_loss,
         )
-        return self._time(config, step, inputs, seconds)
+        return self._time(config, step, inputs, seconds, begin)
 
     def _time(
         self,
@@ -178,6 +181,7 @@ class Surveyor:
         step: TrainingStep,
         inputs: FinetuningInputs,
         seconds: float,
+        begin: float,
     ) -> MeasuredSteps:
         batches = distributed_iterator(self._strategy, lambda: inputs.batches(0))
         rate = np.array([config.learning_rate], np.float32)
@@ -199,6 +203,7 @@ class Surveyor:
         taken = time.monotonic() - start
         return MeasuredSteps(
             seconds=taken / count,
+            start_seconds=start - begin,
             tokens_per_second=tokens / taken,
             count=count,
             precision=self._arithmetic.precision.policy.removeprefix("mixed_"),
