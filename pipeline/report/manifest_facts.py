@@ -35,7 +35,7 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
     Of a command or task that is not known, all of it.
     """
     config = manifest.get("config", {})
-    section = _section_of(manifest.get("command", ""), config)
+    section = section_of(manifest.get("command", ""), config)
     defaults = {} if section is None else section().as_dict()
     changed = {
         key: value for key, value in config.items() if key not in defaults or value != defaults[key]
@@ -44,7 +44,8 @@ def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return changed, len(list(leaves(unchanged)))
 
 
-def _section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
+def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
+    """The section that a config is of; None of a command or task that is not known."""
     if command == FinetuneConfig.section_name:
         declaration = TASKS.get(config.get("task", ""))
         return None if declaration is None else declaration.options

@@ -28,15 +28,18 @@ def settings(runs: Sequence[Run]) -> TableSection:
         return _side_by_side(
             "Settings", runs, _changed, note="Those that are not defaults; config.yaml has all."
         )
-    all_of = [_settings(run.config) for run in runs]
-    keys = dict.fromkeys(key for each in all_of for key in each)
-    different = [key for key in keys if len({each.get(key) for each in all_of}) > 1]
-    rows = [[key, *(each.get(key) for each in all_of)] for key in different]
+    first, *others = (run.config for run in runs)
+    rows = [
+        [key, *(_shown(run.config[key]) for run in runs)]
+        for key in first
+        if key != "output" and all(key in config for config in others)
+        if any(config[key] != first[key] for config in others)
+    ]
     return TableSection(
         title="Settings that differ",
         columns=_columns("setting", runs),
         rows=rows,
-        note="" if rows else "All settings of these runs are the same.",
+        note="Among those that all of these runs have." if rows else "None.",
     )
 
 
@@ -99,13 +102,13 @@ def _about_run(run: Run) -> _Facts:
 
 def _changed(run: Run) -> _Facts:
     changed, _ = changed_settings({"command": run.command, "config": run.config})
-    return _settings(changed)
-
-
-def _settings(config: Mapping[str, Any]) -> dict[str, str]:
-    facts = {".".join(path): shown_setting(value) for path, value in leaves(dict(config))}
+    facts = {".".join(path): shown_setting(value) for path, value in leaves(changed)}
     facts.pop("output", None)
     return facts
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None else shown_setting(value)
 
 
 def _about_data(run: Run) -> _Facts:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.report_sections import TableSection
 from pipeline.report.document import html_document
 from pipeline.report.runs.facts import data_facts, overview, records_of, settings
@@ -13,6 +14,7 @@ from pipeline.report.runs.plots import plots_html, plots_style
 from pipeline.report.runs.run import Run
 from pipeline.report.section_html import section_html
 
+_MOST_NAMED = 3  # in the heading
 _STYLE = """
 .evaluation { border-left: .25rem solid var(--run); padding-left: .9rem; margin: 1rem 0; }
 .evaluation > summary { color: var(--text); font-weight: 600; overflow-wrap: anywhere; }
@@ -25,7 +27,8 @@ def runs_page(runs: Sequence[Run]) -> str:
     Raises:
         InputError: records or the page of an evaluation are damaged.
     """
-    title = ", ".join(run.name for run in runs)
+    names = ", ".join(run.name for run in runs)
+    title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
     noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
     warnings = "".join(
         f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted
@@ -39,9 +42,8 @@ def runs_page(runs: Sequence[Run]) -> str:
         *map(section_html, _histograms(runs)),
         _evaluations(runs),
     ]
-    noun = "Run" if len(runs) == 1 else "Runs"
     return html_document(
-        f"{noun} {title}",
+        title,
         "".join(content),
         command="report",
         style=plots_style(len(runs)) + _STYLE,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.section import plain_values
 from bert_tf.config.sections import FinetuneConfig, TrainConfig
 from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.report.document import REPORT
+from pipeline.report.manifest_facts import section_of
 
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)
@@ -75,7 +78,11 @@ def read_runs(paths: Sequence[str]) -> list[Run]:
             raise UsageError(f"{path}: is given twice; name each run once")
     names = [folder.name for folder in folders]
     if len(set(names)) < len(names):
-        names = list(paths)
+        common = Path(os.path.commonpath(folders))
+        names = [
+            folder.name if folder == common else folder.relative_to(common).as_posix()
+            for folder in folders
+        ]
     return [_read_run(path, name) for path, name in zip(paths, names, strict=True)]
 
 
@@ -90,6 +97,8 @@ def _read_run(path: str, name: str) -> Run:
     else:
         marked = read_marker(marker_path(path, is_directory=True)) or {}
         command, config = next(iter(marked.items()), ("", {}))
+        section = section_of(command, config)
+        config = config if section is None else plain_values(section, config)
     if command not in _COMMANDS:
         raise UsageError(
             f"{path}: is not a run; give the output of train or finetune "

@@ -68,6 +68,7 @@ def test_runs_are_side_by_side(make_run):
     shown = " ".join(page.text)
     assert "Settings that differ" in shown and "0.0001" in page.text and "0.001" in page.text
     assert "seed" not in page.text, "both have the same"
+    assert "slow, fast" in page.text
     assert "epoch 1 (step 2), with the lowest loss: 0.2500" in page.text
     assert "12.5" in page.text and "2 (25.0%)" in page.text, "tokens per sequence, rows cut"
     for heading in ("loss", "accuracy", "learning_rate", "Optimization"):
@@ -78,6 +79,16 @@ def test_runs_are_side_by_side(make_run):
     assert {"slow, eval, 2: 0.5", "fast, eval, 2: 0.25"} <= set(values)
     assert "nan" not in re.sub(r"<style>.*?</style>", "", html, flags=re.S)
     assert "<script" not in html and f"slow: {EVIL}" in page.text
+
+
+def test_settings_that_only_some_runs_have_do_not_differ(make_run, tmp_path):
+    write_lines(tmp_path / "other", [{"step": 1, "split": "train", "loss": 7.0}])
+    (tmp_path / "other" / "config.yaml").write_text(
+        "train: {output: other, seed: 2, learning_rate: 1.0e-4, xla: off}\n"
+    )
+    _, page = page_of(make_run("run"), str(tmp_path / "other"))
+    table = page.text[page.text.index("Settings that differ") : page.text.index("Shown runs")]
+    assert table[-4:-1] == ["seed", "1", "2"] and "xla" not in page.text
 
 
 def test_one_run_shows_what_it_changes(make_run):
@@ -151,7 +162,7 @@ def test_runs_of_one_name_are_told_apart_by_their_paths(tmp_path):
         write_lines(tmp_path / place / "run", [{"step": 1, "split": "train", "loss": 1.0}])
         (tmp_path / place / "run" / "config.yaml").write_text("train: {output: run}\n")
     paths = [str(tmp_path / place / "run") for place in ("a", "b")]
-    assert [run.name for run in read_runs(paths)] == paths
+    assert [run.name for run in read_runs(paths)] == ["a/run", "b/run"]
 
 
 def luminance(color):
