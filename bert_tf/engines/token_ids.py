@@ -29,7 +29,7 @@ from bert_tf.serving.signatures import (
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
 from bert_tf.vocabulary.files import read_folder_vocab, read_lowercase
-from bert_tf.weights.onnx_graph import MOST_BYTES, OUTPUTS, POSITIONS, onnx_model
+from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
 
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 """From the inputs of a graph to its outputs, by name."""
@@ -219,6 +219,9 @@ def _first_file(folder: Path, names: Iterable[str]) -> Path | None:
 
 
 def _onnx_graph(folder: Path) -> bytes:
+    # Takes a while to import, and is not needed where the folder has a graph.
+    from bert_tf.weights.onnx_graph import onnx_model
+
     file = folder / _WEIGHTS
     config = read_bert_document(folder / CONFIG).config
     architectures = read_json_object(folder / CONFIG).get("architectures")

@@ -12,15 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
+from bert_tf.weights.graph_names import MASK, MOST_BYTES, POSITIONS, TYPE_IDS, WORD_IDS
 
 OPSET = 20  # the first with Gelu
 _IR_VERSION = 9  # of the same release, so that runtimes of its time read the file
 _MASKED_SCORE = -1e9
-MOST_BYTES = (1 << 31) - (1 << 20)  # protobuf's limit for a message, and what is not weights
-
-WORD_IDS, MASK, TYPE_IDS = "input_word_ids", "input_mask", "input_type_ids"
-POSITIONS = "masked_lm_positions"
-OUTPUTS = ("logits", "start_logits", "end_logits", "sequence_output", "pooled_output")
 
 Tensors = Mapping[str, np.ndarray]
 

@@ -15,8 +15,9 @@ from bert_tf.export.formats.huggingface import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE
 from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.weights.graph_names import MASK, TYPE_IDS, WORD_IDS
 from bert_tf.weights.model_directory import model_tensors
-from bert_tf.weights.onnx_graph import MASK, TYPE_IDS, WORD_IDS, onnx_model
+from bert_tf.weights.onnx_graph import onnx_model
 
 _ENCODER_ALONE = (
     "The graph ends at the encoder's states; the heads of pretraining are in `model.safetensors`."

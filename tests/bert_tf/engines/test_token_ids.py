@@ -322,6 +322,15 @@ def test_no_tensorflow_is_imported(exported, name):
 
 @pytest.mark.slow  # starts a process
 @pytest.mark.parametrize("name", IDS_ENGINES)
+def test_onnx_is_imported_only_to_make_a_graph(name):
+    entry = entry_of(name)
+    code = f"import sys, {entry.module}\nsys.exit('onnx' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow  # starts a process
+@pytest.mark.parametrize("name", IDS_ENGINES)
 def test_signals_are_handled_when_models_are_gone(folders, name):
     """In whatever order they go: what a library sets up for signals may not go with one of them."""
     entry_of(name)
