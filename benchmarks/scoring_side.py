@@ -20,6 +20,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import numpy as np
 from side import take_turns
 
+from bert_tf.base.processor import usable_cores
 from bert_tf.data.rows.batching import budgeted_batches
 from bert_tf.engines.registry import ENGINES
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
@@ -30,7 +31,7 @@ Score = Callable[[list[str]], np.ndarray]
 
 def engine_side(name: str, folder: str) -> Score:
     engine_name, precision = name.split()
-    engine = ENGINES[engine_name].load(folder, precision=precision)
+    engine = ENGINES[engine_name].load(folder, threads=usable_cores(), precision=precision)
 
     def score(texts: list[str]) -> np.ndarray:
         return engine.predict({"text": texts})["probabilities"]

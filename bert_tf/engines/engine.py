@@ -31,7 +31,7 @@ class EngineLoader(Protocol):
 
         Args:
             folder: with the model.
-            threads: of one operation; None leaves all cores to the process.
+            threads: that the process has for the engine; None leaves them to the engine.
             is_checked: whether its files have been compared with its `SHA256SUMS` already.
 
         Raises:
@@ -43,8 +43,8 @@ class Engine(Protocol):
     """An exported model, loaded to predict rows of texts.
 
     Its module has a function `load(folder: Path, *, threads: int | None, precision: str) ->
-    Engine`: from an exported folder, with that many threads per operation (None: all cores), in one
-    of the precisions that its `EngineEntry` lists. It raises UsageError where the folder is not of
+    Engine`: from an exported folder, with that many threads (None: all cores), in one of the
+    precisions that its `EngineEntry` lists. It raises UsageError where the folder is not of
     this tool, and InputError where the model is damaged.
 
     Attributes:

@@ -96,7 +96,7 @@ class EngineEntry:
 
         Args:
             folder: an exported folder.
-            threads: of one operation; None leaves all cores to the process.
+            threads: that the process has for the engine; None leaves them to the engine.
             is_checked: whether the files that the engine reads have been compared with the
                 folder's `SHA256SUMS` already.
             precision: one of `precisions`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from bert_tf.base.ahead import map_ahead
 from bert_tf.base.errors import InputError
 from bert_tf.data.rows.batching import budgeted_batches
 
-_ROWS_PER_CALL = 256
+ROWS_PER_CALL = 256
 _BYTES_PER_CALL = 1 << 20
 
 
@@ -24,6 +24,8 @@ def predict_in_calls(
     on_rows: Callable[[int], None] | None = None,
     list_inputs: Collection[str] = (),
     prepare: Callable[[dict[str, np.ndarray]], Any] | None = None,
+    rows_per_call: int = ROWS_PER_CALL,
+    calls_at_once: int = 1,
 ) -> dict[str, np.ndarray]:
     """Calls a model with rows of similar size together; the results are in the order of the rows.
 
@@ -37,6 +39,8 @@ def predict_in_calls(
         on_rows: called with the number of rows after each call.
         list_inputs: names of the inputs that are lists.
         prepare: what is done to the texts of a call while the call before it runs.
+        rows_per_call: at most.
+        calls_at_once: how many calls are made at the same time, each in a thread.
 
     Raises:
         InputError: outputs of floating point are not all finite.
@@ -49,13 +53,17 @@ def predict_in_calls(
     rows_of = np.bincount(numbers, minlength=len(firsts))
     encoded = {name: texts[firsts] for name, texts in encoded.items()}
     parts: list[dict[str, np.ndarray]] = []
-    calls = similar_rows(row_bytes(list(encoded.values())))
+    calls = similar_rows(row_bytes(list(encoded.values())), max_rows=rows_per_call)
     inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
     prepared: Iterable[Any] = inputs
+    results: Iterator[dict[str, np.ndarray]]
     if prepare is not None:
         prepared = map_ahead(prepare, inputs, threads=1, depth=1)
-    for chosen, given in zip(calls, prepared, strict=True):
-        outputs = call(given)
+    if calls_at_once > 1:
+        results = map_ahead(call, prepared, threads=calls_at_once)
+    else:
+        results = map(call, prepared)
+    for chosen, outputs in zip(calls, results, strict=True):
         check_finite(outputs, model)
         parts.append(outputs)
         if on_rows is not None:
@@ -112,16 +120,17 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(total + sum(values.sum(axis=1) for values in lists), np.int64)
 
 
-def similar_rows(sizes: np.ndarray) -> list[np.ndarray]:
+def similar_rows(sizes: np.ndarray, *, max_rows: int = ROWS_PER_CALL) -> list[np.ndarray]:
     """Partitions rows of similar size into calls of a model, the biggest first.
 
     Args:
         sizes: int64 [rows], bytes.
+        max_rows: of a call.
 
     Returns:
         int64 row numbers of each call; one call without rows if there are none.
     """
-    calls = budgeted_batches(sizes, budget=_BYTES_PER_CALL, max_rows=_ROWS_PER_CALL)
+    calls = budgeted_batches(sizes, budget=_BYTES_PER_CALL, max_rows=max_rows)
     return calls or [np.zeros(0, np.int64)]
 
 

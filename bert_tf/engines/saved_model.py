@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
-from bert_tf.engines.row_calls import predict_in_calls
+from bert_tf.engines.row_calls import ROWS_PER_CALL, predict_in_calls
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -25,9 +25,13 @@ from bert_tf.serving.signatures import (
     NOT_OF_ROWS,
     ROW_TOKENS,
 )
+from bert_tf.training.devices.precision import has_accelerator
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
-_REWRITING = threading.Lock()
+_CALLS_AT_ONCE = 2
+# Few enough for calls side by side to end together; the same for any number of threads, since the
+# rows of a batch decide how their predictions are rounded.
+_ROWS_PER_CALL = ROWS_PER_CALL // _CALLS_AT_ONCE
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
@@ -39,6 +43,7 @@ class SavedModelEngine:
     Args:
         path: the exported folder.
         precision: of matrix products and most of what is between them.
+        calls_at_once: how many calls of the graph run side by side.
 
     Attributes:
         path: as given.
@@ -49,9 +54,10 @@ class SavedModelEngine:
         InputError: the SavedModel is damaged.
     """
 
-    def __init__(self, path: str | Path, *, precision: str = FLOAT32):
+    def __init__(self, path: str | Path, *, precision: str = FLOAT32, calls_at_once: int = 1):
         self.path = Path(path)
         self._precision = precision
+        self._calls_at_once = calls_at_once
         try:
             # The signature alone does not keep its variables alive.
             with plain_path(self.path) as plain:
@@ -91,16 +97,18 @@ class SavedModelEngine:
     ) -> dict[str, np.ndarray]:
         """See `Engine.predict`."""
         budget = tf.constant(batch_tokens, tf.int32)
+        counting = threading.Lock()
 
         def call(texts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             tensors = {name: tf.constant(column, tf.string) for name, column in texts.items()}
-            with _computing_in(self._precision):
+            with _REWRITING if self._precision == BFLOAT16 else contextlib.nullcontext():
                 outputs = self._batched(**tensors, **{BATCH_TOKENS: budget})
             lengths = outputs.pop(ROW_TOKENS, None)
             if lengths is not None and on_tokens is not None:
                 counts = lengths.numpy()
                 padded = padded_tokens(counts, budget=batch_tokens, multiple=LENGTH_MULTIPLE)
-                on_tokens(int(counts.sum()), padded)
+                with counting:
+                    on_tokens(int(counts.sum()), padded)
             return {
                 name: _decoded(tensor.numpy())
                 for name, tensor in outputs.items()
@@ -109,32 +117,61 @@ class SavedModelEngine:
 
         columns = {name: columns[name] for name in self.input_names}
         return predict_in_calls(
-            columns, call, model=self.path, on_rows=on_rows, list_inputs=self._list_inputs
+            columns,
+            call,
+            model=self.path,
+            on_rows=on_rows,
+            list_inputs=self._list_inputs,
+            rows_per_call=_ROWS_PER_CALL,
+            calls_at_once=self._calls_at_once,
         )
 
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
     """See `Engine`; threads can be set before TensorFlow's first operation only."""
-    if threads is not None:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-    return SavedModelEngine(folder, precision=precision)
+    calls_at_once = 1 if threads is None else _divide_threads(threads)
+    return SavedModelEngine(folder, precision=precision, calls_at_once=calls_at_once)
 
 
-@contextlib.contextmanager
-def _computing_in(precision: str) -> Iterator[None]:
-    """In bfloat16, TensorFlow's graph optimizer rewrites functions that are called meanwhile.
+def _divide_threads(threads: int) -> int:
+    """Settles how TensorFlow uses a process that is the engine's; returns the calls at once.
 
-    That is set for a process: one thread at a time, and not for what is trained after scoring.
+    Two calls, each with half of the threads, are faster than the operations of one call on all: a
+    tenth on two cores, in float32 and in bfloat16.
     """
-    if precision != BFLOAT16:
-        yield
-        return
-    with _REWRITING:
-        tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
-        try:
-            yield
-        finally:
-            tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: False})
+    calls = 1 if has_accelerator() or threads < _CALLS_AT_ONCE else _CALLS_AT_ONCE
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads // calls)
+        tf.config.threading.set_inter_op_parallelism_threads(calls)
+    except RuntimeError:  # it has computed something already
+        return 1
+    return calls
+
+
+class _Rewriting:
+    """Has TensorFlow's graph optimizer rewrite to bfloat16 what is called inside.
+
+    The option is one of the process, and is off again when the last thread leaves: what is trained
+    after scoring is not to have it. TensorFlow reads it when a thread sets it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: True})
+
+    def __exit__(self, *failure: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                tf.config.optimizer.set_experimental_options({_TO_BFLOAT16: False})
+
+
+_REWRITING = _Rewriting()
 
 
 def _decoded(values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from bert_tf.config.sections import RunnerConfig
 
 
 def threads_per_worker(runner: RunnerConfig) -> int | None:
-    """Threads of one operation where the cores are shared by worker processes, else None."""
-    if runner.runner != "local" or runner.workers <= 1:
+    """Threads of a worker process on this machine; None on other runners, whose cores they are."""
+    if runner.runner != "local":
         return None
-    return max(1, usable_cores() // runner.workers)
+    return max(1, usable_cores() // max(1, runner.workers))

@@ -1,5 +1,8 @@
 """The engine of SavedModels, and what it refuses; its values are held by tests of export."""
 
+import subprocess
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -98,6 +101,55 @@ def test_bfloat16_is_of_one_engine_and_not_of_the_process(exported):
     difference = np.abs(rounded - before).max() / np.abs(before).max()
     assert 1e-5 < difference < 0.05
     assert not tf.config.optimizer.get_experimental_options()[_TO_BFLOAT16]
+
+
+@pytest.mark.slow  # exports a model
+@pytest.mark.parametrize(
+    "precision",
+    [
+        "float32",
+        pytest.param("bfloat16", marks=pytest.mark.skipif(not has_bfloat16(), reason="none")),
+    ],
+)
+def test_calls_side_by_side_give_the_rows_of_calls_in_turn(exported, precision):
+    words = VOCAB[5:]
+    columns = {
+        "body": [" ".join(words[: 1 + row % 11]) for row in range(600)],
+        "reply": [f"{words[row % 7]} {words[row % 12]}" for row in range(600)],
+    }
+    found, counts = {}, {}
+    for calls_at_once in (1, 2):
+        tokens = counts[calls_at_once] = []
+        rows = []
+        engine = SavedModelEngine(exported, precision=precision, calls_at_once=calls_at_once)
+        found[calls_at_once] = engine.predict(
+            columns, on_rows=rows.append, on_tokens=lambda *each, to=tokens: to.append(each)
+        )["predicted_value"]
+        assert sum(rows) == 600
+    np.testing.assert_array_equal(found[1], found[2])
+    assert sum(count for count, _ in counts[1]) == sum(count for count, _ in counts[2])
+    assert not tf.config.optimizer.get_experimental_options().get(_TO_BFLOAT16)
+
+
+@pytest.mark.slow  # starts processes that load TensorFlow
+@pytest.mark.parametrize(
+    ("threads", "settled"), [(None, (0, 0, 1)), (1, (1, 1, 1)), (6, (3, 2, 2))]
+)
+def test_the_threads_of_a_process_are_divided_among_calls(exported, threads, settled):
+    code = (
+        "import sys\n"
+        "import tensorflow as tf\n"
+        "from pathlib import Path\n"
+        "from bert_tf.engines.saved_model import load\n"
+        f"engine = load(Path(sys.argv[1]), threads={threads}, precision='float32')\n"
+        "read = tf.config.threading\n"
+        "print((read.get_intra_op_parallelism_threads(), "
+        "read.get_inter_op_parallelism_threads(), engine._calls_at_once))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, exported], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(settled)
 
 
 def test_a_damaged_saved_model_is_named(tmp_path):
