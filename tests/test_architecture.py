@@ -40,6 +40,7 @@ PIPELINE_LEVELS = {
     "lineage": 5,
     "search": 5,
     "summarization": 5,
+    "trying": 5,
     "jobs": 6,
     "demo": 7,
     "cli": 8,

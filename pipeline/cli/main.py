@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import keyword
 import os
 import sys
 import traceback
@@ -28,6 +29,7 @@ COMMANDS = {
     "evaluate": "evaluate a fine-tuned model on labeled rows",
     "export": "export a run as a SavedModel that takes raw text, or for another library",
     "score": "add predictions to CSV, TSV, JSONL or Parquet files",
+    "try": "try a model on a page in the browser: type a text, see what it predicts",
     "embed": "turn texts of tables into vectors",
     "search": "find the nearest texts of a corpus for queries",
     "summarize": "add extractive summaries to documents of tables",
@@ -49,6 +51,7 @@ RUN_MODELS = (
         "bench",
         "evaluate",
         "score",
+        "try",
         "embed",
         "search",
         "summarize",
@@ -68,7 +71,8 @@ class LazyGroup(click.Group):
         """The command object, or None for an unknown name."""
         if name not in COMMANDS:
             return None
-        module = importlib.import_module("pipeline.cli.commands." + name.replace("-", "_"))
+        file = name.replace("-", "_") + "_" * keyword.iskeyword(name)  # try_.py
+        module = importlib.import_module(f"pipeline.cli.commands.{file}")
         return module.command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -11,7 +11,7 @@ REPORT = "report.html"
 """The page of an evaluation, in its folder."""
 
 # Whatever a page holds, a browser fetches nothing for it and runs no script in it.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --raised: #f4f5f7; --text: #1b1f24;
   --soft: #57606a; --line: #d0d7de; --accent: #2f6db3; --warn: #9a3412; --shade: 45%; }
@@ -57,7 +57,9 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--soft); }
 """
 
 
-def html_document(title: str, content: str, *, command: str, style: str = "") -> str:
+def html_document(
+    title: str, content: str, *, command: str, style: str = "", has_form: bool = False
+) -> str:
     """A page as HTML.
 
     Args:
@@ -65,11 +67,13 @@ def html_document(title: str, content: str, *, command: str, style: str = "") ->
         content: what follows the heading, as HTML.
         command: what makes the page.
         style: CSS that it needs besides.
+        has_form: whether it is served and may send a form to where it comes from.
     """
+    policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'{GENERATOR} {command}">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>"
         f"<h1>{escape(title)}</h1>\n{content}</main></body></html>\n"

@@ -58,6 +58,7 @@ def test_examples_are_understood(place, line, monkeypatch):
     with command.make_context(name, arguments) as context:
         if name not in (
             "init",
+            "try",
             "inspect",
             "report",
             "verify",

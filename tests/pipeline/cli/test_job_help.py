@@ -8,7 +8,7 @@ import pytest
 from bert_tf.config.sections import SECTIONS
 from pipeline.cli.main import COMMANDS
 
-OTHERS = ("init", "inspect", "report", "verify", "lineage", "schema", "demo", "doctor")
+OTHERS = ("init", "try", "inspect", "report", "verify", "lineage", "schema", "demo", "doctor")
 JOB_COMMANDS = [name for name in COMMANDS if name not in OTHERS]
 
 

@@ -37,6 +37,7 @@ CONTRACT = {
         "--model --input --output --text-column --text-pair-column --question-column "
         "--context-column --limit"
     ),
+    "try": "--port",
     "embed": (
         "--model --input --output --tokens --text-column --pooling --layers --layer-combination "
         "--normalize --max-seq-length --limit"

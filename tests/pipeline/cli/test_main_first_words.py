@@ -45,6 +45,7 @@ print(json.dumps([Terminal.first, Terminal.heavy]), file=out)
         (["train", "--data", "d", "--output", "r", "--size", "tiny"], "train: loading libraries"),
         (["score", "--model", "m", "--input", "a.csv", "--output", "b.csv"], "score: loading"),
         (["init", "classification", "--from", "a.csv", "--init", "m"], "a.csv: looking at"),
+        (["try", "m"], "try: loading libraries"),
         (["inspect", "vocab.txt"], "vocab.txt: "),
         (["doctor"], "packages: "),
     ],

@@ -1,0 +1,37 @@
+"""`bert-pipeline try`."""
+
+import click
+
+from bert_tf.base.console import Console
+from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+
+
+@click.command("try", cls=PlainCommand, context_settings=HELP_FLAGS)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="of this machine, where the page is served; 0 takes any that is free",
+)
+@click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
+def command(model: str, port: int, verbose: bool) -> None:
+    """Serves a page to try a model on: type a text, see what it predicts.
+
+    MODEL is an export, a run of finetune, or its best/. Label probabilities are bars, answers and
+    entities are marked in their text. The page is on 127.0.0.1 alone, and what is typed is neither
+    stored nor logged. Ctrl-C ends it.
+
+    \b
+    Example:
+      bert-pipeline try complaints-model
+      bert-pipeline try complaints --port 8001
+    """
+    with filtered_third_party_output(verbose=verbose) as own_stderr:
+        console = Console(own_stderr)
+        with console.waiting("try: loading libraries"):
+            from pipeline.trying.serving import serve
+
+        serve(model, port=port, console=console)

@@ -1,0 +1,174 @@
+"""The model that is tried: an export, or a run's, and what it predicts of one row."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError, no_folder
+from bert_tf.engines.predictor import Predictor, load
+from bert_tf.engines.registry import exported_folder, is_exported
+from bert_tf.serving.signatures import LOST_TOKENS
+from bert_tf.tasks.base.prediction_rows import prediction_rows
+from bert_tf.tasks.base.row_probabilities import RowProbabilities
+from bert_tf.tasks.pretrained import PRETRAINED_TASKS
+
+MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's work for BERT-base
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShownInput:
+    """An input of a model.
+
+    Attributes:
+        name: as its task declares it.
+        column: the column that it was trained on, or several, for people to recognize it by.
+        is_list: whether it is a list of texts, of any number.
+    """
+
+    name: str
+    column: str
+    is_list: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What a model makes of a row.
+
+    Attributes:
+        inputs: the row: a text, or a list of texts, by name.
+        predictions: by name, as `score` adds them to JSON lines, with those on request.
+        ranking: what the model chooses from with its probabilities, the likeliest first; None where
+            it does not choose.
+        lost_tokens: that its sequence is too short for.
+    """
+
+    inputs: Mapping[str, str | list[str]]
+    predictions: Mapping[str, Any]
+    ranking: list[tuple[str, float]] | None
+    lost_tokens: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TriedModel:
+    """A loaded model under the name that it was given by.
+
+    Attributes:
+        name: the folder, as given.
+        predictor: the model.
+    """
+
+    name: str
+    predictor: Predictor
+
+    @property
+    def inputs(self) -> list[ShownInput]:
+        """What it reads of a row, in the order of its task."""
+        return [
+            ShownInput(
+                name=name,
+                column=column if isinstance(column, str) else ", ".join(column),
+                is_list=not isinstance(column, str),
+            )
+            for name, column in self.predictor.columns.items()
+        ]
+
+    def predict(self, texts: Mapping[str, str]) -> Tried:
+        """Predicts a row.
+
+        Args:
+            texts: by the name of each of `inputs`, as typed; of a list a text per line, where blank
+                lines are of no account.
+
+        Raises:
+            UsageError: an input is missing, empty or too long, or the task cannot predict the row.
+            InputError: the model's scores are not numbers.
+        """
+        values = {each.name: _value(each, texts) for each in self.inputs}
+        declared = self.predictor.declared
+        fault = declared.row_fault and declared.row_fault(values)
+        if fault:
+            reason, detail = fault
+            raise UsageError(reason + (f": {detail}" if detail else ""))
+        inputs = {name: [value] for name, value in values.items()}
+        predicted = self.predictor.engine.predict(inputs)
+        return Tried(
+            inputs=values,
+            predictions=prediction_rows(declared.predictions, predicted)[0],
+            ranking=self._ranking(predicted, inputs),
+            lost_tokens=int(predicted.get(LOST_TOKENS, [0])[0]),
+        )
+
+    def _ranking(
+        self, predicted: Mapping[str, Any], inputs: Mapping[str, list[Any]]
+    ) -> list[tuple[str, float]] | None:
+        declared = self.predictor.declared
+        if declared.probabilities is None:
+            return None
+        probabilities = RowProbabilities.of(declared, self.predictor.task, "all", self.name)
+        assert probabilities is not None
+        (found,) = probabilities.values(predicted, inputs)
+        names = found
+        if declared.probabilities.list_input is not None:
+            names = inputs[declared.probabilities.list_input][0]
+        scores = list(found.values()) if isinstance(found, dict) else found
+        return sorted(zip(names, scores, strict=True), key=lambda named: -named[1])
+
+
+@contextmanager
+def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
+    """A model for as long as the block runs.
+
+    That of a run is exported to a temporary folder first: it is then the graph of `export`, checked
+    against the trained model, and it predicts what `score` would.
+
+    Args:
+        path: an exported folder, a run of `finetune`, or a fine-tuned model directory.
+        console: where what happens is reported.
+
+    Raises:
+        UsageError: there is no such model, or it is not fine-tuned for a task.
+        InputError: the model is damaged.
+    """
+    folder = exported_folder(path)
+    if not folder.is_dir():
+        raise no_folder(folder, "model directory")
+    if is_exported(folder):
+        yield TriedModel(name=path, predictor=load(folder))
+        return
+    # TensorFlow, which exported models may do without.
+    from bert_tf.export.formats.registry import FORMATS
+    from bert_tf.export.loading import load_trained_model
+    from bert_tf.weights.model_directory import read_model_directory
+
+    directory = read_model_directory(folder)
+    if directory.task is None:
+        raise UsageError(
+            f"{path}: is not fine-tuned for a task; try what bert-pipeline finetune --init {path} "
+            f"or bert-pipeline export --run {path} --task {' or '.join(PRETRAINED_TASKS)} makes"
+        )
+    console.info(f"{directory.path}: not an export; exporting it to a temporary folder first")
+    with TemporaryDirectory(prefix="bert-pipeline-try-") as place:
+        default = next(iter(FORMATS.values())).load()
+        default.write(load_trained_model(directory), Path(place), console)
+        yield TriedModel(name=path, predictor=load(place))
+
+
+def _value(shown: ShownInput, texts: Mapping[str, str]) -> str | list[str]:
+    text = texts.get(shown.name, "")
+    name = shown.name.replace("_", " ")
+    if not text.strip():
+        raise UsageError(f"{name} is empty; type a text")
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"{name} has {len(text):,} characters, and {MOST_CHARACTERS:,} fit here; "
+            "bert-pipeline score takes longer ones in files"
+        )
+    if not shown.is_list:
+        return text
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,0 +1,219 @@
+"""Serves the page to browsers of this machine, and to nobody else.
+
+By `http.server` of the standard library: one form for one person needs no framework, and whatever
+listens on a port has to be kept safe, of which there is little here. It listens on 127.0.0.1 alone;
+answers only requests that name this address, so that a page of the web whose name is made to lead
+here (DNS rebinding) is refused; takes a form from its own page alone; and reads a bounded number of
+bytes, for none of which it waits long.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+from http import HTTPStatus
+from http.client import HTTP_PORT
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from pipeline.trying.page import TryPage
+
+LOOPBACK = "127.0.0.1"
+MOST_BYTES = 1 << 20  # of a form: several inputs of the most characters, each percent-encoded
+_MOST_DRAINED = 1 << 25
+_MOST_DIGITS = 18  # of its length
+_MOST_FIELDS = 64
+_CHUNK = 1 << 16
+_SECONDS = 30.0  # until more of a request has to arrive
+_FORM = "application/x-www-form-urlencoded"
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on the loopback address.
+
+    Args:
+        port: 0 for any free one.
+
+    Raises:
+        UsageError: it cannot be had.
+    """
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        cure = "give another with --port, or --port 0 for any that is free"
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"port {port} of {LOOPBACK} is in use; {cure}") from None
+        raise UsageError(f"port {port} of {LOOPBACK}: {error.strerror}; {cure}") from None
+
+
+class PageServer(ThreadingHTTPServer):
+    """Answers until `shutdown`.
+
+    Args:
+        listening: of `listen`; closed by `server_close`.
+        page: what is shown.
+        console: where errors of the server are reported; texts are not.
+
+    Attributes:
+        page, console: as given.
+        hosts: what a request may have in its header `Host`.
+    """
+
+    def __init__(self, listening: socket.socket, page: TryPage, console: Console):
+        super().__init__(listening.getsockname(), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listening
+        self.page = page
+        self.console = console
+        port = listening.getsockname()[1]
+        of_port = "" if port == HTTP_PORT else f":{port}"  # as browsers write it
+        self.hosts = [LOOPBACK + of_port, "localhost" + of_port]
+
+    @property
+    def url(self) -> str:
+        """What a browser opens."""
+        return f"http://{self.hosts[0]}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Reports an error in one line; browsers that leave early are none."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            self.console.warn(f"a request failed: {_one_line(error)}")
+
+
+class _Refused(Exception):
+    """A request that is not answered with predictions."""
+
+    def __init__(self, status: HTTPStatus, line: str):
+        super().__init__(line)
+        self.status = status
+        self.line = line
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _SECONDS
+    server_version, sys_version = "bert-pipeline", ""
+
+    @property
+    def _served(self) -> PageServer:
+        return cast("PageServer", self.server)
+
+    def do_GET(self) -> None:
+        self._respond()
+
+    def do_HEAD(self) -> None:
+        self._respond()
+
+    def do_POST(self) -> None:
+        self._respond()
+
+    def _respond(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        is_length = length.isascii() and length.isdecimal() and len(length) <= _MOST_DIGITS
+        self._unread = int(length) if is_length else 0
+        try:
+            self._check_sender()
+        except _Refused as refused:
+            self._send(refused.status, refused.line + "\n", "text/plain")
+            return
+        page = self._served.page
+        typed: dict[str, str] = {}
+        try:
+            if self.command == "POST":
+                typed = self._typed(has_length=is_length)
+                html, is_predicted = page.answered(typed)
+                status = HTTPStatus.OK if is_predicted else HTTPStatus.BAD_REQUEST
+            else:
+                html, status = page.blank(), HTTPStatus.OK
+        except _Refused as refused:
+            html, status = page.refused(refused.line), refused.status
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:
+            line = f"the model failed on this: {_one_line(error)}"
+            self._served.console.warn(line)
+            html, status = page.refused(line, typed), HTTPStatus.INTERNAL_SERVER_ERROR
+        self._send(status, html, "text/html")
+
+    def _check_sender(self) -> None:
+        """Refuses what does not come from a browser of this machine that was led to this page."""
+        hosts = self._served.hosts
+        named = [host.lower() for host in self.headers.get_all("Host", [])]
+        if len(named) != 1 or named[0] not in hosts:
+            raise _Refused(
+                HTTPStatus.FORBIDDEN,
+                f"this page is served as {self._served.url} alone; open that (a tunnel to it has "
+                "to have the same port on both sides)",
+            )
+        if self.path.partition("?")[0] != "/":
+            raise _Refused(HTTPStatus.NOT_FOUND, f"there is one page, {self._served.url}")
+        origin = self.headers.get("Origin")
+        is_foreign = origin is not None and origin not in [f"http://{host}" for host in hosts]
+        if self.command == "POST" and is_foreign:
+            raise _Refused(HTTPStatus.FORBIDDEN, "a form of another page is not answered")
+
+    def _typed(self, *, has_length: bool) -> dict[str, str]:
+        """The fields of the form, with line ends as Python has them."""
+        if self.headers.get_content_type() != _FORM:
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"expected a form ({_FORM})")
+        if not has_length:
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "the form came without its length")
+        if self._unread > MOST_BYTES:
+            raise _Refused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"that is too long: {self._unread:,} bytes, and {MOST_BYTES:,} are read; "
+                "bert-pipeline score takes longer texts in files",
+            )
+        body = self.rfile.read(self._unread)
+        is_whole, self._unread = len(body) == self._unread, 0
+        if not is_whole:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the form did not arrive whole; send it again")
+        try:
+            fields = parse_qsl(
+                body.decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=_MOST_FIELDS,
+            )
+        except ValueError:
+            raise _Refused(
+                HTTPStatus.BAD_REQUEST,
+                "the form cannot be read; expected a few fields of percent-encoded UTF-8",
+            ) from None
+        return {name: value.replace("\r\n", "\n") for name, value in fields}
+
+    def _drain(self) -> None:
+        """Reads what is left of the form: many browsers show no answer before all is sent."""
+        left = min(self._unread, _MOST_DRAINED)
+        while left > 0 and (chunk := self.rfile.read(min(left, _CHUNK))):
+            left -= len(chunk)
+
+    def _send(self, status: HTTPStatus, text: str, content_type: str) -> None:
+        self._drain()
+        body = text.encode("utf-8")
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{content_type}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Logs nothing: neither requests nor what was typed."""
+
+
+def _one_line(error: BaseException | None) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")
