@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest
+from pipeline.outputs.places import recorded_input
 from pipeline.report.files_check import LARGEST_BYTES_HASHED
 
 SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
@@ -99,21 +100,13 @@ def _trace(path: Path, manifest: dict[str, Any], hashes: _Hashes) -> Made:
 
 def _source(artifact: Path, item: dict[str, Any], hashes: _Hashes) -> Source:
     path = item["path"]
-    found = _found(artifact, path)
+    found = recorded_input(artifact, path)
     state = MISSING if found is None else _state(found, item, hashes)
     made = None
     if found is not None and state != CHANGED:
         maker = _maker(found)
         made = None if maker is None else _trace(*maker, hashes)
     return Source(item.get("key", ""), path, item["bytes"], item["sha256"], found, state, made)
-
-
-def _found(artifact: Path, path: str) -> Path | None:
-    """Where an input is; None where it is not there, or on storage that is not a folder here."""
-    if "://" in path:
-        return None
-    places = (Path(path), *(folder / path for folder in artifact.absolute().parents))
-    return next((place for place in places if place.exists()), None)
 
 
 def _state(path: Path, item: dict[str, Any], hashes: _Hashes) -> str:

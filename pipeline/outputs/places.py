@@ -299,3 +299,21 @@ def _state(place: OutputPlace) -> list[tuple[int, int, int] | None]:
             continue
         states.append(None)
     return states
+
+
+def recorded_input(artifact: Path, path: str) -> Path | None:
+    """Where an input is that a manifest names.
+
+    It is looked for from the working directory and from every folder above the artifact.
+
+    Args:
+        artifact: whose manifest it is.
+        path: as recorded.
+
+    Returns:
+        None where it is not there, or on storage that is not a folder here.
+    """
+    if "://" in path:
+        return None
+    places = (Path(path), *(folder / path for folder in artifact.absolute().parents))
+    return next((place for place in places if place.exists()), None)

@@ -131,7 +131,8 @@ def _example_html(example: ShownExample) -> str:
 
 
 def _segment_html(tokens: list[ShownToken]) -> str:
-    return " ".join(map(_token_html, tokens)).replace(" ##", "")
+    shown = map(_token_html, tokens)
+    return "".join(each[2:] if each.startswith("##") else f" {each}" for each in shown).lstrip()
 
 
 def _token_html(token: ShownToken) -> str:

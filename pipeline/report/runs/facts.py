@@ -11,6 +11,7 @@ from bert_tf.base.wording import shown_duration, shown_number, shown_setting
 from bert_tf.tasks.base.report_sections import TableSection
 from bert_tf.training.run.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest
+from pipeline.outputs.places import recorded_input
 from pipeline.report.manifest_facts import changed_settings, leaves
 from pipeline.report.runs.run import Run
 
@@ -57,20 +58,12 @@ def records_of(run: Run) -> list[Path]:
     """The folders of records that a pretraining run read and that still are what it read."""
     found = []
     for item in (run.manifest or {}).get("inputs", []):
-        folder = _found(run.path, item["path"])
+        folder = recorded_input(run.path, item["path"])
         made = manifest_path(folder) if folder is not None and folder.is_dir() else None
         if made is not None and made.is_file() and file_sha256(made) == item["sha256"]:
             assert folder is not None
             found.append(folder)
     return found
-
-
-def _found(run: Path, path: str) -> Path | None:
-    """Where an input is, from the working directory or from a folder above the run."""
-    if "://" in path:
-        return None
-    places = (Path(path), *(folder / path for folder in run.absolute().parents))
-    return next((place for place in places if place.exists()), None)
 
 
 def _about_run(run: Run) -> _Facts:

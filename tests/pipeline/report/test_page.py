@@ -6,7 +6,8 @@ import pytest
 from behavior.pages import check_page
 
 from pipeline.outputs.manifest import write_manifest
-from pipeline.report.page import artifact_page
+from pipeline.report.page import _segment_html, artifact_page
+from pipeline.report.records import ShownToken
 
 
 @pytest.mark.parametrize("steps", [0, 3])
@@ -28,3 +29,15 @@ def test_records_have_histograms_and_examples(tmp_path):
     page = check_page(artifact_page(str(data), samples=2))
     for shown in ("tokens per record", "targets per record", "examples", "[MASK]"):
         assert shown in page.text
+
+
+def test_pieces_of_words_are_joined_and_named_where_they_are_predicted():
+    tokens = [
+        ShownToken("walk"),
+        ShownToken("##ing"),
+        ShownToken("[MASK]", "##s"),
+        ShownToken("on"),
+    ]
+    assert _segment_html(tokens) == (
+        'walking <span class="target mask">[MASK]<small> → ##s</small></span> on'
+    )
