@@ -22,6 +22,7 @@ from bert_tf.embeddings.token_rows import TokenRows, tokenize_rows
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from bert_tf.training.devices.cores import settle_threads
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
@@ -150,7 +151,7 @@ class Embedder:
 def load(folder: str | Path, settings: EmbedderSettings, *, threads: int | None) -> Embedder:
     """See `EmbedderSettings.load`; threads can be set before TensorFlow's first operation only."""
     if threads is not None:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        settle_threads(threads)
     return Embedder(folder, settings)
 
 

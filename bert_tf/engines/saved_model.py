@@ -25,6 +25,7 @@ from bert_tf.serving.signatures import (
     NOT_OF_ROWS,
     ROW_TOKENS,
 )
+from bert_tf.training.devices.cores import settle_threads
 from bert_tf.training.devices.precision import has_accelerator
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
@@ -140,12 +141,8 @@ def _divide_threads(threads: int) -> int:
     tenth on two cores, in float32 and in bfloat16.
     """
     calls = 1 if has_accelerator() or threads < _CALLS_AT_ONCE else _CALLS_AT_ONCE
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(threads // calls)
-        tf.config.threading.set_inter_op_parallelism_threads(calls)
-    except RuntimeError:  # it has computed something already
-        return 1
-    return calls
+    is_settled = settle_threads(threads // calls, operations_at_once=calls)
+    return calls if is_settled else 1
 
 
 class _Rewriting:

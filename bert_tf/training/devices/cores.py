@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import tensorflow as tf
 
 from bert_tf.base.processor import usable_cores
@@ -34,9 +32,26 @@ def divide_cores_among_parts() -> None:
 
     For this process, and before it has run anything: afterwards nothing changes.
     """
-    with contextlib.suppress(RuntimeError):
-        tf.config.threading.set_intra_op_parallelism_threads(_cores_of_an_operation())
-        tf.config.threading.set_inter_op_parallelism_threads(_PARTS)
+    settle_threads(_cores_of_an_operation(), operations_at_once=_PARTS)
+
+
+def settle_threads(threads: int, *, operations_at_once: int | None = None) -> bool:
+    """Sets the threads of an operation, for this process and before TensorFlow has run anything.
+
+    Args:
+        threads: of an operation.
+        operations_at_once: how many run side by side; None leaves that to TensorFlow.
+
+    Returns:
+        False where TensorFlow has started already: then nothing changes.
+    """
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        if operations_at_once is not None:
+            tf.config.threading.set_inter_op_parallelism_threads(operations_at_once)
+    except RuntimeError:
+        return False
+    return True
 
 
 def operations_at_once() -> int:
