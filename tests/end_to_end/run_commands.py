@@ -44,7 +44,7 @@ def run(command: str) -> dict:
 
 
 if __name__ == "__main__":
-    for name in ("info", "progress", "end_progress"):
+    for name in ("_print", "progress", "end_progress"):
         setattr(Console, name, marking(getattr(Console, name)))
     with Path(sys.argv[1]).open("w", encoding="utf-8") as report:
         for line in sys.stdin.read().splitlines():
