@@ -6,20 +6,17 @@ import dataclasses
 import io
 import json
 
-import keras
 import numpy as np
 import pytest
+from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.engines.registry import ENGINES
-from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import finetune_config
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import evaluation, exporting, finetuning
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit
@@ -47,20 +44,7 @@ class CrashingConsole(Console):
 def place(tmp_path_factory):
     """A model directory `init`, `train.csv` with two bad rows, `eval.jsonl` with one."""
     place = tmp_path_factory.mktemp("finetuning")
-    keras.utils.set_random_seed(5)
-    encoder = BertEncoder(
-        BertConfig(
-            vocab_size=len(VOCAB),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=16,
-            initializer_range=0.1,
-        )
-    )
-    encoder.build_weights()
-    write_model_directory(place / "init", encoder, vocab=VOCAB, lowercase=True, task=None)
+    write_encoder(place / "init", vocab=VOCAB, seed=5, initializer_range=0.1)
     (place / "train.csv").write_text(ROWS + "too,many,cells\n,good\n")
     (place / "eval.jsonl").write_text(
         '{"text": "red film", "label": "bad"}\n{"text": "good", "label": "good"}\nbroken\n'

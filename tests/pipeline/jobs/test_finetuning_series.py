@@ -7,19 +7,16 @@ import json
 import math
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
+from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
-from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import finetune_config
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs import exporting, finetuning
 from pipeline.jobs.finetuning_series import SeriesRun, best_of, combinations, series_table
 from pipeline.outputs.job import RunOptions
@@ -64,20 +61,8 @@ def test_a_single_run_has_no_deviation():
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
     place = tmp_path_factory.mktemp("series")
-    keras.utils.set_random_seed(5)
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    encoder = BertEncoder(
-        BertConfig(
-            vocab_size=len(vocab),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=16,
-        )
-    )
-    encoder.build_weights()
-    write_model_directory(place / "init", encoder, vocab=vocab, lowercase=True, task=None)
+    write_encoder(place / "init", vocab=vocab, seed=5)
     rows = [f"{a} {b} {c},{b}" for a in WORDS for b in WORDS[:2] for c in WORDS]
     (place / "train.csv").write_text("\n".join(["text,label", *rows, ""]))
     return finetune_config(

@@ -3,12 +3,9 @@
 import csv
 import json
 
-import keras
 import pytest
+from behavior.small_models import write_encoder
 
-from bert_tf.config.bert import BertConfig
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.cli.main import main
 
 pytestmark = pytest.mark.slow  # trains a model per fold
@@ -18,20 +15,7 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "r
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    keras.utils.set_random_seed(5)
-    encoder = BertEncoder(
-        BertConfig(
-            vocab_size=len(VOCAB),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=16,
-            initializer_range=0.1,
-        )
-    )
-    encoder.build_weights()
-    write_model_directory(tmp_path / "init", encoder, vocab=VOCAB, lowercase=True, task=None)
+    write_encoder(tmp_path / "init", vocab=VOCAB, seed=5, initializer_range=0.1)
     rows = [f"{a} {word} {b},{word}" for a in VOCAB[7:] for b in VOCAB[7:] for word in VOCAB[5:7]]
     rows[3] = rows[3].replace(",bad", ",good")
     (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows, ",good", ""]))

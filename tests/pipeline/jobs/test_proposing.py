@@ -3,17 +3,14 @@
 import io
 import json
 
-import keras
 import pytest
+from behavior.small_models import write_encoder
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.variants import Variants
-from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import TASKS
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs.proposing import propose
 
 WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
@@ -27,20 +24,8 @@ FINETUNE = Variants(
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    keras.utils.set_random_seed(1)
-    encoder = BertEncoder(
-        BertConfig(
-            vocab_size=len(VOCAB),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=256,
-        )
-    )
-    encoder.build_weights()
     path = tmp_path_factory.mktemp("model")
-    write_model_directory(path / "m", encoder, vocab=VOCAB, lowercase=True, task=None)
+    write_encoder(path / "m", vocab=VOCAB, seed=1, max_position_embeddings=256)
     return str(path / "m")
 
 
