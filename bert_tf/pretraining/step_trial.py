@@ -88,7 +88,7 @@ def step_trial(
 def measure_ways(
     ways: Sequence[Arithmetic], bert_config: BertConfig, shape: StepShape, console: Console
 ) -> list[float]:
-    """Seconds of a step in each way; infinite where it fails, which the console is told."""
+    """Seconds of a step in each way; infinite where it fails, with a warning."""
     seconds: dict[Arithmetic, float] = {}
     for shards in sorted({way.shards for way in ways}):
         these = [way for way in ways if way.shards == shards]

@@ -75,18 +75,7 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
             measure = evaluate_exported if is_run_by_engine else evaluate
             task, source, results = measure(config, options.console, check)
         if config.precision != FLOAT32:
-            with record.stage("compare"):
-                compared = _compared(config, task, source, results, options.console)
-            record.extra["float32"] = dataclasses.asdict(compared)
-            for line in compared.lines(results.metrics, config.precision):
-                options.console.info(line)
-            results = dataclasses.replace(
-                results,
-                report=dataclasses.replace(
-                    results.report,
-                    details={**results.report.details, "float32": dataclasses.asdict(compared)},
-                ),
-            )
+            results = _with_comparison(record, config, task, source, results)
         if abstention is not None:
             results = abstention.measured(results)
         write_predictions(output / "predictions.jsonl", results.predictions)
@@ -182,6 +171,24 @@ class Float32Comparison:
                 f"{name}: {value:.4f} in float32, {metrics[name]:.4f} in {precision} "
                 f"({metrics[name] - value:+.4f})"
             )
+
+
+def _with_comparison(
+    record: JobRecord,
+    config: EvaluateConfig,
+    task: Task,
+    source: LabeledRows,
+    results: TaskResults,
+) -> TaskResults:
+    """The results with what float32 gives, which is shown and goes into the manifest too."""
+    with record.stage("compare"):
+        compared = _compared(config, task, source, results, record.console)
+    for line in compared.lines(results.metrics, config.precision):
+        record.console.info(line)
+    details = {"float32": dataclasses.asdict(compared)}
+    record.extra |= details
+    report = dataclasses.replace(results.report, details={**results.report.details, **details})
+    return dataclasses.replace(results, report=report)
 
 
 def _compared(

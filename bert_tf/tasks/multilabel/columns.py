@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from bert_tf.data.tables.sketches import TableSketch
-from bert_tf.tasks.tables.likely_columns import likely_texts
+from bert_tf.tasks.tables.likely_columns import likely_labeled_texts
 
 _NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
     """See `TaskDeclaration.columns`; what separates the labels of a text is found too."""
-    labels = table.column(
-        "label_column",
+    settings = likely_labeled_texts(
+        table,
         "a list of labels",
         names=_NAMES,
         fits=lambda each: each.is_label_list,
         rank=lambda each: each.distinct,
     )
-    settings = {**likely_texts(table, taken=(labels,)), "label_column": labels}
     separators = {each.name: each.separator for each in table.columns}
-    if separators.get(labels) is not None:
-        settings["label_separator"] = separators[labels]
+    separator = separators.get(settings["label_column"])
+    if separator is not None:
+        settings["label_separator"] = separator
     return settings

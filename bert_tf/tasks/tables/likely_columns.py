@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
@@ -23,6 +24,27 @@ _PAIRS = (
     ("#1 string", "#2 string"),
     ("query", "passage"),
 )
+
+
+def likely_labeled_texts(
+    table: TableSketch,
+    what: str,
+    *,
+    names: Sequence[str],
+    fits: Callable[[ColumnSketch], bool],
+    rank: Callable[[ColumnSketch], float],
+) -> dict[str, Any]:
+    """The columns of a label and of the text, or the pair of texts, that it is of.
+
+    Args:
+        table: its columns.
+        what, names, fits, rank: of the label, as of `TableSketch.column`.
+
+    Raises:
+        UsageError: there is no such column, or none with texts.
+    """
+    label = table.column("label_column", what, names=names, fits=fits, rank=rank)
+    return {**likely_texts(table, taken=(label,)), "label_column": label}
 
 
 def likely_texts(table: TableSketch, *, taken: tuple[str | None, ...] = ()) -> dict[str, Any]:

@@ -86,7 +86,6 @@ def settle_arithmetic(
         trial: measures a step on processors, where the config leaves precision and XLA open; None
             for the way that is the fastest by the processor's instructions.
     """
-    rows = list(rows)
     is_kept = config.strategy == "default"
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
     if kept is not None:
@@ -102,12 +101,11 @@ def settle_arithmetic(
             strategy=strategy,
             console=console,
         )
-        may_divide = is_kept and not precision.use_xla
-        shards = min((phase.shards() for phase in rows), default=1) if may_divide else 1
+        divided = min((phase.shards() for phase in rows), default=1)
+        shards = divided if is_kept and not precision.use_xla else 1
         arithmetic = Arithmetic(precision=precision, shards=shards)
         is_open = config.precision == config.xla == "auto"
         if trial is not None and is_kept and is_open and not has_accelerator():
-            divided = min((phase.shards() for phase in rows), default=1)
             arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
     if arithmetic.shards > 1:
         divide_cores_among_parts()

@@ -31,11 +31,13 @@ class TaskScore:
     """What a model reaches in a task, in points of 100.
 
     Attributes:
-        name: of the task; of MNLI's second evaluation file `MNLI-mismatched`.
+        task: its name.
+        name: of the evaluation: the task's, of MNLI's second file `MNLI-mismatched`.
         metrics: by name, a value per seed.
         rows: of the evaluation.
     """
 
+    task: str
     name: str
     metrics: dict[str, list[float]]
     rows: int
@@ -147,7 +149,10 @@ def _score(name: str, task: GlueTask, runs: Sequence[Path]) -> TaskScore:
     with (runs[0] / "predictions.jsonl").open("rb") as stream:
         rows = sum(1 for _ in stream)
     return TaskScore(
-        name=name, metrics={key: [one[key] for one in each] for key in each[0]}, rows=rows
+        task=task.name,
+        name=name,
+        metrics={key: [one[key] for one in each] for key in each[0]},
+        rows=rows,
     )
 
 
@@ -155,7 +160,7 @@ def glue_score(found: Sequence[TaskScore]) -> float:
     """The mean of the tasks' scores; the two evaluations of MNLI are one task."""
     by_task: dict[str, list[float]] = {}
     for each in found:
-        by_task.setdefault(each.name.removesuffix("-mismatched"), []).append(each.score)
+        by_task.setdefault(each.task, []).append(each.score)
     return statistics.fmean(map(statistics.fmean, by_task.values()))
 
 
@@ -173,7 +178,7 @@ def _record(record: JobRecord, config: BenchConfig, found: list[TaskScore]) -> N
                 shown = f"{mean} ± {deviation}" if deviation else mean
                 record.console.info(f"  {each.name:15}  {metric:20}  {shown}")
     score = glue_score(found)
-    tasks = quantity(len({each.name.removesuffix("-mismatched") for each in found}), "task")
+    tasks = quantity(len({each.task for each in found}), "task")
     record.console.info(f"mean of {tasks}: {score:.2f}")
     record.counts = {"tasks": len(found), "eval_rows": sum(each.rows for each in found)}
     record.metrics = {"score": score, **{each.name: each.metrics for each in found}}

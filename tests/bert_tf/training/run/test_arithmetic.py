@@ -111,10 +111,16 @@ def test_a_trial_chooses_what_is_clearly_faster(
     assert settle(tmp_path, console, ROWS, trial=None) == chosen, "kept for the resumed run"
 
 
-@pytest.mark.parametrize("options", [{"precision": "float32"}, {"xla": "off"}])
-def test_what_the_config_says_is_not_tried(tmp_path, console, machine, options):
+@pytest.mark.parametrize(
+    ("options", "settled"),
+    [
+        ({"precision": "float32"}, ("float32", True, 1)),
+        ({"xla": "off"}, ("mixed_bfloat16", False, 2)),
+    ],
+)
+def test_what_the_config_says_is_not_tried(tmp_path, console, machine, options, settled):
     machine(2, {"avx512_bf16"})
-    settle(tmp_path, console, ROWS, trial=pytest.fail, **options)
+    assert settle(tmp_path, console, ROWS, trial=pytest.fail, **options) == settled
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,14 @@ import io
 import json
 import statistics
 
-import keras
 import numpy as np
 import pytest
+from behavior.small_models import write_encoder
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import BenchConfig
-from bert_tf.models.encoder import BertEncoder
-from bert_tf.weights.model_directory import write_model_directory
 from pipeline.jobs.glue import benchmark
 from pipeline.jobs.glue.benchmark import TaskScore, chosen_tasks, glue_score
 from pipeline.jobs.glue.tasks import GLUE_TASKS
@@ -46,20 +43,8 @@ FILES = {
 def place(tmp_path_factory):
     """A folder with a small model, and data as GLUE has them."""
     place = tmp_path_factory.mktemp("glue")
-    keras.utils.set_random_seed(3)
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    encoder = BertEncoder(
-        BertConfig(
-            vocab_size=len(vocab),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=16,
-        )
-    )
-    encoder.build_weights()
-    write_model_directory(place / "init", encoder, vocab=vocab, lowercase=True, task=None)
+    write_encoder(place / "init", vocab=vocab, seed=3)
     known = {task.name: task for task in GLUE_TASKS}
     for name, (header, row) in FILES.items():
         for path in known[name].files(place / "data"):
@@ -137,9 +122,11 @@ def test_every_task_is_measured_as_glue_does(place):
 
 def test_the_score_is_the_mean_of_tasks_and_mnli_is_one():
     found = [
-        TaskScore(name="MRPC", metrics={"f1": [80.0, 90.0], "accuracy": [75.0, 75.0]}, rows=9),
-        TaskScore(name="MNLI", metrics={"accuracy": [60.0, 62.0]}, rows=9),
-        TaskScore(name="MNLI-mismatched", metrics={"accuracy": [71.0]}, rows=9),
+        TaskScore(
+            task="MRPC", name="MRPC", metrics={"f1": [80.0, 90.0], "accuracy": [75.0, 75.0]}, rows=9
+        ),
+        TaskScore(task="MNLI", name="MNLI", metrics={"accuracy": [60.0, 62.0]}, rows=9),
+        TaskScore(task="MNLI", name="MNLI-mismatched", metrics={"accuracy": [71.0]}, rows=9),
     ]
     assert glue_score(found) == pytest.approx((80.0 + 66.0) / 2)
 
