@@ -2,91 +2,152 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+from bert_tf.base.progress.advance import Advance, Closing
+
+if TYPE_CHECKING:
+    from bert_tf.base.progress.terminal import Terminal
+
+_NO_TERMINALS = ("dumb", "unknown")
 
 
 class Console:
-    """Prints lines and shows one live progress line.
+    """Prints lines and shows how far the work is.
 
-    On a terminal the progress line is rewritten in place; in a log it is printed at most every
-    `log_seconds`, and once more at the end.
+    On a terminal, that is a bar at the bottom; in a log a line at most every `log_seconds`, and
+    once more at the end.
 
     Args:
         stream: where lines go; stderr by default.
         log_seconds: between two lines of progress in a log.
         quiet: show warnings alone.
+        journal: takes every line that a log would show, also those that `quiet` leaves out.
     """
 
     def __init__(
-        self, stream: TextIO | None = None, log_seconds: float = 15.0, *, quiet: bool = False
+        self,
+        stream: TextIO | None = None,
+        log_seconds: float = 15.0,
+        *,
+        quiet: bool = False,
+        journal: Callable[[str], None] | None = None,
     ):
         self._stream = stream if stream is not None else sys.stderr
         self._quiet = quiet
         self._log_seconds = log_seconds
-        self._is_terminal = self._stream.isatty()
-        self._live_width = 0
+        self._journal = journal
+        is_terminal = self._stream.isatty() and os.environ.get("TERM") not in _NO_TERMINALS
+        self._is_live = is_terminal and not quiet
+        self._terminal: Terminal | None = None
+        self._first_words = ""
         self._last_progress = -float("inf")
-        self._last_line: str | None = None
+        self._last_text: str | None = None
 
     def info(self, line: str) -> None:
         """Prints a line that stays."""
+        self._note(line)
         if not self._quiet:
             self._print(line)
 
     def warn(self, line: str) -> None:
         """Prints a line about something that looks wrong but does not stop the job."""
+        self._note(f"warning: {line}")
         self._print(f"warning: {line}")
 
-    def progress(self, line: str) -> None:
+    def progress(self, advance: Advance) -> None:
         """Shows how far the work is."""
-        if self._quiet:
+        if self._is_live:
+            self._live().show(advance)
+        elif self._quiet and self._journal is None:
             return
         now = time.monotonic()
-        if self._is_terminal:
-            if now - self._last_progress < 0.1:
-                return
-            self._show_live_line(line)
-        elif now - self._last_progress < self._log_seconds:
+        if now - self._last_progress >= self._log_seconds:
+            self._last_progress = now
+            self._note(advance.text)
+            if not self._is_live and not self._quiet:
+                self._print(advance.text)
+        elif not self._is_live:
             return
-        else:
-            print(line, file=self._stream, flush=True)
-        self._last_progress = now
-        self._last_line = line
+        self._last_text = advance.text
+
+    def end_progress(self, advance: Advance) -> None:
+        """Prints the final progress if it was not printed yet.
+
+        Args:
+            advance: what `progress` would show now.
+        """
+        if self._terminal is not None:
+            self._terminal.forget()
+        is_shown = self._last_text == advance.text and not self._is_live
+        if self._last_text is not None and not is_shown:
+            self.info(advance.text)
+        self._last_text = None
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:
-        """Shows on a terminal what is being waited for, and takes it away at the end."""
-        if self._is_terminal and not self._quiet:
-            self._show_live_line(line)
+        """Shows on a terminal what is being waited for, and takes it away at the end.
+
+        It is there at once, with no library loaded for it.
+        """
+        if self._is_live:
+            print(f"\r{line}", end="", file=self._stream, flush=True)
+            self._first_words = line
         try:
             yield
         finally:
-            self._clear_live_line()
+            self._clear_first_words()
 
-    def end_progress(self, line: str) -> None:
-        """Prints the final progress if it was not shown yet.
+    @contextmanager
+    def working(self, label: str) -> Iterator[None]:
+        """Shows on a terminal what is being done, and for how long, until something tells how far
+        it is; nothing of it remains at the end."""
+        if not self._is_live:
+            yield
+            return
+        terminal = self._live()
+        with terminal.working(label):
+            yield
 
-        Args:
-            line: what `progress` would show now.
-        """
-        if self._last_line not in (None, line):
-            self.info(line)
-        self._last_line = None
+    def close(self, closing: Closing) -> None:
+        """Says what a job has made, and what to run next: as a table on a terminal."""
+        for path, meaning in closing.made:
+            self._note(f"  {path}  {meaning}")
+        if self._is_live:
+            self._live().close(closing)
+        elif not self._quiet:
+            for path, meaning in closing.made:
+                self._print(f"  {path}  {meaning}")
+        if closing.next_command:
+            self.info(f"next: {closing.next_command}")
+
+    def _live(self) -> Terminal:
+        """The bars; the library for them is loaded when the first is shown."""
+        self._clear_first_words()
+        if self._terminal is None:
+            from bert_tf.base.progress.terminal import Terminal
+
+            self._terminal = Terminal(self._stream)
+        return self._terminal
+
+    def _note(self, line: str) -> None:
+        if self._journal is not None:
+            self._journal(line)
 
     def _print(self, line: str) -> None:
-        self._clear_live_line()
-        print(line, file=self._stream, flush=True)
+        self._clear_first_words()
+        if self._terminal is not None:
+            self._terminal.print(line)
+        else:
+            print(line, file=self._stream, flush=True)
 
-    def _show_live_line(self, line: str) -> None:
-        padding = " " * max(0, self._live_width - len(line))
-        print(f"\r{line}{padding}", end="", file=self._stream, flush=True)
-        self._live_width = len(line)
-
-    def _clear_live_line(self) -> None:
-        if self._live_width:
-            print(f"\r{' ' * self._live_width}\r", end="", file=self._stream, flush=True)
-            self._live_width = 0
+    def _clear_first_words(self) -> None:
+        if self._first_words:
+            width = len(self._first_words)
+            self._first_words = ""
+            print(f"\r{' ' * width}\r", end="", file=self._stream, flush=True)

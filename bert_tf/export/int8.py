@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.progress.advance import Advance
 from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
 from bert_tf.export.formats.registry import FormatEntry
 from bert_tf.tasks.base.task import LabeledRows, Task
@@ -117,10 +118,10 @@ def add_int8_graph(
     texts = task.texts(rows)
     count = len(next(iter(texts.values())))
     chosen = np.unique(np.linspace(0, count - 1, CALIBRATION_ROWS).round().astype(np.int64))
-    console.progress(f"calibrating int8 with {len(chosen)} of {count:,} rows")
+    console.progress(Advance(f"calibrating int8 with {len(chosen)} of {count:,} rows"))
     written.write_int8(folder, exact.graph_inputs(_chosen(texts, chosen)))
     quantized = engine.load(folder, is_checked=True, precision=INT8)
-    console.progress(f"measuring float32 and int8 on {count:,} rows")
+    console.progress(Advance(f"measuring float32 and int8 on {count:,} rows"))
     before, after = (task.measure(rows, each.predict(texts)).metrics for each in (exact, quantized))
     if metric not in before:
         metric = task.declaration.options.metrics[0]

@@ -20,11 +20,13 @@ from pathlib import Path
 from types import TracebackType
 
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import shown_size
 
 _VARIABLE = "BERT_PIPELINE_PROGRESS_FILE"
 _RECORD = struct.Struct("<Bq")
 _SECONDS = 0.5
+_SPLITS_THAT_TELL = 4
 
 
 class Progress(enum.IntEnum):
@@ -32,7 +34,7 @@ class Progress(enum.IntEnum):
 
     Bytes of text read, bytes of intermediate data, finished shards; tables whose rows are counted,
     those rows, rows that an earlier run had finished, rows done, and the tokens of batches without
-    padding and with it.
+    padding and with it; splits that files were cut into, and those that are read.
     """
 
     TEXT_BYTES = 0
@@ -44,10 +46,12 @@ class Progress(enum.IntEnum):
     ROWS = 6
     TOKENS = 7
     PADDED_TOKENS = 8
+    SPLITS = 9
+    SPLITS_READ = 10
 
 
-ProgressLine = Callable[[Counter[int], float], str | None]
-"""The line to show, None for none yet, from how much has been done by its kind and the seconds
+ProgressLine = Callable[[Counter[int], float], Advance | None]
+"""What to show, None for nothing yet, from how much has been done by its kind and the seconds
 since the pipeline began; called by one thread at a time."""
 
 
@@ -61,7 +65,7 @@ def report_progress(kind: Progress, amount: int) -> None:
 
 @contextmanager
 def _watching(
-    console: Console, line: Callable[[], str | None], *, seconds: float
+    console: Console, line: Callable[[], Advance | None], *, seconds: float
 ) -> Iterator[None]:
     """Shows a line again and again while the block runs, and at its end unless it fails.
 
@@ -90,11 +94,18 @@ def _watching(
         console.end_progress(last)
 
 
-def text_line(done: Counter[int], seconds: float) -> str | None:
-    """How much text was read; a `ProgressLine`."""
-    if not done:
+def text_line(done: Counter[int], seconds: float) -> Advance | None:
+    """How much text was read; a `ProgressLine`.
+
+    The fraction is that of the splits, while some are not read and there are enough to tell.
+    """
+    if not done[Progress.TEXT_BYTES]:
         return None
-    return f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s"
+    read, splits = done[Progress.SPLITS_READ], done[Progress.SPLITS]
+    return Advance(
+        f"read {shown_size(done[Progress.TEXT_BYTES])} of text, {seconds:,.0f} s",
+        read / splits if read < splits and splits >= _SPLITS_THAT_TELL else None,
+    )
 
 
 class ProgressWatch:
@@ -131,7 +142,7 @@ class ProgressWatch:
     ) -> None:
         self._open.__exit__(failure, error, trace)
 
-    def _line(self) -> str | None:
+    def _line(self) -> Advance | None:
         """What to show, None before anything is done."""
         data = self._cut + self._reports.readall()
         whole = len(data) - len(data) % _RECORD.size

@@ -18,7 +18,7 @@ from bert_tf.config.variants import Variants
 from pipeline.cli.config_options import AnySection, config_options, section_fields
 from pipeline.cli.general_options import general_options
 from pipeline.cli.job_help import JobCommand
-from pipeline.cli.startup.third_party_output import filtered_third_party_output
+from pipeline.cli.startup.third_party_output import logged_third_party_output
 from pipeline.cli.usage import HELP_FLAGS
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
@@ -89,14 +89,22 @@ class JobCall:
     ) -> int:
         """Returns the exit code."""
         resolved = self.resolve(config, flags, assignments)
-        with filtered_third_party_output(verbose=verbose) as own_stderr:
+        with logged_third_party_output(verbose=verbose) as (own_stderr, log):
             options = RunOptions(
                 overwrite=overwrite,
                 resume=resume,
                 max_rejects=max_rejects,
-                console=Console(own_stderr, quiet=quiet),
+                console=Console(
+                    own_stderr, quiet=quiet, journal=None if log is None else log.write
+                ),
+                log=log,
             )
-            manifest = self.run(resolved, options)
+            try:
+                manifest = self.run(resolved, options)
+            except Exception as error:
+                if log is not None:
+                    log.note_failure(error)
+                raise
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
             excess = excess_of_run(manifest, resolved[0], options)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP
+from pipeline.cli.startup.third_party_output import QUIET_HELP, VERBOSE_HELP
 from pipeline.outputs.rejected_rows import RejectLimit
 
 _COMMON = (
@@ -19,7 +19,7 @@ _COMMON = (
     ),
     click.Option(["--overwrite"], is_flag=True, help="replace an output made with another config"),
     click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
-    click.Option(["--quiet"], is_flag=True, help="show warnings and errors alone"),
+    click.Option(["--quiet"], is_flag=True, help=QUIET_HELP),
     click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
 )
 

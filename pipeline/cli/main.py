@@ -11,12 +11,13 @@ import traceback
 
 import click
 
-from bert_tf.base.errors import BertPipelineError, StoppedEarly
+from bert_tf.base.errors import BertPipelineError, InputError, StoppedEarly
 from pipeline.beam.cluster.worker_errors import failure_in, system_error
 from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.cli.startup.termination import Terminated, raising_on_signals
 from pipeline.cli.system_errors import explain_system_error
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
+from pipeline.outputs.job_log import LogNote
 
 COMMANDS = {
     "init": "look at labeled rows and write a config to fine-tune on them",
@@ -168,12 +169,15 @@ def _explain(error: Exception) -> int:
         label = "" if isinstance(known, StoppedEarly) else "error: "
         for line in str(known).splitlines():
             click.echo(label + line, err=True)
+        if not isinstance(known, InputError) and known.exit_code == 1:
+            _name_log(error)
         return known.exit_code
     failed = failure_in(str(error))
     if failed is not None and not isinstance(known, OSError):
         known = system_error(*failed)
     if isinstance(known, OSError):
         click.echo(f"error: {explain_system_error(known)}", err=True)
+        _name_log(error)
         return 1
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")
@@ -182,7 +186,15 @@ def _explain(error: Exception) -> int:
         "(set BERT_PIPELINE_TRACEBACK=1 to see where, and please report it)",
         err=True,
     )
+    _name_log(error)
     return 1
+
+
+def _name_log(error: Exception) -> None:
+    """Says where all that was written meanwhile can be read, unless the error says enough."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, LogNote):
+            click.echo(f"log: {note}", err=True)
 
 
 def _known_cause(error: BaseException) -> BaseException | None:

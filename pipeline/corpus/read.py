@@ -131,6 +131,7 @@ def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
     location = task.location
     reader = task.reader.resolved(location)
     for split in reader.splits(location, block_bytes):
+        report_progress(Progress.SPLITS, 1)
         yield dataclasses.replace(task, reader=reader, split=split)
 
 
@@ -141,6 +142,7 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
         block = make_block(raw, task.rules)
         report_progress(Progress.TEXT_BYTES, raw.texts.data.nbytes)
         yield block
+    report_progress(Progress.SPLITS_READ, 1)
 
 
 def read_new_blocks(
@@ -154,6 +156,7 @@ def read_new_blocks(
         names = [str(name) for name, _ in finished]
         if all(store.finished(name) is not None for name in names):
             yield from map(FinishedBlock, names)
+            report_progress(Progress.SPLITS_READ, 1)
             return
     names = []
     for block in read_blocks(task, block_bytes):

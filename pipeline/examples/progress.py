@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from pipeline.beam.progress import Progress, ProgressLine, text_line
 
@@ -17,12 +18,14 @@ def examples_line(*, found: int, shards: int) -> ProgressLine:
     """
     of_all = f"of {quantity(shards, 'shard')} finished"
 
-    def line(done: Counter[int], seconds: float) -> str | None:
+    def line(done: Counter[int], seconds: float) -> Advance | None:
         text = text_line(done, seconds)
         if text is None:
             return None
         megabytes = done[Progress.SPILLED_BYTES] / 1e6
         spilled = f"{megabytes:,.0f} MB of tokens and records, " if megabytes >= 1 else ""
-        return f"{text}; {spilled}{found + done[Progress.SHARDS]} {of_all}"
+        finished = found + done[Progress.SHARDS]
+        fraction = finished / shards if done[Progress.SHARDS] else text.fraction
+        return Advance(f"{text.text}; {spilled}{finished} {of_all}", fraction)
 
     return line

@@ -15,7 +15,8 @@ from typing import Any
 from bert_tf.base.atomic_files import remove
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.wording import quantity
+from bert_tf.base.progress.advance import Closing
+from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section
 from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.identity import (
@@ -29,6 +30,7 @@ from pipeline.outputs.identity import (
     kept_keys,
     with_defaults,
 )
+from pipeline.outputs.job_log import JobLog
 from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import (
     MANIFEST_VERSION,
@@ -53,6 +55,7 @@ class RunOptions:
         max_rejects: how many rejected rows are too many; None for no limit.
         console: where lines for the user go.
         is_part: whether another job runs this one and reports what was made itself.
+        log: kept beside the output once the job begins its work; None for none.
     """
 
     overwrite: bool = False
@@ -60,6 +63,7 @@ class RunOptions:
     max_rejects: RejectLimit | None = None
     console: Console = dataclasses.field(default_factory=Console)
     is_part: bool = False
+    log: JobLog | None = None
 
 
 class JobRecord:
@@ -103,8 +107,10 @@ class JobRecord:
     def stage(self, name: str) -> Iterator[None]:
         """Times a part of the job, in seconds."""
         start = time.monotonic()
+        label = f"{self.identity['command']}: {name.replace('_', ' ')}"
         try:
-            yield
+            with self.console.working(label):
+                yield
         finally:
             seconds = time.monotonic() - start
             self.timings[name] = round(self.timings.get(name, 0.0) + seconds, 3)
@@ -243,6 +249,8 @@ def _run_alone(
         )
     record = JobRecord(console, identity)
     with writing:
+        if options.log is not None and not options.is_part:
+            options.log.keep_beside(output, command, is_directory=place.is_directory)
         kept = place.seconds if can_resume else None
         with adding_up_seconds(kept, console, anew=options.overwrite) as elapsed:
             body(record)
@@ -255,11 +263,30 @@ def _run_alone(
                 remove(place.temporary)
     record.made.append((str(written), "what was made, from what and how"))
     if not options.is_part:
-        for path, meaning in record.made:
-            console.info(f"  {path}  {meaning}")
-        if manifest["next"]:
-            console.info(f"next: {manifest['next']}")
+        console.close(
+            Closing(
+                command=command,
+                made=record.made,
+                counts=_shown_counts(record.counts),
+                seconds=record.timings["total"],
+                next_command=manifest["next"],
+            )
+        )
     return {**manifest, "already_done": False}
+
+
+def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The counts of a manifest for people: those of a mapping summed up, zeros left out."""
+    shown = []
+    for name, value in counts.items():
+        number = sum(value.values()) if _is_counts(value) else value
+        if isinstance(number, int) and not isinstance(number, bool) and number:
+            shown.append((name.replace("_", " "), shown_number(number)))
+    return shown
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, int) for each in value.values())
 
 
 def _manifest(record: JobRecord) -> dict[str, Any]:

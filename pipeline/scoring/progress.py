@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity, shown_duration
 from pipeline.beam.progress import Progress
 
@@ -24,7 +25,7 @@ class RowsLine:
         self._tables = tables
         self._first: tuple[float, int] | None = None
 
-    def __call__(self, done: Counter[int], seconds: float) -> str | None:
+    def __call__(self, done: Counter[int], seconds: float) -> Advance | None:
         """See `ProgressLine`."""
         new = done[Progress.ROWS]
         rows = new + done[Progress.EARLIER_ROWS]
@@ -43,7 +44,8 @@ class RowsLine:
             parts.append(f"{1 - done[Progress.TOKENS] / padded:.0%} padding")
         if speed and is_counted and total > rows:
             parts.append(f"{shown_duration((total - rows) / speed)} left")
-        return f"{self._label}: {', '.join(parts)}"
+        text = f"{self._label}: {', '.join(parts)}"
+        return Advance(text, rows / total if is_counted else None, says_time_left=True)
 
     def _speed(self, rows: int, seconds: float) -> float:
         """Rows per second since the first were done; 0 where that is not known yet."""

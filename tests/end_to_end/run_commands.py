@@ -25,8 +25,8 @@ OWN = "own: "
 def marking(method):
     """A method of the console that marks the lines it writes."""
 
-    def marked(self, line):
-        method(self, "\n".join(OWN + part for part in line.split("\n")))
+    def marked(self, line, *rest):
+        method(self, "\n".join(OWN + part for part in line.split("\n")), *rest)
 
     return marked
 
@@ -44,7 +44,7 @@ def run(command: str) -> dict:
 
 
 if __name__ == "__main__":
-    for name in ("_print", "progress", "end_progress"):
+    for name in ("_print",):
         setattr(Console, name, marking(getattr(Console, name)))
     with Path(sys.argv[1]).open("w", encoding="utf-8") as report:
         for line in sys.stdin.read().splitlines():

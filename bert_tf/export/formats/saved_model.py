@@ -16,6 +16,7 @@ from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.plain_path import plain_path
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.exported_folder import SERVING_VERSION
@@ -53,7 +54,7 @@ class SavedModelFormat(HuggingFaceFormat):
     def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
         """See `ModelFormat.write`."""
         write_folder(trained, output, with_weights=self.layout == FOLDER)
-        console.progress("tracing the model")
+        console.progress(Advance("tracing the model"))
         if self.inputs == IDS:
             write_ids_model(trained, output)
         else:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.base.ahead import map_ahead
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.batching import FINE_LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
@@ -104,6 +105,6 @@ class ForwardPass:
         return self._data.batch(chosen, length=length, pad_id=self._pad_id)
 
 
-def forward_progress(action: str, done: int, total: int) -> str:
+def forward_progress(action: str, done: int, total: int) -> Advance:
     """How far it is, in rows of the file."""
-    return f"{action}: {done:,} of {quantity(total, 'row')}"
+    return Advance(f"{action}: {done:,} of {quantity(total, 'row')}", done / max(total, 1))

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.running.forward import ForwardPass, forward_progress
 from bert_tf.training.plan.protocols import Batch
@@ -106,6 +107,6 @@ class Evaluator:
         }
 
 
-def evaluation_progress(done: int, total: int) -> str:
+def evaluation_progress(done: int, total: int) -> Advance:
     """How far an evaluation is, in rows of the file."""
     return forward_progress(_ACTION, done, total)

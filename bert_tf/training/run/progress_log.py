@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
 from bert_tf.training.plan.settings import LoopSettings
 from bert_tf.training.plan.step_timer import StepTimer
 from bert_tf.training.plan.timeline import Timeline
@@ -35,7 +36,7 @@ class ProgressLog:
         self._files = files
         self._console = console
         self._builder = LineBuilder()
-        self._text: str | None = None
+        self._advance: Advance | None = None
         self.lines: dict[str, Line] = {}
 
     @property
@@ -70,15 +71,17 @@ class ProgressLog:
         seconds_left = self._timeline.seconds_left(
             step, elapsed=elapsed, seconds_per_step=timer.seconds_per_step
         )
-        self._text = progress_text(
-            line, total_steps=self._settings.total_steps, seconds_left=seconds_left
+        self._advance = Advance(
+            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left),
+            self._timeline.progress(step, elapsed),
+            says_time_left=True,
         )
-        self._console.progress(self._text)
+        self._console.progress(self._advance)
 
     def end_progress(self) -> None:
         """Shows the newest train line of this process, if the one shown last is older."""
-        if self._text is not None:
-            self._console.end_progress(self._text)
+        if self._advance is not None:
+            self._console.end_progress(self._advance)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
         """Logs the metrics of an evaluation."""

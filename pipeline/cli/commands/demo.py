@@ -5,7 +5,11 @@ import json
 import click
 
 from bert_tf.base.console import Console
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup.third_party_output import (
+    QUIET_HELP,
+    VERBOSE_HELP,
+    filtered_third_party_output,
+)
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 from pipeline.outputs.job import RunOptions
 
@@ -14,8 +18,9 @@ from pipeline.outputs.job import RunOptions
 @click.option("--output", default="demo-output", show_default=True, help="working directory")
 @click.option("--weights", metavar="FOLDER", help="pretrained weights to start fine-tuning from")
 @click.option("--json", "as_json", is_flag=True, help="print the metrics as JSON")
+@click.option("--quiet", is_flag=True, help=QUIET_HELP)
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
-def command(output: str, weights: str | None, as_json: bool, verbose: bool) -> None:
+def command(output: str, weights: str | None, as_json: bool, quiet: bool, verbose: bool) -> None:
     """Runs the whole pipeline, from raw text to scored files, on this machine without a network.
 
     \b
@@ -25,6 +30,6 @@ def command(output: str, weights: str | None, as_json: bool, verbose: bool) -> N
     with filtered_third_party_output(verbose=verbose) as own_stderr:
         from pipeline.demo.run import run
 
-        metrics = run(output, weights, RunOptions(console=Console(own_stderr)))
+        metrics = run(output, weights, RunOptions(console=Console(own_stderr, quiet=quiet)))
     if as_json:
         click.echo(json.dumps(metrics, indent=2, ensure_ascii=False))

@@ -8,7 +8,11 @@ import json
 import click
 
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup.third_party_output import (
+    QUIET_HELP,
+    VERBOSE_HELP,
+    filtered_third_party_output,
+)
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
 
@@ -40,6 +44,7 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 )
 @click.option("--overwrite", is_flag=True, help="replace the config if it exists")
 @click.option("--json", "as_json", is_flag=True, help="print what was chosen as JSON")
+@click.option("--quiet", is_flag=True, help=QUIET_HELP)
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
     task: str,
@@ -49,6 +54,7 @@ def command(
     assignments: tuple[str, ...],
     overwrite: bool,
     as_json: bool,
+    quiet: bool,
     verbose: bool,
 ) -> None:
     """Looks at labeled rows and writes a commented config to fine-tune on them.
@@ -71,7 +77,7 @@ def command(
             output=output,
             assignments=assignments,
             overwrite=overwrite,
-            console=Console(own_stderr),
+            console=Console(own_stderr, quiet=quiet),
         )
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(proposal), indent=2, ensure_ascii=False))

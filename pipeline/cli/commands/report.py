@@ -1,5 +1,7 @@
 """`bert-pipeline report`."""
 
+import json
+
 import click
 
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
@@ -10,8 +12,11 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--output", metavar="FILE", required=True, help="the page to write, page.html")
 @click.option("--overwrite", is_flag=True, help="replace a file that is not such a page")
+@click.option("--json", "as_json", is_flag=True, help="print what was written as JSON")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
-def command(runs: tuple[str, ...], output: str, overwrite: bool, verbose: bool) -> None:
+def command(
+    runs: tuple[str, ...], output: str, overwrite: bool, as_json: bool, verbose: bool
+) -> None:
     """Shows runs of train and finetune side by side as one web page.
 
     It has their curves, settings, data and evaluations, and needs no network. Runs that are not
@@ -27,3 +32,5 @@ def command(runs: tuple[str, ...], output: str, overwrite: bool, verbose: bool) 
 
         write_runs_page(runs, output, overwrite=overwrite)
         click.echo(f"{output}: open it in a browser", err=True)
+    if as_json:
+        click.echo(json.dumps({"runs": list(runs), "output": output}, ensure_ascii=False))

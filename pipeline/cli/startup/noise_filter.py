@@ -1,4 +1,5 @@
-"""Copies stdin to stderr without lines that libraries write on every machine of a kind.
+"""Copies stdin to stderr without lines that libraries write on every machine of a kind, and all of
+them to the log of a job, with what else the job sends there by the pipe that is named.
 
 Run as a script by an interpreter without packages. Warnings and errors pass unless they are listed
 here, one by one.
@@ -10,9 +11,14 @@ import os
 import re
 import select
 import signal
+import sys
 
 _SECONDS_OF_A_LINE = 0.2
 _LONGEST_LINE = 1 << 20
+_LONGEST_LOG = 1 << 24
+# As in pipeline/outputs/job_log.py, which this process does not import.
+OPEN = b"\0"
+_FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 
 _NOISE = re.compile(
     b"|".join(
@@ -54,23 +60,92 @@ def is_noise(line: bytes) -> bool:
     return _NOISE.search(line) is not None
 
 
+class Log:
+    """The log of a job: what came before its file is known is kept until then, up to a size.
+
+    A file that does not begin as such logs do is somebody else's and stays as it is.
+    """
+
+    def __init__(self) -> None:
+        self._file = -1
+        self._waiting: list[bytes] = []
+        self._left = _LONGEST_LOG
+        self._begun = b""
+
+    def read(self, chunk: bytes) -> None:
+        """Takes messages of `JobLog`, the last of which may be unfinished."""
+        *messages, self._begun = (self._begun + chunk).split(b"\n")
+        for message in messages:
+            if message[:1] == OPEN:
+                first_line, _, path = message[1:].partition(OPEN)
+                self._open(path, first_line)
+            else:
+                self.write([message[1:] + b"\n"])
+
+    def write(self, lines: list[bytes]) -> None:
+        """Adds lines; those beyond the limit are left out."""
+        data = b"".join(lines)
+        if self._left <= 0 or not data:
+            return
+        self._left -= len(data)
+        if self._left <= 0:
+            data += b"(the rest is left out: this log is too long)\n"
+        if self._file < 0:
+            self._waiting.append(data)
+        else:
+            self._append(data)
+
+    def _open(self, path: bytes, first_line: bytes) -> None:
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            begin = os.read(self._file, 64)
+            if begin and not _FIRST_LINE.match(begin):
+                raise OSError
+            if os.fstat(self._file).st_size > _LONGEST_LOG:
+                os.ftruncate(self._file, 0)
+        except OSError:  # a job needs no log to go on
+            self._left = 0
+            return
+        self._append(b"".join((first_line, b"\n", *self._waiting)))
+        self._waiting.clear()
+
+    def _append(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError:
+            self._left = 0
+
+
 def main() -> None:
     """Copies until the last process that writes has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    begun = b""
+    log, begun = Log(), b""
+    messages = [int(descriptor) for descriptor in sys.argv[1:]]
     while True:
         # A prompt has no line end; noise is written in one go.
-        if begun and not select.select([0], [], [], _SECONDS_OF_A_LINE)[0]:
+        ready = select.select([0, *messages], [], [], _SECONDS_OF_A_LINE if begun else None)[0]
+        for descriptor in set(messages).intersection(ready):
+            sent = os.read(descriptor, 1 << 16)
+            log.read(sent)
+            if not sent:
+                messages.remove(descriptor)
+        if begun and not ready:
             _write_kept([begun])
             begun = b""
+        if 0 not in ready:
+            continue
         chunk = os.read(0, 1 << 16)
         lines = (begun + chunk).splitlines(keepends=True)
         is_whole = not chunk or chunk.endswith((b"\n", b"\r")) or len(lines[-1]) > _LONGEST_LINE
         begun = b"" if is_whole else lines.pop()
+        log.write(lines)
         _write_kept(lines)
         if not chunk:
-            return
+            break
+    while messages and (sent := os.read(messages[0], 1 << 16)):
+        log.read(sent)
 
 
 def _write_kept(lines: list[bytes]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from bert_tf.base.atomic_files import remove, replacing_file
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
@@ -172,16 +173,18 @@ def _counting(
     """What shows how many of all are done, and that all are unless the block fails."""
     done = 0
 
-    def line() -> str:
-        return f"{label}: {done:,} of {quantity(total, noun, plural)}"
+    def advance() -> Advance:
+        return Advance(
+            f"{label}: {done:,} of {quantity(total, noun, plural)}", done / max(total, 1)
+        )
 
     def add(number: int) -> None:
         nonlocal done
         done += number
-        console.progress(line())
+        console.progress(advance())
 
     yield add
-    console.end_progress(line())
+    console.end_progress(advance())
 
 
 def _embed_config(config: SearchConfig, path: str, output: str) -> EmbedConfig:

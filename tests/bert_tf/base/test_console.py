@@ -1,8 +1,14 @@
 """What a log and a terminal show of a job's progress."""
 
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
+
+ROOT = Path(__file__).parents[3]
 
 
 class Terminal(io.StringIO):
@@ -16,28 +22,52 @@ def test_a_log_ends_with_how_far_the_work_came():
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
     for rows in (16, 32, 300):
-        console.progress(f"{rows}/300 rows")
-    console.end_progress("300/300 rows")
+        console.progress(Advance(f"{rows}/300 rows"))
+    console.end_progress(Advance("300/300 rows"))
     assert log.getvalue().splitlines() == ["16/300 rows", "300/300 rows"]
 
 
 def test_an_end_that_was_shown_is_not_shown_again():
     log = io.StringIO()
     console = Console(log, log_seconds=0)
-    console.end_progress("2/2 rows")  # nothing was shown: the job took no time
+    console.end_progress(Advance("2/2 rows"))  # nothing was shown: the job took no time
     for rows in (1, 2):
-        console.progress(f"{rows}/2 rows")
-    console.end_progress("2/2 rows")
-    console.end_progress("2/2 rows")
+        console.progress(Advance(f"{rows}/2 rows"))
+    console.end_progress(Advance("2/2 rows"))
+    console.end_progress(Advance("2/2 rows"))
     assert log.getvalue().splitlines() == ["1/2 rows", "2/2 rows"]
 
 
-def test_on_a_terminal_the_end_stays_in_the_place_of_the_live_line():
-    terminal = Terminal()
-    console = Console(terminal)
-    console.progress("1/2 rows, slowly")
-    console.end_progress("2/2 rows")
-    assert terminal.getvalue().endswith("\r2/2 rows\n")
+def test_a_journal_has_what_a_log_shows_whatever_is_shown():
+    for options in ({}, {"quiet": True}):
+        for stream in (Terminal(), io.StringIO()):
+            lines = []
+            console = Console(stream, log_seconds=1e9, journal=lines.append, **options)
+            console.info("reading 3 files")
+            for number in (1, 2, 3):
+                console.progress(Advance(f"file {number} of 3", number / 3))
+            console.warn("one is empty")
+            console.end_progress(Advance("file 3 of 3"))
+            noted = ["reading 3 files", "file 1 of 3", "warning: one is empty", "file 3 of 3"]
+            assert lines == noted
+
+
+def test_no_library_for_terminals_is_loaded_where_there_is_none():
+    code = (
+        "import sys\n"
+        "from bert_tf.base.console import Console\n"
+        "from bert_tf.base.progress.advance import Advance, Closing\n"
+        "console = Console()\n"
+        "with console.waiting('loading'), console.working('vocab: learn'):\n"
+        "    console.progress(Advance('half', 0.5))\n"
+        "console.close(Closing(\n"
+        "    command='vocab', made=[('v.txt', '9 entries')], counts=[], seconds=1.0,\n"
+        "    next_command='bert-pipeline preprocess'))\n"
+        "sys.exit('rich' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0
+    assert done.stderr == "half\n  v.txt  9 entries\nnext: bert-pipeline preprocess\n"
 
 
 def test_what_is_waited_for_is_shown_on_a_terminal_alone_and_taken_away():
@@ -54,7 +84,8 @@ def test_a_quiet_console_shows_warnings_alone():
         console = Console(stream, quiet=True)
         with console.waiting("loading"):
             console.info("reading 3 files")
-        console.progress("file 1 of 3")
+        with console.working("vocab: count"):
+            console.progress(Advance("file 1 of 3"))
         console.warn("one is empty")
-        console.end_progress("file 3 of 3")
+        console.end_progress(Advance("file 3 of 3"))
         assert stream.getvalue() == "warning: one is empty\n"

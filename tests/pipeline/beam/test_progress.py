@@ -4,13 +4,15 @@ import io
 import os
 import re
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from bert_tf.base.console import Console
+from bert_tf.base.progress.advance import Advance
 from pipeline.beam import progress
-from pipeline.beam.progress import Progress, ProgressWatch, report_progress
+from pipeline.beam.progress import Progress, ProgressWatch, report_progress, text_line
 from pipeline.examples.progress import examples_line
 
 
@@ -48,6 +50,19 @@ def test_the_last_line_of_preprocess_has_all_shards(monkeypatch):
     assert last == "read 4.0 kB of text, 0 s; 7 MB of tokens and records, 3 of 3 shards finished"
 
 
+def test_the_fraction_is_that_of_the_splits_until_all_are_read():
+    """After that, documents are still sorted and counted, and nobody knows for how long."""
+    done = Counter({Progress.SPLITS: 8})
+    assert text_line(done, 1.0) is None
+    done += {Progress.TEXT_BYTES: 1000, Progress.SPLITS_READ: 2}
+    assert text_line(done, 1.0).fraction == 0.25
+    done += {Progress.SPLITS_READ: 6}
+    assert text_line(done, 1.0).fraction is None
+    line = examples_line(found=0, shards=4)
+    assert line(done, 1.0).fraction is None
+    assert line(done + Counter({Progress.SHARDS: 3}), 1.0).fraction == 0.75
+
+
 def test_watching_reads_only_what_is_new(monkeypatch):
     """However much has been reported; also where a record is half written when it is read."""
     monkeypatch.setattr(progress, "_SECONDS", 1e9)
@@ -55,22 +70,22 @@ def test_watching_reads_only_what_is_new(monkeypatch):
         path = Path(os.environ["BERT_PIPELINE_PROGRESS_FILE"])
         for _ in range(1_000):
             report_progress(Progress.TEXT_BYTES, 1_000)
-        assert watch._line().startswith("read 1.0 MB of text")
+        assert watch._line().text.startswith("read 1.0 MB of text")
         position = watch._reports.tell()
         assert position == path.stat().st_size
         report_progress(Progress.TEXT_BYTES, 1_000_000)
         record = path.read_bytes()[position:]
         os.truncate(path, position + 4)
-        assert watch._line().startswith("read 1.0 MB of text")
+        assert watch._line().text.startswith("read 1.0 MB of text")
         with path.open("ab") as stream:
             stream.write(record[4:])
-        assert watch._line().startswith("read 2.0 MB of text")
+        assert watch._line().text.startswith("read 2.0 MB of text")
 
 
 def test_a_failed_pipeline_is_not_reported_to_be_at_its_end(tmp_path):
     log = io.StringIO()
     console = Console(log, log_seconds=1e9)
-    console.progress("read 0.0 MB of text")
+    console.progress(Advance("read 0.0 MB of text"))
     with pytest.raises(ValueError, match="odd"), ProgressWatch(console):
         report_progress(Progress.TEXT_BYTES, 1_500)
         raise ValueError("odd")

@@ -17,19 +17,20 @@ def test_rows_done_speed_padding_and_time_left():
     done: Counter[int] = Counter()
     assert line(done, 1.0) is None
     done += {Progress.TABLES: 1, Progress.TABLE_ROWS: 3000, Progress.EARLIER_ROWS: 1000}
-    assert line(done, 2.0) == "scoring: 1,000 rows"
+    assert line(done, 2.0).text == "scoring: 1,000 rows"
     done += {Progress.ROWS: 256}
-    assert line(done, 10.0) == "scoring: 1,256 rows"
+    assert line(done, 10.0).text == "scoring: 1,256 rows"
     done += {Progress.ROWS: 144, Progress.TABLES: 1, Progress.TABLE_ROWS: 2000}
-    assert line(done, 12.0) == "scoring: 1,400 of 5,000 rows, 72.0 rows/s, 0:00:50 left"
+    assert line(done, 12.0).text == "scoring: 1,400 of 5,000 rows, 72.0 rows/s, 0:00:50 left"
     done += {Progress.TOKENS: 90, Progress.PADDED_TOKENS: 100, Progress.ROWS: 3600}
-    assert line(done, 14.0) == "scoring: 5,000 of 5,000 rows, 936.0 rows/s, 10% padding"
+    assert line(done, 14.0).text == "scoring: 5,000 of 5,000 rows, 936.0 rows/s, 10% padding"
+    assert line(done, 14.0).fraction == 1.0
 
 
 def test_a_worker_may_do_a_bundle_twice():
     line = RowsLine(label="scoring", tables=1)
     done = Counter({Progress.TABLES: 1, Progress.TABLE_ROWS: 2, Progress.ROWS: 3})
-    assert line(done, 1.0) == "scoring: 3 of 3 rows"
+    assert line(done, 1.0).text == "scoring: 3 of 3 rows"
 
 
 class FakeEngine:

@@ -1,5 +1,7 @@
 """What `verify` says of whole, damaged and unfinished artifacts."""
 
+import json
+
 import pytest
 
 from pipeline.outputs.manifest import describe_files, write_manifest
@@ -27,6 +29,10 @@ def test_differences_are_named_and_all_artifacts_are_read(run, model):
         f"{model}: weights (another SHA-256)",
         f"{model}: FAILED, 1 of 1 file not as written",
     ]
+    code, out, err, _ = run(["verify", str(model), "--json"])
+    assert (code, err.count("FAILED")) == (1, 1)
+    (found,) = json.loads(out)
+    assert (found["is_whole"], found["differences"]) == (False, ["weights (another SHA-256)"])
 
 
 def test_what_is_no_artifact_is_refused(run, tmp_path):

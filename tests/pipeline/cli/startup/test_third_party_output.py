@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,15 +64,31 @@ with filtered_third_party_output(verbose=False):
     os.write(2, NOISE + b"Passphrase: ")
     sys.stdin.readline()
 """
+LOGGED = """
+import types
+from pipeline.cli.main import main
+
+def run(config, runner, options):
+    os.write(2, NOISE)
+    options.console.info("our line")
+    options.log.keep_beside(sys.argv[3], "vocab", is_directory=False)
+    os.write(2, PROBLEMS)
+    if sys.argv[4] == "kill":
+        os.kill(os.getpid(), 9)
+    raise ValueError("odd")
+
+sys.modules["pipeline.jobs.vocabulary"] = types.SimpleNamespace(run=run)
+main(["vocab", "--input", "a.txt", "--output", sys.argv[3]])
+"""
 TERMINAL = """
 with filtered_third_party_output(verbose=False) as own:
     print(own.isatty(), sys.stderr.isatty())
 """
 
 
-def start(program: str, **streams) -> subprocess.Popen:
+def start(program: str, *arguments: str, **streams) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-c", START + program, NOISE, PROBLEMS],
+        [sys.executable, "-c", START + program, NOISE, PROBLEMS, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         text=True,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
@@ -118,3 +135,34 @@ def test_our_lines_go_to_the_terminal_itself():
 @pytest.mark.parametrize("line", PROBLEMS.splitlines())
 def test_warnings_and_errors_are_no_noise(line):
     assert not is_noise(line.encode())
+
+
+def test_a_failed_job_names_its_log_which_has_the_noise_and_where_it_failed(tmp_path):
+    log = tmp_path / "v.txt.job.log"
+    process = start(LOGGED, str(tmp_path / "v.txt"), "fail")
+    _, heard = process.communicate()
+    assert process.returncode == 1
+    lines = heard.splitlines()
+    assert lines[-2].startswith("error: unexpected ValueError: odd ")
+    assert lines[-1] == f"log: {log}"
+    text = log.read_text()  # the filter ends after all who hold stderr
+    first, rest = text.split("\n", 1)
+    assert first.endswith(" UTC: bert-pipeline vocab")
+    assert NOISE in rest
+    assert PROBLEMS in rest
+    assert re.search(r"^[\d:]{8} our line$", rest, re.MULTILINE)
+    assert re.search(r"^[\d:]{8} ValueError: odd$", rest, re.MULTILINE)
+    start(LOGGED, str(tmp_path / "v.txt"), "fail").communicate()
+    assert log.read_text().count("UTC: bert-pipeline vocab") == 2
+
+
+def test_the_log_of_a_killed_job_has_its_last_words(tmp_path):
+    start(LOGGED, str(tmp_path / "v.txt"), "kill").communicate()
+    assert PROBLEMS in (tmp_path / "v.txt.job.log").read_text()
+
+
+def test_a_file_of_somebody_else_is_no_log(tmp_path):
+    foreign = tmp_path / "v.txt.job.log"
+    foreign.write_text("dear diary\n")
+    start(LOGGED, str(tmp_path / "v.txt"), "fail").communicate()
+    assert foreign.read_text() == "dear diary\n"

@@ -1,0 +1,1 @@
+"""What is shown of running work, in words and on terminals."""

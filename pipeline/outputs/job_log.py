@@ -1,0 +1,78 @@
+"""The log of a job beside its output: its own lines, and all that libraries write to stderr."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bert_tf.base.remote_path import RemotePath
+from pipeline.beam.stored_path import path_of
+
+LOG = "job.log"
+# Between what `JobLog` sends and who writes the file; lines themselves begin with neither.
+OPEN, LINE = b"\0", b"\1"
+
+
+class LogNote(str):
+    """A note on an exception: where the log of the job is that it ended."""
+
+
+class JobLog:
+    """Sends the lines of a log to the process that writes it, which outlives this one.
+
+    That process keeps them until it knows the file (`pipeline/cli/startup/noise_filter.py`).
+
+    Args:
+        descriptor: of the pipe to it.
+
+    Attributes:
+        path: the file, once it is known.
+    """
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+        self.path: Path | None = None
+
+    def write(self, text: str) -> None:
+        """Adds a line, or several."""
+        now = f"{datetime.now(UTC):%H:%M:%S} "
+        for line in text.splitlines():
+            self._send(LINE + (now + line).encode(errors="replace"))
+
+    def keep_beside(self, output: str, command: str, *, is_directory: bool) -> None:
+        """Has the log written from here on: `DIR/job.log`, or `FILE.job.log`.
+
+        Nothing is written beside outputs on other storage.
+
+        Args:
+            output: of the job.
+            command: for the line that the job's part of the log begins with.
+            is_directory: whether the output is a folder, which is there already.
+        """
+        path = log_path(output, is_directory=is_directory)
+        if self.path is not None or isinstance(path, RemotePath):
+            return
+        self.path = path
+        begun = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: bert-pipeline {command}"
+        self._send(OPEN + begun.encode() + OPEN + os.fsencode(path.absolute()))
+
+    def note_failure(self, error: BaseException) -> None:
+        """Adds the traceback, and to the error where it can be read."""
+        self.write("".join(traceback.format_exception(error)))
+        if self.path is not None:
+            error.add_note(LogNote(self.path))
+
+    def _send(self, message: bytes) -> None:
+        with suppress(OSError):  # the process is gone; a job needs no log to go on
+            data = message + b"\n"
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+
+
+def log_path(output: str | Path, *, is_directory: bool) -> Path:
+    """`DIR/job.log` for a folder, `FILE.job.log` beside a file."""
+    output = path_of(output)
+    return output / LOG if is_directory else output.with_name(f"{output.name}.{LOG}")
