@@ -21,7 +21,7 @@ from pathlib import Path
 from bert_tf.base.console import Console
 from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import TrainConfig
+from bert_tf.config.sections import StorageConfig, TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.cli.startup.memory import keep_freed_memory
@@ -48,7 +48,11 @@ def train(options: argparse.Namespace, output: Path, precision: str, seed: int) 
         "log_every": options.every,
         "eval_every": options.every,
     }
-    pretraining.run(build_section(TrainConfig, values), RunOptions(console=Console(sys.stderr)))
+    config, run_options = (
+        build_section(TrainConfig, values),
+        RunOptions(console=Console(sys.stderr)),
+    )
+    pretraining.run(config, StorageConfig(), run_options)
     lines = read_metrics(output / "metrics.jsonl")
     return {
         split: {line["step"]: line["mlm_loss"] for line in lines if line["split"] == split}

@@ -37,6 +37,7 @@ from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings
 from bert_tf.training.run.arithmetic import keep_arithmetic, settle_arithmetic
 from bert_tf.training.run.best_model import BestModelKeeper
+from bert_tf.training.run.mirror import RunMirror
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
 
@@ -81,6 +82,7 @@ def pretrain(
     vocab: list[str],
     initial: ModelDirectory | None,
     console: Console,
+    mirror: RunMirror | None = None,
 ) -> PretrainingResult:
     """Trains a model on masked-LM and next-sentence records, or resumes where it was interrupted.
 
@@ -94,6 +96,7 @@ def pretrain(
         vocab: their vocabulary.
         initial: weights to start from, None for random ones.
         console: progress.
+        mirror: where the run is kept, if `config.output` is not that place.
 
     Raises:
         UsageError: model and data do not fit, or the batch cannot be divided among replicas.
@@ -142,6 +145,7 @@ def pretrain(
         shards=shards,
         strategy=strategy,
         console=console,
+        mirror=mirror,
     )
     keep_arithmetic(config, arithmetic)
     try:
@@ -163,6 +167,7 @@ def _make_loop(
     shards: int,
     strategy: tf.distribute.Strategy,
     console: Console,
+    mirror: RunMirror | None,
 ) -> TrainingLoop:
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
@@ -198,6 +203,7 @@ def _make_loop(
         use_xla=precision.use_xla,
         shards=shards,
         scale_loss=precision.scale_loss,
+        mirror=mirror,
     )
 
 

@@ -47,6 +47,7 @@ from bert_tf.training.plan.step_timer import StepTimer
 from bert_tf.training.plan.timeline import Timeline
 from bert_tf.training.run.checkpoints import variables_by_name
 from bert_tf.training.run.files import RunFiles
+from bert_tf.training.run.mirror import RunMirror
 from bert_tf.training.run.progress_log import ProgressLog
 from bert_tf.training.run.state import RunState
 from bert_tf.training.step import TrainingStep
@@ -101,6 +102,7 @@ class TrainingLoop:
         shards: parts of a batch computed side by side, see `bert_tf.training.devices.cores`; they
             divide the rows of each micro-batch.
         scale_loss: dynamic loss scaling, for float16.
+        mirror: where the run is kept, if `run_directory` is not that place.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class TrainingLoop:
         use_xla: bool = False,
         shards: int = 1,
         scale_loss: bool = False,
+        mirror: RunMirror | None = None,
     ):
         self._inputs = inputs
         self._strategy = strategy
@@ -160,6 +163,7 @@ class TrainingLoop:
             writes=is_chief(strategy),
             keep_checkpoints=settings.keep_checkpoints,
             console=console,
+            mirror=mirror,
         )
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
@@ -314,8 +318,8 @@ class TrainingLoop:
 
     def _stopped_message(self, stop: Signals) -> str:
         saved = (
-            f"saved in {self._files.directory}; run the same command again to resume"
-            if self._files.directory is not None
+            f"saved in {self._files.place}; run the same command again to resume"
+            if self._files.place is not None
             else "nothing was saved, since there is no run directory"
         )
         return (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.sections.run import RunnerConfig, StorageConfig
 from pipeline.demo.closing import (
     align,
     describe_answers,
@@ -109,7 +109,7 @@ def _pretrain(plan: DemoPlan, options: RunOptions) -> None:
     pretraining_examples.run(plan.preprocess, _RUNNER, options)
     console.info("\n== pretraining a tiny BERT from scratch")
     console.info("$ " + command_line("train", plan.train))
-    pretraining.run(plan.train, options)
+    pretraining.run(plan.train, StorageConfig(), options)
 
 
 def _run_task(title: str, task: TaskPlan, options: RunOptions) -> dict[str, Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.remote_path import RemotePath
 from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.config.sections.run import StorageConfig
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
@@ -25,6 +30,7 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
+from pipeline.beam.stored_path import path_of
 from pipeline.jobs.training_runs import (
     log_if_nothing_resumes,
     train_along,
@@ -32,6 +38,8 @@ from pipeline.jobs.training_runs import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
+from pipeline.outputs.stored_records import fetched_records
+from pipeline.outputs.stored_run import StoredRun
 from pipeline.report.loss_curve import loss_curve_lines
 
 _SPEED_AND_SAFETY = (
@@ -43,45 +51,90 @@ _SPEED_AND_SAFETY = (
 )
 
 
-def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
+def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
     """Pretrains, or resumes an interrupted run; returns the manifest.
 
-    Of several workers only the chief writes; the others train along and return {}.
+    Of several workers only the chief writes; the others train along and return {}. Records and a
+    run on other storage are copied to a temporary folder of every worker, and the run is published
+    from there after each checkpoint.
 
     Raises:
         UsageError: data, vocabulary and model do not fit each other.
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command resumes.
     """
-    data = [_read_data(folder) for folders in _data_inputs(config).values() for folder in folders]
+    with _local_folder(config, storage) as folder:
+        return _run(config, options, folder)
+
+
+@contextmanager
+def _local_folder(config: TrainConfig, storage: StorageConfig) -> Iterator[Path]:
+    """A folder for copies of what lies on other storage; where nothing does, it is not made."""
+    if not any(isinstance(path_of(path), RemotePath) for path in _places(config)):
+        yield Path()
+        return
+    from pipeline.beam.storage import use_storage_options  # Beam: others need not load it
+
+    use_storage_options(storage.options)
+    with tempfile.TemporaryDirectory(prefix="bert-pipeline-train-") as folder:
+        yield Path(folder)
+
+
+def _places(config: TrainConfig) -> list[str]:
+    folders = [folder for folders in _data_inputs(config).values() for folder in folders]
+    return [config.output, *folders]
+
+
+def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, Any]:
+    data = [_read_data(folder) for folder in _places(config)[1:]]
     vocab = _read_vocab(data)
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
 
-    def train() -> PretrainingResult:
+    def train(stored: StoredRun | None) -> PretrainingResult:
+        output = config.output if stored is None else str(stored.folder)
         return pretrain(
-            config,
+            dataclasses.replace(config, output=output),
             bert_config=bert_config,
-            data=data,
+            data=[
+                fetched_records(records, folder / f"data-{number}", options.console)
+                for number, records in enumerate(data)
+            ],
             vocab=vocab,
             initial=initial,
             console=options.console,
+            mirror=stored,
         )
+
+    def stored_run(check_held: Callable[[], None] | None) -> StoredRun | None:
+        place = path_of(config.output)
+        if not isinstance(place, RemotePath):
+            return None
+        run = folder / "run"
+        return StoredRun(place, run, console=options.console, check_held=check_held)
 
     # With more steps the boundaries of phases would move, and what ends by the clock stays ended.
     extendable_key = None if config.phases or config.max_minutes else "steps"
     if not is_chief_process(config.strategy):
-        return train_along(config, options, train, extendable_key=extendable_key)
+        return train_along(
+            config, options, lambda: train(stored_run(None)), extendable_key=extendable_key
+        )
 
     def body(record: JobRecord) -> None:
-        output = Path(config.output)
         log_if_nothing_resumes(config.output, options)
         if config.init:
             warn_of_unfinished_run(config.init, options.console)
+        stored = stored_run(record.check_held)
+        if stored is not None:
+            stored.fetch()  # also what is read before the checkpoint is
         with record.stage("train"):
-            result = train()
-        write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
-        _report(config, result, vocab, record)
+            result = train(stored)
+        written = stored.folder if stored is not None else Path(config.output)
+        write_text_atomically(written / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
+        if stored is not None:
+            stored.publish()
+            record.sha256 = stored.sha256()
+        _report(config, result, vocab, record, metrics=written / "metrics.jsonl")
 
     return run_job(
         "train",
@@ -99,6 +152,7 @@ def run(config: TrainConfig, options: RunOptions) -> dict[str, Any]:
         ignored_keys=(*_SPEED_AND_SAFETY, *(["steps"] if _have_steps(config) else [])),
         can_resume=True,
         extendable_key=extendable_key,
+        may_be_remote=True,
     )
 
 
@@ -114,13 +168,9 @@ def _data_inputs(config: TrainConfig) -> dict[str, list[str]]:
 
 
 def _read_data(folder: str) -> PretrainingData:
-    if "://" in folder:
-        raise UsageError(
-            f"--data {folder}: records are read from this machine's file system; copy the folder, "
-            "its manifest last, or give the path under which that storage is mounted here"
-        )
-    if not Path(folder).is_dir():
-        what = "is a file" if Path(folder).exists() else "no such folder"
+    path = path_of(folder)
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "no such folder"
         raise UsageError(f"--data {folder}: {what}; give a folder made by bert-pipeline preprocess")
     data = PretrainingData.from_manifest(folder, read_manifest(folder))
     check_files(folder, {"vocab.txt", TOKEN_COUNTS_FILE})  # records have checksums of their own
@@ -130,7 +180,7 @@ def _read_data(folder: str) -> PretrainingData:
 def _read_vocab(data: list[PretrainingData]) -> list[str]:
     """The vocabulary that all records were made with."""
     first, *others = data
-    path = Path(first.directory) / "vocab.txt"
+    path = path_of(first.directory) / "vocab.txt"
     vocab = read_vocab(path)
     if vocab_fingerprint(vocab) != first.vocab_sha256:
         raise UsageError(
@@ -175,9 +225,14 @@ def _model_config(
 
 
 def _report(
-    config: TrainConfig, pretrained: PretrainingResult, vocab: list[str], record: JobRecord
+    config: TrainConfig,
+    pretrained: PretrainingResult,
+    vocab: list[str],
+    record: JobRecord,
+    *,
+    metrics: Path,
 ) -> None:
-    output, result = Path(config.output), pretrained.training
+    output, result = path_of(config.output), pretrained.training
     record.counts = {"steps": result.step, "examples": pretrained.sequences}
     best = BestModel.of_notes(result.notes["best"], metric=SELECTION_METRIC)
     record.metrics = {"train": result.train, "eval": result.eval, "best": result.notes["best"]}
@@ -192,10 +247,10 @@ def _report(
         record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
     else:
         record.extra["packing"] = pretrained.phases[0].packing
-    _log_curve(output / "metrics.jsonl", record.console)
+    _log_curve(metrics, record.console)
     _log_end(result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps
-    findings = run_findings(read_metrics(output / "metrics.jsonl"), first_step=last_phase)
+    findings = run_findings(read_metrics(metrics), first_step=last_phase)
     record.extra["notes"] = findings
     for finding in findings:
         record.console.warn(finding)
@@ -204,10 +259,11 @@ def _report(
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
         (str(output / "tensorboard"), "the same for TensorBoard"),
     ]
-    record.next_command = [
-        *("bert-pipeline", "finetune", next(iter(TASKS)), "--init", config.output),
-        *("--train", "train.csv", "--eval", "dev.csv", "--output", f"{output}-finetuned"),
-    ]
+    if not isinstance(output, RemotePath):  # which `finetune` does not read
+        record.next_command = [
+            *("bert-pipeline", "finetune", next(iter(TASKS)), "--init", config.output),
+            *("--train", "train.csv", "--eval", "dev.csv", "--output", f"{output}-finetuned"),
+        ]
 
 
 def _log_end(result: TrainingResult, console: Console) -> None:

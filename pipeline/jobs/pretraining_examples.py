@@ -271,10 +271,9 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         rejected = sum(counts["rejected"].values())
         meaning = f"{quantity(rejected, 'rejected line')}, with reasons"
         record.made.append((str(rejects_path(output)), meaning))
-    if not isinstance(output, RemotePath):  # which `train` does not read
-        record.next_command = [
-            "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
-        ]  # fmt: skip
+    record.next_command = [
+        "bert-pipeline", "train", "--data", config.output, "--output", "RUN", "--size", "tiny",
+    ]  # fmt: skip
 
 
 def _shown_shards(output: Path, names: list[str]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.run.checkpoints import saved_progress
 from bert_tf.weights.model_directory import model_folder
+from pipeline.beam.stored_path import path_of
 from pipeline.outputs.identity import is_extended
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import manifest_path, read_manifest
@@ -42,7 +42,7 @@ def train_along(
 
 def log_if_nothing_resumes(output: str, options: RunOptions) -> None:
     """Warns that `--resume` was given and there is no checkpoint to resume from."""
-    if options.resume and not (Path(output) / "checkpoints").is_dir():
+    if options.resume and not (path_of(output) / "checkpoints").is_dir():
         options.console.info(f"{output}: no checkpoint to resume from; starting at step 0")
 
 

@@ -80,11 +80,13 @@ class JobRecord:
         next_command: the command to run next.
         identity: the command, the config keys and the fingerprints of inputs that decide what is
             made, as they stand in the manifest.
+        check_held: raises an error if another process has taken the output over.
     """
 
-    def __init__(self, console: Console, identity: dict[str, Any]):
+    def __init__(self, console: Console, identity: dict[str, Any], check_held: Callable[[], None]):
         self.console = console
         self.identity = identity
+        self.check_held = check_held
         self.counts: dict[str, Any] = {}
         self.metrics: dict[str, Any] = {}
         self.sha256: dict[str, str] = {}
@@ -247,7 +249,7 @@ def _run_alone(
         writing = writing_file(
             place, config, overwrite=options.overwrite, ignored_keys=ignored_keys
         )
-    record = JobRecord(console, identity)
+    record = JobRecord(console, identity, check_held)
     with writing:
         if options.log is not None and not options.is_part:
             options.log.keep_beside(output, command, is_directory=place.is_directory)

@@ -25,7 +25,7 @@ SECONDS = ".seconds"
 JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK, LOG)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
 # events say is in metrics.jsonl too.
-_WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
+WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
 _PACKAGES = (
     "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
     "pyarrow", "sentencex", "tensorflow", "tensorflow-text",
@@ -122,7 +122,7 @@ def describe_files(output: str | Path, known: Mapping[str, str]) -> list[dict[st
 
 def _is_made(path: Path) -> bool:
     return not (
-        path.parts[0] in _WORKING_FOLDERS
+        path.parts[0] in WORKING_FOLDERS
         or str(path) in JOB_FILES
         or any(part.startswith(".") for part in path.parts)
     )
@@ -178,9 +178,9 @@ def fingerprint(
         UsageError: there is nothing at `path`.
         InputError: a file of `is_checked` is not what was written.
     """
-    if "://" in str(path):
+    if "://" in str(path) and not path_of(path).is_dir():
         return _fingerprint_of_stored(str(path))
-    path = Path(path)
+    path = path_of(path)
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder; check the path")
     if not path.is_dir():

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import TrainConfig
+from bert_tf.config.sections import StorageConfig, TrainConfig
 from bert_tf.data.records.schema import encode_records
 from bert_tf.data.text.vocab_file import vocab_fingerprint
 from bert_tf.training.run.metrics_file import read_metrics
@@ -106,7 +106,9 @@ def train(data, output, *, resume=False, **keys):
     }
     console = Console(io.StringIO())
     manifest = pretraining.run(
-        build_section(TrainConfig, values), RunOptions(console=console, resume=resume)
+        build_section(TrainConfig, values),
+        StorageConfig(),
+        RunOptions(console=console, resume=resume),
     )
     return manifest, console._stream.getvalue()
 

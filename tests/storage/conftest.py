@@ -1,6 +1,78 @@
-"""Makes what the tests of jobs share importable."""
+"""A server of S3's protocol on this machine, what is stored there, and what tests of jobs share."""
 
+import json
+import random
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
+
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from pipeline.beam.storage import use_storage_options
+from pipeline.beam.stored_path import path_of
+
 sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
+
+WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
+
+
+@pytest.fixture(scope="session")
+def options():
+    """Beam's options for a server that has an empty bucket."""
+    boto3 = pytest.importorskip("boto3", reason="make storage-test installs it")
+    pytest.importorskip("moto", reason="make storage-test installs it")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: socket.create_connection(("127.0.0.1", port)).close() is None)
+        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+        client = boto3.client("s3", endpoint_url=url, **keys)
+        client.create_bucket(Bucket="bucket")
+        client.close()
+        yield [
+            f"--s3_endpoint_url={url}",
+            "--s3_access_key_id=a",
+            "--s3_secret_access_key=b",
+            "--s3_region_name=us-east-1",
+        ]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture
+def folder(options, request):
+    use_storage_options(options)
+    return path_of(f"s3://bucket/{request.node.name}")
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    source = random.Random(0)
+    texts = [
+        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(200)
+    ]
+    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
+    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
+    return folder
+
+
+def wait_for(is_done, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if is_done():
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -2,11 +2,6 @@
 
 import json
 import os
-import random
-import socket
-import subprocess
-import sys
-import time
 
 import pytest
 from remote_outputs import local_files
@@ -15,76 +10,13 @@ from bert_tf.base.atomic_files import remove, replacing_file
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, ScoreConfig, VocabConfig
-from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs import pretraining_examples, scoring, vocabulary
 from pipeline.outputs.job import RunOptions
 
-boto3 = pytest.importorskip("boto3", reason="make storage-test installs it")
-pytest.importorskip("moto", reason="make storage-test installs it")
-
 pytestmark = pytest.mark.slow  # starts a server, and runs whole jobs
 
-WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
 MADE_WHEN = {"manifest.json", "config.yaml"}
-
-
-@pytest.fixture(scope="module")
-def options():
-    """Beam's options for a server that has an empty bucket."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "moto.server", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: socket.create_connection(("127.0.0.1", port)).close() is None)
-        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
-        client = boto3.client("s3", endpoint_url=url, **keys)
-        client.create_bucket(Bucket="bucket")
-        client.close()
-        yield [
-            f"--s3_endpoint_url={url}",
-            "--s3_access_key_id=a",
-            "--s3_secret_access_key=b",
-            "--s3_region_name=us-east-1",
-        ]
-    finally:
-        server.terminate()
-        server.wait()
-
-
-@pytest.fixture
-def folder(options, request):
-    use_storage_options(options)
-    return path_of(f"s3://bucket/{request.node.name}")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    source = random.Random(0)
-    texts = [
-        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(200)
-    ]
-    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
-    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
-    return folder
-
-
-def wait_for(is_done, seconds=120.0):
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if is_done():
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def stored_files(folder):

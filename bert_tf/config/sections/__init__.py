@@ -8,7 +8,7 @@ from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.config.sections.label_errors import LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.config.sections.run import RunnerConfig
+from bert_tf.config.sections.run import RunnerConfig, StorageConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.searching import SearchConfig
 from bert_tf.config.sections.summarizing import SummarizeConfig
@@ -30,5 +30,6 @@ SECTIONS: dict[str, type[Section]] = {
         SummarizeConfig,
         ImportWeightsConfig,
         RunnerConfig,
+        StorageConfig,
     )
 }

@@ -1,4 +1,4 @@
-"""Where Beam jobs run."""
+"""Where Beam jobs run, and how storage is reached."""
 
 from __future__ import annotations
 
@@ -42,3 +42,17 @@ class RunnerConfig(Section):
             f"workers: is {self.workers}, all of them processes of this machine; use at most "
             f"{MAX_LOCAL_WORKERS}, or 0 for as many as pay off"
         ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StorageConfig(Section):
+    """How a job without a runner reaches `s3://`, `gs://`, `hdfs://` and `azfs://`."""
+
+    section_name: ClassVar[str] = "storage"
+
+    options: tuple[str, ...] = option(
+        "options of Beam's file systems, as on Beam's own command line "
+        "(--s3_region_name=eu-west-1, --hdfs_host=namenode)",
+        default=(),
+        advanced=True,
+    )

@@ -26,7 +26,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed
 
-_TENSORS, _STATE = "state.safetensors", "state.json"
+_TENSORS, STATE_FILE = "state.safetensors", "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
 
 
@@ -54,7 +54,7 @@ def write_checkpoint(
     with replacing_directory(path) as aside:
         save_file(tensors, aside / _TENSORS)
         document = {**state, "step": step, "tensors_sha256": file_sha256(aside / _TENSORS)}
-        (aside / _STATE).write_text(sealed(document, indent=2), encoding="utf-8")
+        (aside / STATE_FILE).write_text(sealed(document, indent=2), encoding="utf-8")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -64,9 +64,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         InputError: a file is missing, cannot be parsed or is not what was written.
     """
     try:
-        state = read_sealed(path / _STATE)
+        state = read_sealed(path / STATE_FILE)
         if file_sha256(path / _TENSORS) != state["tensors_sha256"]:
-            raise InputError(f"{path / _TENSORS}: its SHA-256 is not the one in {_STATE}")
+            raise InputError(f"{path / _TENSORS}: its SHA-256 is not the one in {STATE_FILE}")
         return Checkpoint(path, int(state["step"]), load_file(path / _TENSORS), state)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InputError(f"{path}: damaged checkpoint ({error})") from None
@@ -82,7 +82,7 @@ def saved_progress(directory: Path) -> tuple[int, int] | None:
         Steps done and steps in all; None if no checkpoint says so.
     """
     for step, path in _folders(directory):
-        state = read_if_sound(path / _STATE)
+        state = read_if_sound(path / STATE_FILE)
         if state is not None and "total_steps" in state:
             return step, int(state["total_steps"])
     return None

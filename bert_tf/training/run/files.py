@@ -13,6 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.training.run.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
 from bert_tf.training.run.log_lines import Line
 from bert_tf.training.run.metrics_log import MetricsLog
+from bert_tf.training.run.mirror import RunMirror
 
 
 class RunFiles:
@@ -23,12 +24,20 @@ class RunFiles:
         writes: False for workers that only read, as all but the chief do.
         keep_checkpoints: newest checkpoints kept.
         console: where damaged checkpoints are reported.
+        mirror: where the run is kept, if that is not the directory.
     """
 
     def __init__(
-        self, directory: Path | None, *, writes: bool, keep_checkpoints: int, console: Console
+        self,
+        directory: Path | None,
+        *,
+        writes: bool,
+        keep_checkpoints: int,
+        console: Console,
+        mirror: RunMirror | None = None,
     ):
         self.directory = directory
+        self._mirror = mirror
         self._writes = writes and directory is not None
         self._log: MetricsLog | None = None
         self._store = (
@@ -44,12 +53,19 @@ class RunFiles:
         """Whether anything is written."""
         return self._writes
 
+    @property
+    def place(self) -> Path | None:
+        """Where the run is kept; None if nothing is."""
+        return self._mirror.place if self._mirror is not None else self.directory
+
     def newest_checkpoint(self) -> Checkpoint | None:
         """See `CheckpointStore.newest`.
 
         The process that writes first removes what a killed one left of folders it was writing:
         checkpoints, states in `failed/`, and the model in `best/`.
         """
+        if self._mirror is not None:
+            self._mirror.fetch()
         if self._writes and self.directory is not None:
             for folder in ("checkpoints", "failed", "."):
                 remove_leftovers(self.directory / folder)
@@ -74,13 +90,19 @@ class RunFiles:
         """Writes a checkpoint and removes old ones."""
         if self._writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
+            self._publish()
 
     def save_aside(
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
         """Writes a checkpoint to `failed/`, where no run resumes from; None if nothing is kept."""
-        if not self._writes or self.directory is None:
+        if not self._writes or self.directory is None or self.place is None:
             return None
-        path = self.directory / "failed" / f"step-{step:08d}"
-        write_checkpoint(path, step=step, tensors=tensors, state=state)
-        return path
+        name = f"failed/step-{step:08d}"
+        write_checkpoint(self.directory / name, step=step, tensors=tensors, state=state)
+        self._publish()
+        return self.place / name
+
+    def _publish(self) -> None:
+        if self._mirror is not None:
+            self._mirror.publish()

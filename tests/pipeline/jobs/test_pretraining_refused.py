@@ -21,8 +21,6 @@ def test_sides_that_do_not_fit_are_named(data, model_config, tmp_path):
         train(wrong, tmp_path / "run", model_config=model_config)
     with pytest.raises(UsageError, match="--data .*: no such folder"):
         train(tmp_path / "nothing", tmp_path / "run", model_config=model_config)
-    with pytest.raises(UsageError, match="--data s3://b/data: records are read from this machine"):
-        train("s3://b/data", tmp_path / "run", model_config=model_config)
     other = write_data(tmp_path / "other")
     (other / "vocab.txt").write_text("\n".join([*VOCAB[:-1], "another"]) + "\n")
     with pytest.raises(UsageError, match="not the vocabulary that the records in"):

@@ -1,0 +1,138 @@
+"""A run on other storage, which is written in a folder of this machine and published from there.
+
+TensorFlow's event files, checkpoints that are renamed as folders, and lines added to metrics.jsonl
+need a file system. What has changed is published after each checkpoint: the checkpoint itself last,
+and of that the state, without which it does not count, at the very end. So a run that is killed
+while it publishes leaves the checkpoint before and, as one that is killed on a file system does,
+metrics and a model that may be newer, and which it makes again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePath
+
+from bert_tf.base.checksums import SUMS, check_sums, file_sha256
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
+from bert_tf.training.run.checkpoints import STATE_FILE
+from pipeline.beam.copies import copy_files
+from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS
+
+_CHECKPOINTS = "checkpoints"
+_BEST = "best"
+
+# Size and time of change of a file; None if it is only on the other storage.
+_State = tuple[int, int] | None
+
+
+class StoredRun:
+    """A `RunMirror`.
+
+    Args:
+        place: the run directory on other storage.
+        folder: of this machine; empty.
+        console: where fetching is reported.
+        check_held: raises an error if another process has taken the run over; None for workers that
+            train along, which fetch checkpoints alone and publish nothing.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        folder: Path,
+        *,
+        console: Console,
+        check_held: Callable[[], None] | None,
+    ):
+        self.place = place
+        self.folder = folder
+        self._console = console
+        self._check_held = check_held
+        self._published: dict[str, _State] | None = None
+
+    def fetch(self) -> None:
+        """See `RunMirror`."""
+        if self._published is not None:
+            return
+        stored = {
+            str(path.relative_to(self.place))
+            for path in self.place.rglob("*")
+            if _is_published(path.relative_to(self.place))
+        }
+        wanted = [name for name in sorted(stored) if self._is_wanted(name, stored)]
+        if wanted:
+            self._console.info(
+                f"{self.place}: copying {quantity(len(wanted), 'file')} of the run to {self.folder}"
+            )
+        copy_files({self.folder / name: self.place / name for name in wanted})
+        if not self._is_best_whole():  # the process was killed while it published another one
+            shutil.rmtree(self.folder / _BEST, ignore_errors=True)
+        self._published = {name: _state(self.folder / name) for name in stored}
+
+    def publish(self) -> None:
+        """See `RunMirror`.
+
+        Raises:
+            OSError: a file cannot be written there.
+            UsageError: another process has taken the run over.
+        """
+        if self._check_held is None:
+            return
+        self._check_held()
+        published = self._published if self._published is not None else {}
+        states = {name: _state(self.folder / name) for name in self._names()}
+        changed = [name for name, state in states.items() if published.get(name) != state]
+        checkpoints = [name for name in changed if PurePath(name).parts[0] == _CHECKPOINTS]
+        self._upload(set(changed).difference(checkpoints))
+        self._upload(name for name in checkpoints if PurePath(name).name != STATE_FILE)
+        self._upload(name for name in checkpoints if PurePath(name).name == STATE_FILE)
+        gone = published.keys() - states.keys()
+        for name in sorted(gone, key=lambda name: PurePath(name).name != STATE_FILE):
+            (self.place / name).unlink(missing_ok=True)
+        self._published = {**states}
+
+    def sha256(self) -> dict[str, str]:
+        """SHA-256 of the files that the run has made, by path."""
+        return {
+            name: file_sha256(self.folder / name)
+            for name in self._names()
+            if PurePath(name).parts[0] not in WORKING_FOLDERS
+        }
+
+    def _is_best_whole(self) -> bool:
+        best = self.folder / _BEST
+        try:
+            check_sums(best)
+        except InputError:
+            return False
+        return (best / SUMS).is_file()
+
+    def _names(self) -> list[str]:
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        names = [path.relative_to(self.folder) for path in found]
+        return sorted(str(name) for name in names if _is_published(name))
+
+    def _is_wanted(self, name: str, stored: set[str]) -> bool:
+        path = PurePath(name)
+        if path.parts[0] != _CHECKPOINTS:
+            return self._check_held is not None
+        return str(path.with_name(STATE_FILE)) in stored
+
+    def _upload(self, names: Iterable[str]) -> None:
+        copy_files({self.place / name: self.folder / name for name in names})
+
+
+def _is_published(name: PurePath) -> bool:
+    """Whether a file is the run's, and not the job's or one that is being written."""
+    return str(name) not in JOB_FILES and not any(part.startswith(".") for part in name.parts)
+
+
+def _state(path: Path) -> _State:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
