@@ -12,12 +12,12 @@ COUNTS = {"documents": 7, "dropped": {}, "rejected": {"broken": 2, "empty": 1}}
 def test_keys_of_other_commands_are_refused(run):
     code, _, err, job = run([*TRAIN, "--set", "finetune.xla=on", "--set", "train.seed=1"])
     assert (code, job.calls) == (2, [])
-    assert "--set finetune.xla=on: train reads train alone" in err
+    assert "--set finetune.xla=on: train reads train and storage alone" in err
 
 
 def test_flags_reach_the_job(run):
     code, _, _, job = run([*TRAIN, "--steps", "7", "--set", "train.precision=bfloat16"])
-    config, options = job.calls[0]
+    config, _, options = job.calls[0]
     assert code == 0
     assert (config.steps, config.precision, options.overwrite) == (7, "bfloat16", False)
 

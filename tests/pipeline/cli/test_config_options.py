@@ -36,7 +36,7 @@ def test_a_list_that_is_empty_by_default_shows_no_default(help_of):
     assert "that the model's task offers; repeatable --scores" in shown
 
 
-@pytest.mark.parametrize("name", [name for name in SECTIONS if name != "runner"])
+@pytest.mark.parametrize("name", [name for name in SECTIONS if name not in ("runner", "storage")])
 def test_defaults_are_as_a_command_line_takes_them(help_of, name):
     variants = [[task] for task in TASKS] if name == "finetune" else [[]]
     for variant in variants:

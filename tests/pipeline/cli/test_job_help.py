@@ -25,7 +25,7 @@ def test_help_lists_input_output_and_model_first_within_100_columns(name, flag, 
 
 
 @pytest.mark.parametrize(
-    ("name", "sections"), [("train", ["train"]), ("score", ["score", "runner"])]
+    ("name", "sections"), [("train", ["train", "storage"]), ("score", ["score", "runner"])]
 )
 def test_help_all_adds_the_keys_without_a_flag(name, sections, help_of):
     short, long = help_of(name, "--help"), help_of(name, "--help-all")

@@ -10,7 +10,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import PreprocessConfig, RunnerConfig, TrainConfig
+from bert_tf.config.sections import PreprocessConfig, RunnerConfig, StorageConfig, TrainConfig
 from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.training.run.metrics_file import read_metrics
@@ -85,7 +85,7 @@ def train(data, output, **values):
         **values,
     }
     config = build_section(TrainConfig, values)
-    return pretraining.run(config, RunOptions(console=Console(io.StringIO())))
+    return pretraining.run(config, StorageConfig(), RunOptions(console=Console(io.StringIO())))
 
 
 def eval_bytes(folder):
