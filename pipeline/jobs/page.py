@@ -7,7 +7,9 @@ from pathlib import Path
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
-from pipeline.outputs.manifest import side_paths
+from bert_tf.data.tables.file_names import name_without_compression
+from pipeline.beam.files import FORMAT_OF_ENDING
+from pipeline.outputs.manifest import manifest_path, side_paths
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.report.document import GENERATOR
 from pipeline.report.page import artifact_page
@@ -30,6 +32,49 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
     """
     _check_page_place(html, [path], flag="--html", overwrite=overwrite)
     write_text_atomically(html, artifact_page(path, samples=samples))
+
+
+def is_corpus(path: str) -> bool:
+    """Whether a path names files of text that no command has made."""
+    if any(character in path for character in "*?["):
+        return True
+    name = name_without_compression(path)
+    is_text = Path(path).is_file() and name.endswith(tuple(FORMAT_OF_ENDING))
+    return is_text and not manifest_path(path).exists()
+
+
+def write_corpus_page(
+    path: str,
+    html: str,
+    *,
+    text_column: str,
+    vocab: str | None,
+    lowercase: bool,
+    samples: int,
+    overwrite: bool,
+) -> None:
+    """Writes the page of a corpus that is not preprocessed yet.
+
+    Args:
+        path: of a file, or a glob.
+        html: file to write; an older page is replaced.
+        text_column: with the text, of formats that have columns or keys.
+        vocab: vocabulary whose unknown words are looked for; None for none.
+        lowercase: what that is for.
+        samples: examples of what each rule leaves out.
+        overwrite: replace any other file as well.
+
+    Raises:
+        UsageError: there is another file or a folder, or no corpus.
+        InputError: a file of the corpus cannot be read.
+    """
+    from pipeline.report.corpus.page import corpus_at  # readers, with Beam
+    from pipeline.report.page import corpus_page
+
+    corpus = corpus_at(path, text_column=text_column, vocab=vocab, lowercase=lowercase)
+    files = [file.path for file in corpus.files]
+    _check_page_place(html, files, flag="--html", overwrite=overwrite)
+    write_text_atomically(html, corpus_page(corpus, path, samples=samples))
 
 
 def write_runs_page(runs: Sequence[str], output: str, *, overwrite: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.report.artifact import (
@@ -25,7 +26,10 @@ from pipeline.report.records import (
 )
 from pipeline.report.runs.plots import plots_html, plots_style
 from pipeline.report.runs.run import read_runs
-from pipeline.report.section_html import scrolling
+from pipeline.report.section_html import scrolling, section_html
+
+if TYPE_CHECKING:
+    from pipeline.report.corpus.page import Corpus
 
 _STYLE = """
 .bars td { padding: 0 .6rem 0 0; border: 0; } .bars .number { white-space: nowrap; }
@@ -64,6 +68,7 @@ def artifact_page(path: str, *, samples: int) -> str:
 
         summaries = summarize_records(path, samples=samples)
         content = "".join(_split_html(summary) for summary in summaries)
+        content += _corpus_html(Path(path), manifest, samples=samples)
     elif command in ("train", "finetune"):
         runs = read_runs([path]) if read_metrics(Path(path) / "metrics.jsonl") else []
         content, style = plots_html(runs), plots_style(len(runs))
@@ -79,6 +84,33 @@ def artifact_page(path: str, *, samples: int) -> str:
     ]
     tables = "".join(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in sections if facts)
     return _html(headline(path, manifest), f"{content}\n{tables}", style=style)
+
+
+def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
+    """What is in a corpus, as HTML.
+
+    Args:
+        corpus: to look at.
+        name: what it is called.
+        samples: examples of what each rule leaves out.
+
+    Raises:
+        UsageError, InputError: a file cannot be read.
+    """
+    from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
+
+    content = "".join(map(section_html, corpus_sections(corpus, samples=samples)))
+    return _html(f"{name}: corpus", content)
+
+
+def _corpus_html(folder: Path, manifest: dict[str, Any], *, samples: int) -> str:
+    """What is in the corpus of some records, if it still is what they were made from."""
+    from pipeline.report.corpus.page import corpus_of_records, corpus_sections
+
+    found = corpus_of_records(folder, manifest)
+    if isinstance(found, str):
+        return f'<p class="note">{escape(found)}</p>'
+    return "".join(map(section_html, corpus_sections(found, samples=samples)))
 
 
 def _html(title: str, body: str, *, style: str = "") -> str:

@@ -21,6 +21,14 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     "--all-settings", is_flag=True, help="show the config keys that have their defaults, too"
 )
 @click.option("--html", metavar="FILE", help="write a web page with plots instead")
+@click.option("--vocab", metavar="FILE", help="with --html, of a corpus: find its unknown words")
+@click.option("--cased", is_flag=True, help="that vocabulary is cased")
+@click.option(
+    "--text-column",
+    default="text",
+    show_default=True,
+    help="with --html, of a corpus: column or JSON key that holds the text",
+)
 @click.option("--overwrite", is_flag=True, help="let --html replace a file that is not such a page")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest as JSON instead")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
@@ -29,18 +37,40 @@ def command(
     samples: int,
     all_settings: bool,
     html: str | None,
+    vocab: str | None,
+    cased: bool,
+    text_column: str,
     overwrite: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
     """Shows the config, counts and metrics of the artifact at PATH, and samples from it.
 
+    With --html, PATH may also be a corpus, a file or a quoted glob, before anything is made from
+    it: its scripts, lengths, copies and unknown words, and what rules of preprocess leave out.
+
     \b
     Example:
       bert-pipeline inspect data
       bert-pipeline inspect data --html data.html
+      bert-pipeline inspect 'corpus/*.txt.gz' --html corpus.html --vocab vocab.txt
     """
     with filtered_third_party_output(verbose=verbose):
+        if html is not None and not as_json:
+            from pipeline.jobs.page import is_corpus, write_corpus_page
+
+            if is_corpus(path):
+                write_corpus_page(
+                    path,
+                    html,
+                    text_column=text_column,
+                    vocab=vocab,
+                    lowercase=not cased,
+                    samples=samples,
+                    overwrite=overwrite,
+                )
+                click.echo(f"{html}: open it in a browser", err=True)
+                return
         _inspect(path, samples, all_settings, html, overwrite, as_json)
 
 

@@ -1,0 +1,161 @@
+"""What each rule of preprocessing leaves out of a sample, and some of it to read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.tasks.base.report_sections import Example
+from pipeline.corpus.blocks.byte_ranges import gather, split_lines
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.raw_block import SENTENCE_LINES, RawBlock
+from pipeline.corpus.cleaning.boilerplate import BOILERPLATE_LINE, find_boilerplate
+from pipeline.corpus.cleaning.filters import (
+    TOO_FEW_CHARACTERS,
+    TOO_FEW_LETTERS,
+    TOO_FEW_WORDS,
+    measure_documents,
+)
+from pipeline.corpus.cleaning.lines import clean_lines
+from pipeline.corpus.cleaning.markup import strip_markup
+
+_SHOWN_SENTENCES = 8
+_SHOWN_BYTES = 1000
+
+
+@dataclasses.dataclass
+class LeftOut:
+    """What a rule leaves out.
+
+    Attributes:
+        rule: its name, as manifests count it.
+        key: the config key that switches it on, and its value.
+        is_on: whether it is switched on.
+        number: of documents, lines or rows that it leaves out, or would.
+        examples: the first of them.
+    """
+
+    rule: str
+    key: str
+    is_on: bool
+    number: int = 0
+    examples: list[Example] = dataclasses.field(default_factory=list)
+
+    def add(self, found: Iterable[Example], number: int, most: int) -> None:
+        """Counts some, and keeps them if there are few yet."""
+        self.number += number
+        for example in found:
+            if len(self.examples) >= most:
+                return
+            self.examples.append(example)
+
+
+def left_out(
+    config: CorpusSection,
+    raw: Sequence[RawBlock],
+    blocks: Sequence[DocumentBlock],
+    *,
+    most: int,
+) -> list[LeftOut]:
+    """Applies the rules one by one, each to all that was read.
+
+    Args:
+        config: which of them are switched on.
+        raw: blocks as read.
+        blocks: their documents, without limits.
+        most: examples of each.
+
+    Returns:
+        Rules that leave anything out, and those that are switched on; `boilerplate` whether it is
+        on or not.
+    """
+    rejects = _rejects(blocks, most)
+    boilerplate = _boilerplate(config, raw, most)
+    limits = _limits(config, blocks, most)
+    counted = _counted(blocks)
+    return [*rejects, boilerplate, *limits, *counted]
+
+
+def _rejects(blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    rules: dict[str, LeftOut] = {}
+    for reject in (reject for block in blocks for reject in block.rejects):
+        rule = rules.setdefault(
+            reject.reason, LeftOut(reject.reason, "always: it cannot be read", True)
+        )
+        facts = {"file": reject.source, "detail": reject.detail or "none"}
+        rule.add([Example(line=reject.line, facts=facts, texts={})], 1, most)
+    return list(rules.values())
+
+
+def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
+    is_on = "boilerplate" in config.cleaning
+    rule = LeftOut(BOILERPLATE_LINE, "cleaning: boilerplate", is_on)
+    for block in raw:
+        texts = block.texts
+        if "html" in config.cleaning:
+            end = b" " if block.layout == SENTENCE_LINES else b"\n"
+            texts = strip_markup(texts, paragraph_end=end)
+        starts, stops, owners = split_lines(texts.data, texts.starts, texts.stops)
+        lines = clean_lines(texts.data, starts, stops, config.cleaning)
+        found = np.flatnonzero(find_boilerplate(lines))
+        some = found[: most - len(rule.examples)]
+        shown = gather(lines.data, lines.offsets[some], lines.offsets[some + 1] - 1).to_pylist()
+        rule.add(
+            (
+                Example(line=int(line), facts={"file": block.source}, texts={"line": text})
+                for line, text in zip(texts.lines[owners[some]], shown, strict=True)
+            ),
+            len(found),
+            most,
+        )
+    return rule
+
+
+def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+    """Each limit that is set; a document counts under every one that it misses."""
+    rules = []
+    for reason, key in (
+        (TOO_FEW_CHARACTERS, "min_document_characters"),
+        (TOO_FEW_WORDS, "min_document_words"),
+        (TOO_FEW_LETTERS, "min_letter_fraction"),
+    ):
+        limit = getattr(config, key)
+        if not limit:
+            continue
+        rule = LeftOut(reason, f"{key}: {limit}", True)
+        for block in blocks:
+            sizes = measure_documents(block)
+            size = {
+                TOO_FEW_CHARACTERS: sizes.characters,
+                TOO_FEW_WORDS: sizes.words,
+                TOO_FEW_LETTERS: sizes.letters / np.maximum(sizes.visible, 1),
+            }[reason]
+            found = np.flatnonzero(size < limit)
+            rule.add(_documents(block, found, size), len(found), most)
+        rules.append(rule)
+    return rules
+
+
+def _documents(block: DocumentBlock, numbers: np.ndarray, size: np.ndarray) -> Iterator[Example]:
+    for number in numbers.tolist():
+        begin, end = block.document_offsets[number : number + 2].tolist()
+        sentences = block.sentences.slice(begin, min(end - begin, _SHOWN_SENTENCES))
+        yield Example(
+            line=int(block.document_lines[number]),
+            facts={"file": block.source, "has": f"{size[number]:.4g}"},
+            texts={"document": " ".join(sentences.to_pylist())[:_SHOWN_BYTES]},
+        )
+
+
+def _counted(blocks: Sequence[DocumentBlock]) -> list[LeftOut]:
+    """What readers leave out on purpose, of which they keep the number alone."""
+    counts: dict[str, int] = {}
+    for block in blocks:
+        for reasons in (block.dropped, block.dropped_lines):
+            for reason, number in reasons.items():
+                if reason != BOILERPLATE_LINE:  # with examples above
+                    counts[reason] = counts.get(reason, 0) + number
+    return [LeftOut(reason, "always", True, number) for reason, number in counts.items()]

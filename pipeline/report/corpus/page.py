@@ -1,0 +1,259 @@
+"""The corpus on the page of its records, or as a page of its own: what is in it, in sections."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.wording import quantity
+from bert_tf.config.sections import PreprocessConfig
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.text.vocab_file import read_vocab_for_masking
+from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.outputs.places import recorded_input
+from pipeline.report.corpus.left_out import LeftOut, left_out
+from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
+from pipeline.report.corpus.survey import (
+    Copies,
+    equal_documents,
+    fold,
+    lengths_of,
+    letters_by_script,
+    repeated_lines,
+    similar_documents,
+    unknown_words,
+)
+
+_MOST_LISTED = 20
+_MOST_PAIRS = 5
+_BINS = 12
+_QUANTILES = ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """A corpus to look at.
+
+    Attributes:
+        config: how it is read and cleaned.
+        files: of it.
+        vocab: entries of a vocabulary; None for none.
+        lowercase: what that is for.
+    """
+
+    config: CorpusSection
+    files: Sequence[FileInfo]
+    vocab: Sequence[str] | None = None
+    lowercase: bool = True
+
+
+def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
+    """The corpus that records were made from; what is missing of it, in a sentence, if it is gone.
+
+    Args:
+        folder: of the records.
+        manifest: theirs.
+    """
+    files, vocab = [], None
+    for item in manifest.get("inputs", []):
+        path = recorded_input(folder, item["path"])
+        if path is None or (path.is_file() and path.stat().st_size != item["bytes"]):
+            return (
+                f"{item['path']}: is gone or has changed since, so nothing is shown of the corpus."
+            )
+        if item.get("key") == "vocab":
+            vocab = read_vocab_for_masking(path)
+        else:
+            files.append(FileInfo(str(path), item["bytes"]))
+    names = {field.name for field in dataclasses.fields(PreprocessConfig)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in manifest.get("config", {}).items()
+        if name in names
+    }
+    values["input"] = tuple(file.path for file in files)
+    config = PreprocessConfig(**values)
+    if not files:
+        return "Its manifest names no files."
+    return Corpus(config=config, files=files, vocab=vocab, lowercase=config.lowercase)
+
+
+def corpus_at(
+    pattern: str, *, text_column: str, vocab: str | None = None, lowercase: bool = True
+) -> Corpus:
+    """The corpus of some files, with the default rules.
+
+    Args:
+        pattern: a path or a glob.
+        text_column: with the text, of formats that have columns or keys.
+        vocab: vocabulary file; None for none.
+        lowercase: what that is for.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    return Corpus(
+        config=PreprocessConfig(input=(pattern,), text_column=text_column),
+        files=match_files((pattern,)),
+        vocab=None if vocab is None else read_vocab_for_masking(Path(vocab)),
+        lowercase=lowercase,
+    )
+
+
+def corpus_sections(corpus: Corpus, *, samples: int, most_bytes: int = MOST_BYTES) -> list[Section]:
+    """Everything that is shown of a corpus.
+
+    Args:
+        corpus: to look at.
+        samples: examples of what each rule leaves out.
+        most_bytes: of text to read.
+
+    Raises:
+        UsageError, InputError: a file cannot be read.
+    """
+    sample = read_sample(corpus.config, corpus.files, most_bytes=most_bytes)
+    blocks = [block for block in sample.blocks if block.num_documents]
+    dropped = left_out(corpus.config, sample.raw, sample.blocks, most=max(samples, 1))
+    sections: list[Section] = []
+    if blocks:
+        sections += _scripts(blocks, sample)
+        sections += _lengths(blocks)
+        sections += _copies(blocks, corpus.config)
+        sections += _unknown(blocks, corpus)
+    else:
+        sections.append(
+            TableSection(title="The corpus", columns=(), rows=[], note=f"{sample.note} No text.")
+        )
+    return [*sections, *_left_out(dropped, samples)]
+
+
+def _scripts(blocks: Sequence[Any], sample: CorpusSample) -> Iterator[Section]:
+    scripts = letters_by_script(blocks)
+    letters = sum(scripts.values())
+    yield TableSection(
+        title="Scripts of the corpus",
+        columns=(("script", "text"), ("letters", "count"), ("of all letters", "fraction")),
+        rows=[[name, number, number / letters] for name, number in scripts.items()][:_MOST_LISTED],
+        note=f"{sample.note} Scripts by the names of letters in Unicode; languages of one script "
+        "are not told apart.",
+    )
+
+
+def _lengths(blocks: Sequence[Any]) -> Iterator[Section]:
+    lengths = lengths_of(blocks)
+    yield TableSection(
+        title="Lengths",
+        columns=(
+            ("of", "text"), ("number", "count"), ("least", "count"),
+            *((name, "count") for _, name in _QUANTILES),
+            ("most", "count"), ("mean", "number"),
+        ),
+        rows=[
+            [
+                name, len(values), int(values.min()),
+                *(int(np.quantile(values, at)) for at, _ in _QUANTILES),
+                int(values.max()), float(values.mean()),
+            ]
+            for name, values in lengths.items()
+        ],
+        note="After cleaning and sentence splitting. Words are what spaces separate: of scripts "
+        "without spaces, such as Chinese, go by the characters.",
+    )  # fmt: skip
+    for name in ("words of a document", "words of a sentence"):
+        yield _histogram(name, lengths[name])
+
+
+def _histogram(name: str, values: np.ndarray) -> TableSection:
+    """Fractions in ranges that double, so that long tails have a place."""
+    edges = np.concatenate([[0], 2 ** np.arange(_BINS - 1), [np.iinfo(np.int64).max]])
+    places = np.searchsorted(edges, values, side="right") - 1
+    counts = np.bincount(places, minlength=_BINS)
+    last = int(np.flatnonzero(counts)[-1]) + 1
+    rows = []
+    for place in range(1, last):
+        begin, end = int(edges[place]), int(edges[place + 1]) - 1
+        label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
+        if place == len(edges) - 2:
+            label = f"{begin:,} and more"
+        rows.append([label, int(counts[place]), counts[place] / len(values)])
+    return TableSection(
+        title=f"{name[0].upper()}{name[1:]}",
+        columns=((name.partition(" ")[0], "text"), ("number", "count"), ("of all", "fraction")),
+        rows=rows,
+    )
+
+
+def _copies(blocks: Sequence[Any], config: CorpusSection) -> Iterator[Section]:
+    folded = fold(blocks)
+    equal = equal_documents(blocks, folded, most=_MOST_LISTED)
+    kept = config.duplicates == "keep"
+    yield _copies_section(
+        "Copies of documents",
+        equal,
+        "document",
+        "--duplicates exact drops these" if kept else f"--duplicates {config.duplicates} is set",
+    )
+    threshold = config.near_duplicate_threshold
+    near = similar_documents(blocks, folded, threshold=threshold, most=_MOST_PAIRS)
+    yield TableSection(
+        title="Near copies of documents",
+        columns=(("similarity", "number"), ("one", "text"), ("another", "text")),
+        rows=[list(pair) for pair in near.pairs],
+        note=f"{near.similar:,} of {quantity(near.compared, 'distinct document')} resemble another "
+        f"one: a Jaccard similarity of their word 5-grams of {threshold} or more, estimated by "
+        "MinHash. The most similar pairs:",
+    )
+    lines = repeated_lines(blocks, folded, most=_MOST_LISTED)
+    yield _copies_section(
+        "Most repeated lines",
+        lines,
+        "line",
+        "--set preprocess.duplicate_lines=drop keeps the first of each; the boilerplate of pages "
+        "is among them, and so are refrains and headings",
+    )
+
+
+def _copies_section(title: str, copies: Copies, noun: str, hint: str) -> TableSection:
+    fraction = copies.surplus / max(copies.number, 1)
+    return TableSection(
+        title=title,
+        columns=((noun, "text"), ("times", "count"), ("first at", "text")),
+        rows=[[each.text, each.count, each.place] for each in copies.most],
+        note=f"{copies.surplus:,} of {quantity(copies.number, noun)} ({fraction:.2%}) repeat one "
+        f"before them, up to case, spacing and punctuation ({hint}).",
+    )
+
+
+def _unknown(blocks: Sequence[Any], corpus: Corpus) -> Iterator[Section]:
+    if corpus.vocab is None:
+        return
+    found = unknown_words(blocks, corpus.vocab, lowercase=corpus.lowercase, most=_MOST_LISTED)
+    yield TableSection(
+        title="Unknown words",
+        columns=(("word", "text"), ("times", "count"), ("of all words", "fraction")),
+        rows=[[word, count, count / max(found.words, 1)] for word, count in found.most],
+        note=f"{found.fraction:.3%} of {quantity(found.words, 'word')} become [UNK] with this "
+        f"vocabulary of {quantity(len(corpus.vocab), 'entry')}; {found.tokens_per_word:.3f} tokens "
+        "per word.",
+    )
+
+
+def _left_out(rules: Sequence[LeftOut], samples: int) -> Iterator[Section]:
+    yield TableSection(
+        title="What rules leave out",
+        columns=(("rule", "text"), ("set by", "text"), ("is on", "text"), ("number", "count")),
+        rows=[[rule.rule, rule.key, "yes" if rule.is_on else "no", rule.number] for rule in rules],
+        note="Each rule applied by itself to what was read, also boilerplate where it is switched "
+        "off; copies are above.",
+    )
+    for rule in rules:
+        if rule.examples and samples:
+            would = "" if rule.is_on else "It is switched off: this is what it would leave out."
+            yield ExamplesSection(
+                title=f"Left out: {rule.rule}", examples=rule.examples[:samples], note=would
+            )

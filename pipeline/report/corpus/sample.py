@@ -1,0 +1,90 @@
+"""The part of a corpus that its page is about: bounded, whatever the size of the corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.base.wording import quantity, shown_size
+from bert_tf.config.sections.data import CorpusSection
+from pipeline.beam.files import FileInfo
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.raw_block import RawBlock
+from pipeline.corpus.documents import DocumentRules, make_block
+from pipeline.corpus.readers.formats import make_reader
+
+MOST_BYTES = 32_000_000
+_MOST_FILES = 64
+_BLOCK_BYTES = 2_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusSample:
+    """Blocks of a corpus, as read and as cleaned.
+
+    Attributes:
+        raw: what the readers found.
+        blocks: the documents of each, before any limit on documents and any search for copies.
+        is_whole: whether this is all of the corpus.
+        note: which part of the corpus this is, in a sentence.
+    """
+
+    raw: Sequence[RawBlock]
+    blocks: Sequence[DocumentBlock]
+    is_whole: bool
+    note: str
+
+
+def read_sample(
+    config: CorpusSection, files: Sequence[FileInfo], *, most_bytes: int = MOST_BYTES
+) -> CorpusSample:
+    """Reads all of a small corpus, and of a large one the beginnings of files spread over it.
+
+    Args:
+        config: how the files are read and cleaned.
+        files: of the corpus, at least one.
+        most_bytes: of text, about.
+
+    Raises:
+        UsageError, InputError: as the readers.
+    """
+    places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
+    chosen = [files[place] for place in np.unique(places)]
+    rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
+    raw: list[RawBlock] = []
+    left, is_whole = most_bytes, len(chosen) == len(files)
+    for number, file in enumerate(chosen):
+        share = left // (len(chosen) - number)
+        found, is_read = _first_blocks(file.path, config, share)
+        raw += found
+        left -= sum(block.texts.data.nbytes for block in found)
+        is_whole &= is_read
+    read = shown_size(most_bytes - left)
+    if is_whole:
+        note = f"All of it: {read} of text in {quantity(len(files), 'file')}."
+    else:
+        note = (
+            f"A sample: {read} of text, from the beginnings of {len(chosen):,} of "
+            f"{quantity(len(files), 'file')} spread over the corpus "
+            f"({shown_size(sum(file.bytes for file in files))} as stored). Copies that lie further "
+            "apart are not found in it."
+        )
+    blocks = [make_block(block, rules) for block in raw]
+    return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note)
+
+
+def _first_blocks(path: str, config: CorpusSection, share: int) -> tuple[list[RawBlock], bool]:
+    """The first blocks of a file, one at least, and whether they are all."""
+    reader = make_reader(path, config).resolved(path)
+    size = min(_BLOCK_BYTES, max(share, 1))
+    found: list[RawBlock] = []
+    done = 0
+    for split in reader.splits(path, size):
+        for block in reader.read_split(path, split, size):
+            if found and done >= share:
+                return found, False
+            found.append(block)
+            done += block.texts.data.nbytes
+    return found, True

@@ -1,0 +1,252 @@
+"""What is measured of a sample: scripts, lengths, copies, repeated lines, unknown words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
+from pipeline.corpus.cleaning.filters import measure_documents
+from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
+from pipeline.corpus.duplicates.minhash import (
+    band_keys,
+    choose_bands,
+    estimated_similarity,
+    signatures_of,
+)
+from pipeline.corpus.duplicates.near_duplicates import BAND, PAIR, pair_candidates
+from pipeline.report.corpus.scripts import count_scripts
+from pipeline.vocabulary.word_counter import WordCounter
+
+_CODE_POINTS = 0x110000
+_LONGEST_WORD = 100
+MOST_COMPARED = 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeated:
+    """A text that occurs more than once, up to case, spacing and punctuation.
+
+    Attributes:
+        text: as it occurs first.
+        count: how often.
+        place: `file:line` of the document with its first occurrence.
+    """
+
+    text: str
+    count: int
+    place: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Copies:
+    """Documents or lines that are there more than once.
+
+    Attributes:
+        number: of all of them.
+        surplus: those that are equal to one before them.
+        most: the most frequent ones.
+    """
+
+    number: int
+    surplus: int
+    most: Sequence[Repeated]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NearCopies:
+    """Documents that resemble another one.
+
+    Attributes:
+        compared: distinct documents that were compared, the first ones.
+        similar: of them, those that resemble another.
+        pairs: some of these, the most similar first: similarity, and the beginnings of both.
+    """
+
+    compared: int
+    similar: int
+    pairs: Sequence[tuple[float, str, str]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unknown:
+    """How a vocabulary fits.
+
+    Attributes:
+        words: of the sample, as the tokenizer separates them.
+        fraction: of these words, those with [UNK].
+        tokens_per_word: of all words.
+        most: the most frequent unknown words, and how often they occur.
+    """
+
+    words: int
+    fraction: float
+    tokens_per_word: float
+    most: Sequence[tuple[str, int]]
+
+
+def letters_by_script(blocks: Sequence[DocumentBlock]) -> dict[str, int]:
+    """See `count_scripts`."""
+    counts = np.zeros(_CODE_POINTS, np.int64)
+    for block in blocks:
+        offsets, data = offsets_and_data(block.sentences)
+        text = data[offsets[0] : offsets[-1]].tobytes().decode("utf-8")
+        counts += np.bincount(
+            np.frombuffer(text.encode("utf-32-le"), np.uint32), minlength=_CODE_POINTS
+        )
+    return count_scripts(counts)
+
+
+def lengths_of(blocks: Sequence[DocumentBlock]) -> dict[str, np.ndarray]:
+    """Sizes of documents and sentences by what is counted, int64 each. Words are what spaces
+    separate."""
+    found: dict[str, list[np.ndarray]] = {}
+    for block in blocks:
+        sizes = measure_documents(block)
+        spaces = pc.count_substring(block.sentences, " ").to_numpy(zero_copy_only=False)
+        for name, lengths in (
+            ("words of a document", sizes.words),
+            ("characters of a document", sizes.characters),
+            ("sentences of a document", np.diff(block.document_offsets)),
+            ("words of a sentence", spaces.astype(np.int64) + 1),
+        ):
+            found.setdefault(name, []).append(lengths)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def fold(blocks: Sequence[DocumentBlock]) -> list[FoldedBlock]:
+    """The words of each block, by which copies are found."""
+    return [fold_block(block) for block in blocks]
+
+
+def equal_documents(
+    blocks: Sequence[DocumentBlock], folded: Sequence[FoldedBlock], *, most: int
+) -> Copies:
+    """Documents that `--duplicates exact` counts as equal."""
+    keys = [each.document_keys for each in folded]
+    return _copies(blocks, keys, [block.document_offsets for block in blocks], most)
+
+
+def repeated_lines(
+    blocks: Sequence[DocumentBlock], folded: Sequence[FoldedBlock], *, most: int
+) -> Copies:
+    """Lines that `duplicate_lines: drop` counts as equal."""
+    keys = [each.line_keys for each in folded]
+    return _copies(blocks, keys, [block.line_offsets for block in blocks], most)
+
+
+def similar_documents(
+    blocks: Sequence[DocumentBlock],
+    folded: Sequence[FoldedBlock],
+    *,
+    threshold: float,
+    most: int,
+    most_compared: int = MOST_COMPARED,
+) -> NearCopies:
+    """Documents that `--duplicates near` would compare and find similar; equal ones count once.
+
+    Args:
+        blocks: the documents.
+        folded: their words.
+        threshold: the least similarity of word 5-grams.
+        most: pairs to show.
+        most_compared: documents, which bounds memory: 512 bytes for each.
+    """
+    keys = np.concatenate([each.document_keys for each in folded])
+    firsts = np.sort(np.unique(keys, return_index=True)[1])[:most_compared]
+    bounds = np.cumsum([0, *(len(each.document_keys) for each in folded)])
+    signatures = np.concatenate(
+        [
+            signatures_of(
+                each.words,
+                each.document_offsets,
+                firsts[(firsts >= begin) & (firsts < end)] - begin,
+            )
+            for each, begin, end in zip(folded, bounds[:-1], bounds[1:], strict=True)
+        ]
+    )
+    bands, rows = choose_bands(threshold)
+    found = np.empty(len(firsts) * bands, BAND)
+    found["band"] = band_keys(signatures, bands, rows).ravel()
+    found["key"] = np.repeat(np.arange(len(firsts)), bands)
+    pairs = pair_candidates(found) if len(found) else np.empty(0, PAIR)
+    left, right = pairs["low"].astype(np.int64), pairs["high"].astype(np.int64)
+    similarity = estimated_similarity(signatures[left], signatures[right])
+    is_similar = similarity >= threshold
+    left, right, similarity = left[is_similar], right[is_similar], similarity[is_similar]
+    order = np.argsort(-similarity, kind="stable")[:most]
+    shown = [
+        (
+            float(similarity[place]),
+            _document(blocks, bounds, int(firsts[left[place]])),
+            _document(blocks, bounds, int(firsts[right[place]])),
+        )
+        for place in order
+    ]
+    similar = len(np.union1d(left, right))
+    return NearCopies(compared=len(firsts), similar=similar, pairs=shown)
+
+
+def unknown_words(
+    blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: bool, most: int
+) -> Unknown:
+    """Which words a vocabulary has no tokens for."""
+    counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)
+    for block in blocks:
+        counter.count(block.sentences)
+    found, counts = counter.words()
+    words = found.to_pylist()
+    tokenizer = HostTokenizer(vocab, lowercase=lowercase)
+    tokens = tokenizer.tokenize(words)
+    lengths = np.diff(tokens.offsets)
+    is_unknown = np.zeros(len(words), np.bool_)
+    is_unknown[np.repeat(np.arange(len(words)), lengths)[tokens.ids == tokenizer.unk_id]] = True
+    total = int(counts.sum())
+    unknown = np.flatnonzero(is_unknown)
+    order = unknown[np.argsort(-counts[unknown], kind="stable")][:most]
+    return Unknown(
+        words=total,
+        fraction=float(counts[unknown].sum() / max(total, 1)),
+        tokens_per_word=float((counts * lengths).sum() / max(total, 1)),
+        most=[(words[place], int(counts[place])) for place in order],
+    )
+
+
+def _copies(
+    blocks: Sequence[DocumentBlock],
+    keys_of_blocks: Sequence[np.ndarray],
+    sentences_of_blocks: Sequence[np.ndarray],
+    most: int,
+) -> Copies:
+    keys = np.concatenate(keys_of_blocks)
+    _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
+    repeated = np.flatnonzero(counts > 1)
+    order = repeated[np.lexsort((firsts[repeated], -counts[repeated]))][:most]
+    bounds = np.cumsum([0, *map(len, keys_of_blocks)])
+    shown = []
+    for place in order.tolist():
+        number = int(np.searchsorted(bounds, firsts[place], side="right")) - 1
+        block, inside = blocks[number], int(firsts[place] - bounds[number])
+        begin, end = sentences_of_blocks[number][inside : inside + 2].tolist()
+        document = int(np.searchsorted(block.document_offsets, begin, side="right")) - 1
+        shown.append(
+            Repeated(
+                " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist()),
+                int(counts[place]),
+                f"{block.source}:{block.document_lines[document]}",
+            )
+        )
+    return Copies(number=len(keys), surplus=len(keys) - len(counts), most=shown)
+
+
+def _document(blocks: Sequence[DocumentBlock], bounds: np.ndarray, number: int) -> str:
+    """The beginning of a document, with its place."""
+    place = int(np.searchsorted(bounds, number, side="right")) - 1
+    block, inside = blocks[place], number - int(bounds[place])
+    begin, end = block.document_offsets[inside : inside + 2].tolist()
+    text = " ".join(block.sentences.slice(begin, min(end - begin, 8)).to_pylist())
+    return f"{block.source}:{block.document_lines[inside]}: {text}"

@@ -1,0 +1,64 @@
+"""What is said of a rule is what it does to the corpus."""
+
+import json
+
+import pytest
+
+from bert_tf.config.sections import PreprocessConfig
+from pipeline.beam.files import FileInfo
+from pipeline.corpus.documents import DocumentRules, make_block
+from pipeline.report.corpus.left_out import left_out
+from pipeline.report.corpus.sample import read_sample
+
+TEXTS = [
+    "A whole sentence stands here.\nAll rights reserved.\nAnother one follows it.",
+    "Sign in\nShort.",
+    "12 34 56 78 90 12 34 56",
+    "<p>Marked up</p><p>This site uses cookies.</p>",
+]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [json.dumps({"text": text}) for text in TEXTS]
+    path.write_text("\n".join([*rows, "{broken"]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"cleaning": ("whitespace", "boilerplate")},
+        {"cleaning": ("whitespace", "html", "boilerplate")},
+        {"min_document_words": 5},
+        {"min_document_characters": 20},
+        {"min_letter_fraction": 0.5},
+    ],
+)
+def test_numbers_are_those_of_the_rule_by_itself(corpus, keys):
+    config = PreprocessConfig(input=(str(corpus),), **keys)
+    sample = read_sample(config, [FileInfo(str(corpus), corpus.stat().st_size)])
+    rules = {rule.rule: rule for rule in left_out(config, sample.raw, sample.blocks, most=2)}
+    (raw,) = sample.raw
+    block = make_block(raw, DocumentRules.from_config(config))
+    applied = {**block.dropped, **block.dropped_lines}
+    assert applied
+    for reason, number in applied.items():
+        assert rules[reason].number == number
+        assert rules[reason].is_on
+    (reject,) = block.rejects
+    assert rules[reject.reason].examples[0].line == 5
+
+
+def test_boilerplate_is_shown_where_it_is_switched_off(corpus):
+    config = PreprocessConfig(input=(str(corpus),))
+    sample = read_sample(config, [FileInfo(str(corpus), corpus.stat().st_size)])
+    rule = next(
+        rule
+        for rule in left_out(config, sample.raw, sample.blocks, most=1)
+        if rule.key == "cleaning: boilerplate"
+    )
+    assert (rule.is_on, rule.number) == (False, 3)
+    (example,) = rule.examples
+    assert (example.line, example.texts) == (1, {"line": "All rights reserved."})

@@ -1,0 +1,31 @@
+"""A sample is bounded, spread over the files, and says what it is."""
+
+import pytest
+
+from pipeline.report.corpus.page import corpus_at
+from pipeline.report.corpus.sample import read_sample
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    for number in range(4):
+        text = "".join(f"document {number} {line} of many\n\n" for line in range(2000))
+        (tmp_path / f"{number}.txt").write_text(text)
+    return corpus_at(str(tmp_path / "*.txt"), text_column="text")
+
+
+def test_a_small_corpus_is_read_whole(corpus):
+    sample = read_sample(corpus.config, corpus.files)
+    assert sample.is_whole
+    assert sample.note.startswith("All of it: ")
+    assert sum(block.num_documents for block in sample.blocks) == 8000
+
+
+def test_of_a_large_one_the_beginnings_of_its_files_are_read(corpus):
+    most = 40_000
+    sample = read_sample(corpus.config, corpus.files, most_bytes=most)
+    assert not sample.is_whole
+    assert {block.source for block in sample.raw} == {file.path for file in corpus.files}
+    assert min(block.document_lines[0] for block in sample.blocks) == 1
+    assert sum(block.texts.data.nbytes for block in sample.raw) < 2 * most
+    assert "of 4 files spread over the corpus" in sample.note
