@@ -11,7 +11,8 @@
 # make flink-test  the data jobs on a Flink cluster of processes on this machine (Java 17, Maven)
 # make spark-test  the data jobs on a Spark inside Beam's job server (Java 17, Maven)
 # make prism-test  the data jobs on Beam's Prism (Go)
-# make storage-test  outputs on a server of S3's protocol on this machine (packages of its own)
+# make workers-test  training on four processes that lose one (two of them are in make test)
+# make storage-test  outputs and runs on a server of S3's protocol on this machine (packages of its own)
 # make lock    resolves the lock files anew
 
 PYTHON ?= python3.11
@@ -20,7 +21,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_OUTPUT ?= demo-output
 
-.PHONY: demo test test-fast fuzz lint format docs deploy-check parity runners flink-test spark-test prism-test storage-test lock clean
+.PHONY: demo test test-fast fuzz lint format docs deploy-check parity runners flink-test spark-test prism-test workers-test storage-test lock clean
 
 demo: $(READY)
 	$(BIN)/bert-pipeline demo --output $(DEMO_OUTPUT)
@@ -145,6 +146,9 @@ $(PRISM): requirements.lock
 	GOBIN=$(abspath $(@D)) go install \
 		github.com/apache/beam/sdks/v2/go/cmd/prism@v$(shell sed -n 's/^apache-beam==\([0-9.]*\).*/\1/p' $<)
 	touch $@
+
+workers-test: $(READY)
+	BERT_PIPELINE_TEST_WORKERS=4 $(BIN)/python -m pytest tests/pipeline/jobs/test_pretraining_workers.py
 
 STORAGE := .cache/storage
 

@@ -8,6 +8,7 @@ import time
 import pytest
 from pretraining_runs import losses, train, write_data, write_model_config
 from remote_outputs import local_files
+from training_workers import check_lost_worker, training_workers
 
 from pipeline.outputs.manifest import read_manifest
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.slow  # starts a server, and processes that run whole j
 
 STEPS, SAVED = 200, 20
 SECONDS = 240
-WRITTEN_WHEN = {"manifest.json", "config.yaml"}
+WRITTEN_WHEN = {"manifest.json", "config.yaml", "job.log"}
 
 
 def start(*arguments):
@@ -50,6 +51,14 @@ def content(folder):
     return {name: data for name, data in files.items() if name not in WRITTEN_WHEN}
 
 
+def stored_records(folder, tmp_path):
+    """Records on this machine, which are stored in the folder `data` as well."""
+    data = write_data(tmp_path / "data")
+    for name, stored in local_files(data).items():
+        (folder / "data" / name).write_bytes(stored)
+    return data
+
+
 def test_preprocess_ends_with_the_bytes_of_a_run_that_was_not_killed(
     corpus, folder, options, tmp_path
 ):
@@ -68,9 +77,7 @@ def test_preprocess_ends_with_the_bytes_of_a_run_that_was_not_killed(
 
 
 def test_train_ends_with_the_losses_of_a_run_that_was_not_killed(folder, options, tmp_path):
-    data, config = write_data(tmp_path / "data"), write_model_config(tmp_path)
-    for name, stored in local_files(data).items():
-        (folder / "data" / name).write_bytes(stored)
+    data, config = stored_records(folder, tmp_path), write_model_config(tmp_path)
     keys = {"precision": "float32", "xla": "off", "log_every": 1, "eval_every": SAVED}
     keys |= {"checkpoint_every": SAVED, "checkpoint_minutes": 0}
     command = ["train", "--data", folder / "data", "--output", folder / "run"]
@@ -89,3 +96,10 @@ def test_train_ends_with_the_losses_of_a_run_that_was_not_killed(folder, options
     longer = [word if word != STEPS else STEPS + SAVED for word in command]
     assert "extending it" in run(*longer)
     assert read_manifest(folder / "run")["extended_from"] == [STEPS]
+
+
+def test_workers_without_a_common_disk_resume(folder, options, tmp_path):
+    data, run = stored_records(folder, tmp_path), folder / "run"
+    sets = [f"storage.options=[{','.join(options)}]"]
+    with training_workers(tmp_path, count=2, data=folder / "data", output=run, sets=sets) as start:
+        check_lost_worker(start, count=2, data=data, run=run, folder=tmp_path)
