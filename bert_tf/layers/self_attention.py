@@ -43,6 +43,14 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
+def _probabilities(query: Any, key: Any, attention_bias: Any | None) -> Any:
+    query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
+    scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
+    if attention_bias is not None:
+        scores = scores + attention_bias
+    return ops.softmax(scores, axis=-1)
+
+
 @keras.saving.register_keras_serializable(package="bert_tf")
 class SelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention (Vaswani et al. 2017, section 3.2).
@@ -120,15 +128,23 @@ class SelfAttention(keras.layers.Layer):
             (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
-        query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
-        scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
-        if attention_bias is not None:
-            scores = scores + attention_bias
-        probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        probabilities = ops.cast(_probabilities(query, key, attention_bias), self.compute_dtype)
         probabilities = self.probability_dropout(probabilities, dropout_key=dropout_key)
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
         batch, number, _, _ = ops.shape(context)
         return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
+
+    def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
+        """What `call` weights the values of all tokens by, without dropout.
+
+        Args:
+            hidden, attention_bias: as of `call`.
+
+        Returns:
+            float32 [batch, heads, query, key]; the keys of a query add up to 1.
+        """
+        query, key, _ = self._heads(self.query_key_value(hidden), 3)
+        return _probabilities(query, key, attention_bias)
 
     def _heads(self, projected: Any, parts: int) -> list[Any]:
         """[batch, length, parts x hidden] to as many of [batch, heads, length, head size]."""

@@ -77,16 +77,20 @@ def write_corpus_page(
     write_text_atomically(html, corpus_page(corpus, path, samples=samples))
 
 
-def write_runs_page(runs: Sequence[str], output: str, *, overwrite: bool) -> None:
+def write_runs_page(
+    runs: Sequence[str], output: str, *, texts: Sequence[str] = (), overwrite: bool
+) -> None:
     """Writes the page of runs.
 
     Args:
         runs: their folders.
         output: file to write; an older page is replaced.
+        texts: each shown as the model of every run reads it.
         overwrite: replace any other file as well.
 
     Raises:
-        UsageError: as `read_runs`; there is another file or a folder, or a run would be changed.
+        UsageError: as `read_runs` and `runs_page`; there is another file or a folder, or a run
+            would be changed.
         InputError: as `read_runs` and `runs_page`.
     """
     from pipeline.report.runs.page import (
@@ -96,7 +100,7 @@ def write_runs_page(runs: Sequence[str], output: str, *, overwrite: bool) -> Non
 
     found = read_runs(runs)
     _check_page_place(output, runs, flag="--output", overwrite=overwrite)
-    write_text_atomically(output, runs_page(found))
+    write_text_atomically(output, runs_page(found, texts))
 
 
 def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwrite: bool) -> None:

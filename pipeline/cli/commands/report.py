@@ -11,11 +11,24 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 @click.command("report", cls=PlainCommand, context_settings=HELP_FLAGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--output", metavar="FILE", required=True, help="the page to write, page.html")
+@click.option(
+    "--text",
+    "texts",
+    metavar="TEXT",
+    multiple=True,
+    help="show how the models read it: attention, nearest words, and predictions of pretrained "
+    "ones; [MASK] is what to predict; repeatable",
+)
 @click.option("--overwrite", is_flag=True, help="replace a file that is not such a page")
 @click.option("--json", "as_json", is_flag=True, help="print what was written as JSON")
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)
 def command(
-    runs: tuple[str, ...], output: str, overwrite: bool, as_json: bool, verbose: bool
+    runs: tuple[str, ...],
+    output: str,
+    texts: tuple[str, ...],
+    overwrite: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Shows runs of train and finetune side by side as one web page.
 
@@ -26,11 +39,12 @@ def command(
     Example:
       bert-pipeline report run --output run.html
       bert-pipeline report slow fast --output rates.html
+      bert-pipeline report run --output run.html --text "Rome is the [MASK] of Italy."
     """
     with filtered_third_party_output(verbose=verbose):
         from pipeline.jobs.page import write_runs_page
 
-        write_runs_page(runs, output, overwrite=overwrite)
+        write_runs_page(runs, output, texts=texts, overwrite=overwrite)
         click.echo(f"{output}: open it in a browser", err=True)
     if as_json:
         click.echo(json.dumps({"runs": list(runs), "output": output}, ensure_ascii=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.report_sections import TableSection
@@ -13,6 +14,11 @@ from pipeline.report.runs.facts import data_facts, overview, records_of, setting
 from pipeline.report.runs.plots import plots_html, plots_style
 from pipeline.report.runs.run import Run
 from pipeline.report.section_html import section_html
+from pipeline.report.texts.page import MOST_WORDS, text_html
+from pipeline.report.texts.page import STYLE as TEXTS_STYLE
+
+if TYPE_CHECKING:
+    from pipeline.report.texts.reading import Reading
 
 _MOST_NAMED = 3  # in the heading
 _STYLE = """
@@ -21,10 +27,15 @@ _STYLE = """
 """
 
 
-def runs_page(runs: Sequence[Run]) -> str:
+def runs_page(runs: Sequence[Run], texts: Sequence[str] = ()) -> str:
     """The page as HTML: a color for each run, and a box in the key that hides its curves.
 
+    Args:
+        runs: to show.
+        texts: each shown as the model of every run reads it.
+
     Raises:
+        UsageError: a text is empty, or a run has kept no model to read it.
         InputError: records or the page of an evaluation are damaged.
     """
     names = ", ".join(run.name for run in runs)
@@ -41,12 +52,13 @@ def runs_page(runs: Sequence[Run]) -> str:
         section_html(data_facts(runs)),
         *map(section_html, _histograms(runs)),
         _evaluations(runs),
+        _texts(runs, texts),
     ]
     return html_document(
         title,
         "".join(content),
         command="report",
-        style=plots_style(len(runs)) + _STYLE,
+        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if texts else ""),
     )
 
 
@@ -86,3 +98,16 @@ def _evaluations(runs: Sequence[Run]) -> str:
         if html is not None
     )
     return f"<h2>Evaluation</h2>\n{shown}" if shown else ""
+
+
+def _texts(runs: Sequence[Run], texts: Sequence[str]) -> str:
+    if not texts:
+        return ""
+    from pipeline.report.texts.reading import TextReader  # Keras, to run models
+
+    readings: list[list[tuple[int, str, Reading]]] = [[] for _ in texts]
+    for number, run in enumerate(runs):
+        reader = TextReader(run.path)  # one model in memory at a time
+        for place, text in enumerate(texts):
+            readings[place].append((number, run.name, reader.read(text, most=MOST_WORDS)))
+    return "".join(map(text_html, texts, readings))

@@ -1,0 +1,1 @@
+"""What a model makes of a text: its attention, its nearest words, its predictions."""

@@ -1,0 +1,75 @@
+"""A text on the page of runs: well-formed, bounded, and usable by the keyboard in a browser."""
+
+import numpy as np
+import pytest
+from behavior.browser import opened_browser
+from behavior.pages import check_page
+
+from pipeline.report.document import html_document
+from pipeline.report.runs.plots import plots_style
+from pipeline.report.texts.page import MOST_SHOWN, STYLE, text_html
+from pipeline.report.texts.reading import Guess, Reading
+
+
+def reading(size, *, guesses=True):
+    attention = np.random.default_rng(0).dirichlet(np.full(size, 0.3), size=(2, 3, size))
+    tokens = ["[CLS]", *("<i>" if place % 2 else "walk" for place in range(size - 2)), "[SEP]"]
+    return Reading(
+        tokens=tokens,
+        is_cut=size > MOST_SHOWN,
+        attention=attention.astype(np.float32),
+        neighbors={1: [("walked", 0.71), ("<b>", 0.5)]},
+        guesses=[Guess(position=2, candidates=[("on", 0.5)], probability=0.125)]
+        if guesses
+        else None,
+    )
+
+
+def page_of(*readings):
+    runs = [(number, f"run {number}", each) for number, each in enumerate(readings)]
+    content = text_html("a <text>", runs)
+    return html_document("runs", content, command="report", style=plots_style(len(runs)) + STYLE)
+
+
+def test_everything_is_said_and_nothing_is_markup():
+    page = check_page(page_of(reading(8), reading(8, guesses=False)))
+    shown = " ".join(page.text)
+    for words in ("a <text>", "run 1", "walked", "0.71", "0.1250", "head 3", "layer 2", "<i>"):
+        assert words in shown
+    assert not {"i", "b", "text>"} & set(page.elements)
+    assert page.elements.count("svg") == 2 * 2 * 4, "of every head, and of their mean"
+    assert shown.count("Predicted where each token is masked") == 1
+
+
+def test_a_long_text_is_bounded():
+    page = check_page(page_of(reading(200)))
+    shown = " ".join(page.text)
+    assert f"the first {MOST_SHOWN} of 200 tokens" in shown
+    assert "longer than the model reads" in shown
+    assert page.elements.count("text") == 2 * MOST_SHOWN * 2 * 4
+
+
+@pytest.mark.slow  # starts a browser
+def test_a_map_is_large_while_it_has_the_focus(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(page_of(reading(12)))
+    width = "document.querySelector('.maps figure:focus svg').getBoundingClientRect().width"
+    with opened_browser(tmp_path) as browser:
+        for window, scheme in ((1000, "light"), (360, "dark")):
+            browser.show_as(width=window, scheme=scheme)
+            browser.open(path.as_uri())
+            small = browser.value(
+                "document.querySelector('.maps svg').getBoundingClientRect().width"
+            )
+            for _ in range(20):
+                browser.press("Tab")
+                if browser.value("document.activeElement.tagName") == "FIGURE":
+                    break
+            browser.screenshot(tmp_path / f"{window}.png")
+            assert browser.value(width) > 1.5 * small
+            assert browser.value("document.documentElement.scrollWidth") <= window
+            label = "getComputedStyle(document.querySelector('{} .labels')).display"
+            assert browser.value(label.format(".maps figure:focus")) == "inline"
+            assert browser.value(label.format(".maps figure:not(:focus)")) == "none"
+            assert browser.requested() == [path.as_uri()]
+            assert browser.complaints() == []

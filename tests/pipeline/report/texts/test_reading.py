@@ -1,0 +1,100 @@
+"""What is read off a model: predictions, neighbors, attention, for texts of any length."""
+
+import keras
+import numpy as np
+import pytest
+from behavior.small_models import write_encoder
+from sklearn.metrics.pairwise import cosine_similarity
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.tasks.fill_mask.reference import mask_probabilities
+from bert_tf.weights.model_directory import write_model_directory
+from pipeline.report.texts.reading import TextReader
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rome", "is", "in", "it", "##aly", "."]
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(5)
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=9,
+        initializer_range=0.7,
+    )
+    made = BertMaskedLM(config, dtype="float32")
+    made.build_weights()
+    return made
+
+
+@pytest.fixture(scope="module")
+def reader(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "best"
+    write_model_directory(folder, model, vocab=VOCAB, lowercase=True, task=None)
+    return TextReader(folder.parent)
+
+
+def expected(model, text):
+    """The same by the code that the export of fill-mask is checked with."""
+    return mask_probabilities(
+        model, WordPieceTokenizer(VOCAB, lowercase=True), text, max_seq_length=9
+    )
+
+
+def test_masks_are_filled_as_by_fill_mask(reader, model):
+    text = "Rome is [MASK] [MASK]."
+    reading = reader.read(text, most=3)
+    assert reading.tokens == ["[CLS]", "rome", "is", "[MASK]", "[MASK]", ".", "[SEP]"]
+    assert [guess.position for guess in reading.guesses] == [3, 4]
+    for guess, probabilities in zip(reading.guesses, expected(model, text), strict=True):
+        best = np.argsort(-probabilities)[:3]
+        assert [word for word, _ in guess.candidates] == [VOCAB[each] for each in best]
+        found = [probability for _, probability in guess.candidates]
+        np.testing.assert_allclose(found, probabilities[best], rtol=1e-4)
+        assert guess.probability is None
+
+
+def test_without_masks_each_token_is_masked_by_itself(reader, model):
+    reading = reader.read("rome in italy", most=1)
+    tokens = ["rome", "in", "it", "##aly"]
+    assert list(reading.tokens[1:-1]) == tokens
+    for guess, hidden in zip(
+        reading.guesses[:2], ("[MASK] in italy", "rome [MASK] italy"), strict=False
+    ):
+        (probabilities,) = expected(model, hidden)
+        own = probabilities[VOCAB.index(tokens[guess.position - 1])]
+        assert guess.probability == pytest.approx(own, rel=1e-4)
+    assert [guess.position for guess in reading.guesses] == [1, 2, 3, 4]
+
+
+def test_neighbors_are_by_cosine_and_no_special_tokens(reader, model):
+    reading = reader.read("rome is rome", most=3)
+    assert list(reading.neighbors) == [1, 2], "a token is listed once"
+    table = model.encoder.embeddings.word_embeddings.numpy()
+    similarity = cosine_similarity(table)[VOCAB.index("rome")]
+    others = [each for each in np.argsort(-similarity) if VOCAB[each] != "rome" and each > 4][:3]
+    words, values = zip(*reading.neighbors[1], strict=True)
+    assert list(words) == [VOCAB[each] for each in others]
+    np.testing.assert_allclose(values, similarity[others], rtol=1e-5)
+
+
+def test_a_long_text_is_cut_and_says_so(reader):
+    reading = reader.read("rome " * 20, most=1)
+    assert (len(reading.tokens), reading.is_cut) == (9, True)
+    assert reading.attention.shape == (2, 2, 9, 9)
+    np.testing.assert_allclose(reading.attention.sum(axis=-1), 1.0, rtol=1e-5)
+    assert not reader.read("rome", most=1).is_cut
+
+
+def test_a_model_without_a_head_makes_no_predictions(tmp_path):
+    reader = TextReader(write_encoder(tmp_path / "m", vocab=VOCAB, seed=1))
+    assert reader.read("rome", most=1).guesses is None
+    with pytest.raises(UsageError, match=r"--text '\\t': has no tokens; give a text"):
+        reader.read("\t", most=1)
