@@ -17,6 +17,7 @@ from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
+from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import open_vector_source
 from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
@@ -36,6 +37,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     Vectors of tables are made in a folder beside the output, where a repeated run finds them if
     this one is interrupted.
     """
+    use_storage_options(runner.options)
     check_output(config.output)
     if config.index == "hnsw":
         check_installed()
