@@ -1,1 +1,1 @@
-"""From a file of labeled rows to a config for it: what it holds, and which settings suit it."""
+"""From labeled rows or a corpus to a config: what they hold, and which settings suit them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import click
 
@@ -15,15 +16,18 @@ from pipeline.cli.startup.third_party_output import (
 )
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
+PRETRAIN = "pretrain"
+
 
 @click.command("init", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("task", type=click.Choice(list(TASKS)), metavar="TASK")
+@click.argument("task", type=click.Choice([*TASKS, PRETRAIN]), metavar="TASK")
 @click.option(
     "--from",
     "source",
     required=True,
     metavar="FILE",
-    help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON",
+    help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON; for pretrain a corpus: a "
+    "path or a quoted glob",
 )
 @click.option(
     "--init",
@@ -40,7 +44,8 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     "assignments",
     multiple=True,
     metavar="finetune.key=value",
-    help="a key of the config that is known already; repeatable",
+    help="a key of the config that is known already (for pretrain of vocab, preprocess or train); "
+    "repeatable",
 )
 @click.option("--overwrite", is_flag=True, help="replace the config if it exists")
 @click.option("--json", "as_json", is_flag=True, help="print what was chosen as JSON")
@@ -62,23 +67,46 @@ def command(
     Finds encoding and columns, shows labels, lengths, duplicates and rows that cannot be used,
     proposes length, batch size, learning rate and epochs, and times training steps on the rows.
 
+    TASK pretrain looks at a corpus and writes a config for vocab, preprocess and train: vocabulary
+    and model of a size for so much text, length, batch size, learning rate and steps.
+
     \b
     Example:
       bert-pipeline init classification --from train.csv --init bert
+      bert-pipeline init pretrain --from 'corpus/*.txt.gz'
     """
+    if task == PRETRAIN and weights is not None:
+        from bert_tf.base.errors import UsageError
+
+        raise UsageError(
+            "--init: init pretrain is for models that start from nothing; to train one further, "
+            "make records with its vocab.txt and give train --init"
+        )
     with filtered_third_party_output(verbose=verbose) as own_stderr:
         from bert_tf.base.console import Console
-        from pipeline.jobs.proposing import propose
 
-        proposal = propose(
-            task,
-            source,
-            init=_installed_weights() if weights is None else weights,
-            output=output,
-            assignments=assignments,
-            overwrite=overwrite,
-            console=Console(own_stderr, quiet=quiet),
-        )
+        console = Console(own_stderr, quiet=quiet)
+        common: dict[str, Any] = {
+            "output": output,
+            "assignments": assignments,
+            "overwrite": overwrite,
+        }
+        proposal: Any
+        if task == PRETRAIN:
+            with console.waiting("init: loading libraries"):
+                from pipeline.jobs.proposals.pretraining import propose_pretraining
+
+            proposal = propose_pretraining(source, **common, console=console)
+        else:
+            from pipeline.jobs.proposals.finetuning import propose
+
+            proposal = propose(
+                task,
+                source,
+                init=_installed_weights() if weights is None else weights,
+                **common,
+                console=console,
+            )
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(proposal), indent=2, ensure_ascii=False))
 

@@ -11,7 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.variants import Variants
 from bert_tf.tasks.registry import TASKS
-from pipeline.jobs.proposing import propose
+from pipeline.jobs.proposals.finetuning import propose
 
 WORDS = ["red", "blue", "good", "bad", "film", "paris", "schön", "##s"]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

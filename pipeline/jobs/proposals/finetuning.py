@@ -1,4 +1,4 @@
-"""`init`: from a file of labeled rows to a commented config for `finetune`."""
+"""`init` of a task: from a file of labeled rows to a commented config for `finetune`."""
 
 from __future__ import annotations
 

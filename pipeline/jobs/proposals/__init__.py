@@ -1,0 +1,1 @@
+"""`init`: from data to a commented config that the next commands take."""

@@ -1,0 +1,188 @@
+"""What `init pretrain` needs to know of a corpus: its amount, lengths, copies, vocabulary."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity, shown_size
+from bert_tf.config.sections import PreprocessConfig, VocabConfig
+from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.text.host_wordpiece import HostTokenizer
+from pipeline.beam.files import FileInfo
+from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
+from pipeline.report.corpus.sample import CorpusSample, read_sample
+from pipeline.report.corpus.survey import (
+    equal_documents,
+    fold,
+    lengths_of,
+    letters_by_script,
+    similar_documents,
+)
+from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
+from pipeline.vocabulary.word_counter import WordCounter
+
+_SAMPLE_BYTES = 16_000_000
+_COMPRESSED_BYTES = 4_000_000  # of text, whose compression stands for that of the files
+_QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "longest": 1.0}
+_SCRIPTS_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusFacts:
+    """What is known of a corpus.
+
+    Attributes:
+        sample: what was read of it.
+        scale: how many times the sample's text the corpus has; 1 for all of it.
+        document_words: of each document of the sample, as spaces separate them, int64.
+        document_sentences: likewise.
+        duplicates: documents of the sample that are equal to an earlier one.
+        similar: fraction of its distinct documents that resemble another one.
+        letters: of the sample, by script.
+        vocab_size: that suits the corpus.
+        sample_tokens: of the sample, with a vocabulary of that size.
+    """
+
+    sample: CorpusSample
+    scale: float
+    document_words: np.ndarray
+    document_sentences: np.ndarray
+    duplicates: int
+    similar: float
+    letters: Mapping[str, int]
+    vocab_size: int
+    sample_tokens: int
+
+    @property
+    def documents(self) -> int:
+        """Of the corpus, about."""
+        return round(self.scale * len(self.document_words))
+
+    @property
+    def words(self) -> int:
+        """Likewise."""
+        return round(self.scale * int(self.document_words.sum()))
+
+    @property
+    def tokens(self) -> int:
+        """Likewise."""
+        return round(self.scale * self.sample_tokens)
+
+    @property
+    def document_tokens(self) -> np.ndarray:
+        """Of each document of the sample, about, float64."""
+        return self.document_words * (self.sample_tokens / max(int(self.document_words.sum()), 1))
+
+
+def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> CorpusFacts:
+    """Reads a sample of a corpus, all of a small one, and learns vocabularies from it.
+
+    Args:
+        config: how it is read and cleaned.
+        files: of it.
+
+    Raises:
+        InputError, UsageError: it cannot be read, or has no text.
+    """
+    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
+    blocks = [block for block in sample.blocks if block.num_documents]
+    if not blocks:
+        raise InputError(
+            f"{', '.join(config.input)}: no text found; if the text is in another column than "
+            f'"{config.text_column}", name it with --set preprocess.text_column=…'
+        )
+    lengths, folded = lengths_of(blocks), fold(blocks)
+    near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
+    scale = 1.0 if sample.is_whole else _scale(sample, files)
+    vocab_size, tokens = _vocabulary(blocks, config.lowercase, scale)
+    return CorpusFacts(
+        sample=sample,
+        scale=scale,
+        document_words=lengths["words of a document"],
+        document_sentences=lengths["sentences of a document"],
+        duplicates=equal_documents(blocks, folded, most=0).surplus,
+        similar=near.similar / max(near.compared, 1),
+        letters=letters_by_script(blocks),
+        vocab_size=vocab_size,
+        sample_tokens=tokens,
+    )
+
+
+def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) -> Iterator[str]:
+    """The facts as lines to read.
+
+    Args:
+        facts: to show.
+        files: of the corpus.
+        encoding: of them.
+    """
+    about = "" if facts.sample.is_whole else "about "
+    stored = shown_size(sum(file.bytes for file in files))
+    part = "all read" if facts.sample.is_whole else "a sample read, from files spread over them"
+    yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"
+    guess = "" if encoding == "utf-8" else ", a guess: check that the vocabulary is right"
+    yield f"  encoding    {encoding}{guess}"
+    rejected = sum(len(block.rejects) for block in facts.sample.blocks)
+    faulty = f"; {quantity(rejected, 'line')} cannot be read" if rejected else ""
+    yield (
+        f"  text        {about}{quantity(facts.documents, 'document')}, "
+        f"{quantity(facts.words, 'word')}, {quantity(facts.tokens, 'token')}{faulty}"
+    )
+    quantiles = ", ".join(
+        f"{name} {int(np.quantile(facts.document_words, q)):,}" for name, q in _QUANTILES.items()
+    )
+    yield f"  words       {quantiles} (of a document)"
+    total = max(sum(facts.letters.values()), 1)
+    scripts = sorted(facts.letters.items(), key=lambda item: -item[1])[:_SCRIPTS_SHOWN]
+    yield "  scripts     " + ", ".join(f"{name} {n / total:.1%}" for name, n in scripts)
+    if facts.duplicates or facts.similar:
+        yield (
+            f"  duplicates  {quantity(facts.duplicates, 'document')} equal to an earlier one; "
+            f"{facts.similar:.1%} of the others resemble another"
+        )
+
+
+def _scale(sample: CorpusSample, files: Sequence[FileInfo]) -> float:
+    """The text of a corpus over that of a sample, as if all files were compressed equally well."""
+    texts = [block.texts.data for block in sample.raw]
+    read = sum(text.nbytes for text in texts)
+    head = np.concatenate(texts)[:_COMPRESSED_BYTES].tobytes()
+    ratio = len(head) / max(len(zlib.compress(head)), 1)
+    stored = sum(file.bytes * (ratio if compression_of(file.path) else 1.0) for file in files)
+    return max(stored / max(read, 1), 1.0)
+
+
+def _vocabulary(blocks: Sequence[DocumentBlock], lowercase: bool, scale: float) -> tuple[int, int]:
+    """A size that suits the corpus, and the tokens of the sample with such a vocabulary."""
+    counter = WordCounter(lowercase=lowercase, max_word_length=VocabConfig.max_word_length)
+    for block in blocks:
+        counter.count(block.sentences)
+    words, counts = counter.words()
+    learned = learn_vocabulary(
+        words,
+        counts,
+        vocab_size=VOCAB_SIZES[0],
+        min_frequency=VocabConfig.min_frequency,
+        limit_alphabet=VocabConfig.limit_alphabet,
+    )
+    texts = words.to_pylist()
+    # A corpus has the characters that it has; what is chosen is the number of longer pieces.
+    is_merged = np.array([len(piece.removeprefix(CONTINUATION)) > 1 for piece in learned.pieces])
+    is_merged[: len(SPECIALS)] = False
+    frequencies: list[tuple[int, np.ndarray]] = []
+    tokens_by_size: dict[int, int] = {}
+    for size in VOCAB_SIZES:  # each is the beginning of the largest, which was not pruned
+        pieces = learned.pieces[:size]
+        tokens = HostTokenizer(pieces, lowercase=lowercase).tokenize(texts)
+        weights = np.repeat(counts, np.diff(tokens.offsets)).astype(np.float64)
+        found = np.bincount(tokens.ids, weights, minlength=len(pieces))
+        frequencies.append((size, scale * found[is_merged[: len(pieces)]]))
+        tokens_by_size[size] = int(found.sum())
+    chosen = choose_vocab_size(frequencies)
+    return chosen, tokens_by_size[chosen]

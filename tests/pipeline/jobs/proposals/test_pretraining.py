@@ -1,0 +1,105 @@
+"""`init pretrain`: the config that it writes is one that all three commands take."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import ConfigError, InputError, UsageError
+from bert_tf.config.resolve import resolve
+from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
+from pipeline.beam.files import FileInfo
+from pipeline.cli.commands.init import command
+from pipeline.jobs.proposals.corpus_facts import look_at_corpus
+from pipeline.jobs.proposals.pretraining import propose_pretraining
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgkl" for b in "aeiou" for c in ("m", "n", "r", "st")]
+
+
+def write_corpus(path, documents, *, copies=0, sentences=4):
+    drawn = np.random.default_rng(1)
+    texts = [
+        "\n".join(" ".join(drawn.choice(WORDS, 8)) + "." for _ in range(sentences))
+        for _ in range(documents)
+    ]
+    path.write_bytes(gzip.compress(("\n\n".join(texts + texts[:copies]) + "\n").encode()))
+
+
+@pytest.mark.slow  # builds and runs a training step
+def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path / "news.txt.gz", 300, copies=3)
+    shown = io.StringIO()
+    proposal = propose_pretraining(
+        "news.txt.gz",
+        assignments=("vocab.lowercase=false", "train.batch_size=4"),
+        console=Console(shown),
+        measured_seconds=0.0,
+    )
+    assert proposal.next == [
+        f"bert-pipeline {name} --config news-pretrain.yaml"
+        for name in ("vocab", "preprocess", "train")
+    ]
+    vocab = resolve(VocabConfig, config_file=proposal.config)
+    records = resolve(PreprocessConfig, config_file=proposal.config)
+    train = resolve(TrainConfig, config_file=proposal.config)
+    assert vocab.output == records.vocab and records.output == train.data
+    assert (vocab.lowercase, records.lowercase, train.batch_size) == (False, False, 4)
+    assert vocab.duplicates == records.duplicates == "near" or records.duplicates == "exact"
+    assert vocab.vocab_size == 4_000 and train.size == "tiny" and records.masking == "dynamic"
+    for name, section in (("vocab", vocab), ("preprocess", records), ("train", train)):
+        values = section.as_dict()
+        for key, value in proposal.settings[name].items():
+            assert values[key] == (list(value) if isinstance(value, tuple) else value)
+    assert proposal.words == 303 * 4 * 8 and proposal.documents == 303
+    assert proposal.is_whole and proposal.duplicates == 3
+    assert proposal.tokens >= proposal.words and proposal.seconds > proposal.seconds_per_step > 0
+    for line in ("3 documents equal", "too few to learn a language", "Latin 100.0%", "time here"):
+        assert line in shown.getvalue()
+    with pytest.raises(UsageError, match="exists; name another file"):
+        propose_pretraining("news.txt.gz", console=Console(shown))
+
+
+def test_amounts_of_a_sample_are_scaled_to_the_corpus(tmp_path, monkeypatch):
+    """Files that are not read count by their sizes, compressed as well as those that are."""
+    monkeypatch.setattr("pipeline.jobs.proposals.corpus_facts._SAMPLE_BYTES", 100_000)
+    files = []
+    for number in range(4):
+        path = tmp_path / f"{number}.txt.gz"
+        write_corpus(path, 6_000)
+        files.append(FileInfo(str(path), path.stat().st_size))
+    config = PreprocessConfig(input=(str(tmp_path / "*.gz"),), vocab="v", output="o")
+    monkeypatch.setattr("pipeline.report.corpus.sample._BLOCK_BYTES", 25_000)
+    facts = look_at_corpus(config, files)
+    assert not facts.sample.is_whole and facts.scale > 5
+    assert facts.words == pytest.approx(4 * 6_000 * 4 * 8, rel=0.25)
+    assert facts.documents == pytest.approx(4 * 6_000, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "assignments", "error", "message"),
+    [
+        ("none.txt", None, (), UsageError, "none.txt"),
+        ("a.txt", " \n", (), InputError, "a.txt: is empty"),
+        ("a.jsonl", '{"body": "x"}\n', (), UsageError, "text"),
+        ("a.txt", "text\n", ("finetune.epochs=1",), ConfigError, "init pretrain sets keys of"),
+        ("a.txt", "text\n", ("train.width=8",), ConfigError, "width"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(
+    name, content, assignments, error, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(error, match=message):
+        propose_pretraining(name, assignments=assignments, console=Console(io.StringIO()))
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_weights_are_for_tasks_alone():
+    ran = CliRunner().invoke(command, ["pretrain", "--from", "a.txt", "--init", "bert"])
+    assert isinstance(ran.exception, UsageError) and "train --init" in str(ran.exception)
