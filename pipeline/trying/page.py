@@ -16,8 +16,8 @@ _STYLE = """
 form { margin: 1rem 0; } label { display: block; margin: .8rem 0 .25rem; font-weight: 600; }
 label span { font-weight: 400; color: var(--soft); }
 textarea { display: block; width: 100%; min-height: 4.5rem; padding: .5rem .6rem; font: inherit;
-  resize: vertical; color: inherit; background: var(--raised); border: 1px solid var(--soft);
-  border-radius: .4rem; }
+  field-sizing: content; max-height: 60vh; resize: vertical; color: inherit;
+  background: var(--raised); border: 1px solid var(--soft); border-radius: .4rem; }
 button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 600;
   color: var(--ground); background: var(--accent); border: 0; border-radius: .4rem;
   cursor: pointer; } button:focus-visible { outline-offset: 2px; }
@@ -76,10 +76,10 @@ class TryPage:
 
     def _page(self, texts: Mapping[str, str], result: str) -> str:
         predictor = self._model.predictor
-        inputs = self._model.inputs
+        typed = {each: texts.get(each.name, "") for each in self._model.inputs}
+        first_to_type = min(typed, key=lambda each: bool(typed[each].strip()))
         areas = "".join(
-            _area(each, texts.get(each.name, ""), is_first=place == 0)
-            for place, each in enumerate(inputs)
+            _area(each, text, has_focus=each == first_to_type) for each, text in typed.items()
         )
         return html_document(
             self._model.name,
@@ -93,12 +93,12 @@ class TryPage:
         )
 
 
-def _area(shown: ShownInput, text: str, *, is_first: bool) -> str:
+def _area(shown: ShownInput, text: str, *, has_focus: bool) -> str:
     facts = [f"column {shown.column}"] if shown.column != shown.name else []
     facts += ["one per line"] if shown.is_list else []
     more = f" <span>({escape(', '.join(facts))})</span>" if facts else ""
     name = escape(shown.name)
-    focus = " autofocus" if is_first else ""
+    focus = " autofocus" if has_focus else ""
     # A browser leaves out the line end right after the tag, and no other.
     return (
         f'<label for="{name}">{name.replace("_", " ")}{more}</label>'

@@ -81,6 +81,13 @@ class Browser:
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
 
+    def wait_until(self, expression: str) -> None:
+        """Waits until an expression of JavaScript is true."""
+        limit = time.monotonic() + _SECONDS
+        while not self.value(expression):
+            assert time.monotonic() < limit, f"never became true: {expression}"
+            time.sleep(0.01)
+
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript is in the page; the page's own policy does not hold."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)

@@ -20,7 +20,7 @@ STYLE = """
 .maps { display: grid; gap: .6rem 1rem; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr));
   margin: .6rem 0; } .maps figure { margin: 0; cursor: pointer; min-width: 0; }
 .maps figcaption { color: var(--soft); font-size: .8rem; overflow-wrap: anywhere; }
-svg.attention { display: block; max-width: none; font-size: .8px; }
+svg.attention { display: block; max-width: none; font-size: .6px; }
 svg.attention .frame { stroke: var(--line); stroke-width: 1px; vector-effect: non-scaling-stroke;
   fill: none; } svg.attention .cells path { fill: var(--run, var(--accent)); }
 .maps .labels { display: none; }
@@ -28,7 +28,6 @@ svg.attention .frame { stroke: var(--line); stroke-width: 1px; vector-effect: no
 .maps figure:focus svg { --room: clamp(2.5rem, 14vw, 5.5rem); overflow: visible;
   width: min(32rem, 100% - 1.5 * var(--room));
   margin: var(--room) calc(var(--room) / 2) .4rem var(--room); }
-@media (max-width: 30rem) { svg.attention { font-size: .55px; } }
 .text-of-run { border-left: .25rem solid var(--run, var(--line)); padding-left: .9rem; }
 .bars-of-words { white-space: nowrap; } .bars-of-words span { margin-right: 1rem; }
 .bars-of-words small { color: var(--soft); }
