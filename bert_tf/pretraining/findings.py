@@ -1,4 +1,4 @@
-"""What the curve of a pretraining run says, in words, beside what token frequencies alone reach."""
+"""What the plan and the curve of a pretraining run say, in words."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.data.records.dataset_info import PretrainingData
+
 Line = Mapping[str, Any]
 
 UNIGRAM_ENTROPY = "unigram_entropy"
@@ -16,6 +18,9 @@ _RISE = 0.3
 _GAP = 0.7
 _FEW_STEPS = 5_000
 _PAIR_GUESSED = math.log(2) - 0.005
+# Devlin et al. (2019, A.2); Muennighoff et al. (2023) find nothing gained beyond about that.
+_EPOCHS = 40
+_MANY_EPOCHS = 100
 _NEW_MASKS = "preprocess --set preprocess.masking=dynamic"
 _CAUSES = (
     "usual causes are a learning rate that is too high (try a half) or a warmup that is too short, "
@@ -44,6 +49,36 @@ def unigram_entropy(batches: Iterable[Mapping[str, Any]]) -> float:
     counts = np.unique(np.concatenate(targets), return_counts=True)[1]
     fractions = counts / max(counts.sum(), 1)
     return float(-(fractions * np.log(fractions)).sum())
+
+
+def plan_finding(phases: Iterable[tuple[PretrainingData, int, int]]) -> str | None:
+    """What to say of a run that is going to read little text very often.
+
+    Args:
+        phases: the records of each, its steps and sequences per step. Phases are taken to be made
+            of the same text.
+
+    Returns:
+        A sentence with the number of epochs and what to do; None for up to a hundred, and for
+        records whose manifest does not say how many there are.
+    """
+    epochs, steps, is_repeated = 0.0, 0, False
+    for data, phase_steps, batch_size in phases:
+        if not data.train_examples:
+            return None
+        epochs += phase_steps * batch_size / data.train_examples * data.text_passes
+        steps += phase_steps
+        is_repeated |= not data.is_dynamic
+    if epochs <= _MANY_EPOCHS:
+        return None
+    fewer = max(round(steps * _EPOCHS / epochs), 1)
+    masks = f"; new masks in every epoch delay that ({_NEW_MASKS})" if is_repeated else ""
+    return (
+        f"{steps:,} steps read this text about {epochs:,.0f} times; BERT read its own "
+        f"{_EPOCHS} times, and a model that reads a text much more often learns it by heart: "
+        f"use more text, fewer steps ({_EPOCHS} epochs are --steps {fewer}), or start from a model "
+        f"that knows the language (--init){masks}"
+    )
 
 
 def run_findings(lines: Sequence[Line], *, first_step: int = 0) -> list[str]:

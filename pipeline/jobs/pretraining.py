@@ -22,7 +22,8 @@ from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
-from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, run_findings
+from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, plan_finding, run_findings
+from bert_tf.pretraining.phases import pretraining_phases
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
@@ -124,6 +125,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         log_if_nothing_resumes(config.output, options)
         if config.init:
             warn_of_unfinished_run(config.init, options.console)
+        _warn_of_many_epochs(config, data, options.console)
         stored = stored_run(record.check_held)
         if stored is not None:
             stored.fetch()  # also what is read before the checkpoint is
@@ -154,6 +156,17 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         extendable_key=extendable_key,
         may_be_remote=True,
     )
+
+
+def _warn_of_many_epochs(
+    config: TrainConfig, data: list[PretrainingData], console: Console
+) -> None:
+    if config.max_minutes:  # which end the run, not its steps
+        return
+    planned = pretraining_phases(config, data)
+    finding = plan_finding((phase.data, phase.steps, phase.batch_size) for phase in planned)
+    if finding is not None:
+        console.warn(finding)
 
 
 def _have_steps(config: TrainConfig) -> bool:

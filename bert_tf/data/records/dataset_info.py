@@ -27,6 +27,8 @@ class PretrainingData:
         masking: how the training records are masked; "dynamic" for not at all.
         pair_task: what next_sentence_labels mean, "nsp" or "sop"; "none" for nothing.
         train_shards, eval_shards: file names.
+        train_examples: how many there are for training; 0 where the manifest does not say.
+        text_passes: how often these go over the text, each time with other masks.
     """
 
     directory: str
@@ -41,6 +43,8 @@ class PretrainingData:
     lowercase: bool
     train_shards: tuple[str, ...]
     eval_shards: tuple[str, ...] = ()
+    train_examples: int = 0
+    text_passes: int = 1
 
     @classmethod
     def from_manifest(
@@ -78,7 +82,7 @@ class PretrainingData:
                 f"{directory}: record schema {values['feature_names']!r} is not known; "
                 f"expected one of {', '.join(FEATURE_NAMES)}"
             )
-        return cls(directory=str(directory), **values)
+        return cls(directory=str(directory), **{**values, **_amounts(manifest)})
 
     def paths(self, split: str) -> list[str]:
         """The shards of "train" or "eval"."""
@@ -117,3 +121,12 @@ class PretrainingData:
                 f"{source}: type_vocab_size is {config.type_vocab_size}, but the records in "
                 f"{self.directory} have two segments; set it to 2"
             )
+
+
+def _amounts(manifest: dict[str, Any]) -> dict[str, int]:
+    """What the counts and the config of a manifest say of the amount of text."""
+    examples = manifest.get("counts", {}).get("examples", {}).get("train", 0)
+    config = manifest.get("config", {})
+    is_dynamic = config.get("masking") == "dynamic"
+    passes = 1 if is_dynamic else config.get("dupe_factor", 1)
+    return {"train_examples": examples, "text_passes": passes}

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bert_tf.pretraining.findings import run_findings, unigram_entropy
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.pretraining.findings import plan_finding, run_findings, unigram_entropy
 
 ENTROPY = 6.0
 
@@ -80,3 +81,41 @@ def test_earlier_phases_are_not_compared():
     lines = curve([3.0, 3.1, 4.0, 3.5], [3.0, 3.1, 4.0, 3.5], steps=4000)
     assert run_findings(lines)
     assert run_findings(lines, first_step=2000) == []
+
+
+def records(examples, *, masking="dynamic", passes=10):
+    """Records as a manifest of `preprocess` describes them."""
+    fields = {
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "vocab_size": 100,
+        "vocab_sha256": "",
+        "lowercase": True,
+        "masking": masking,
+        "train_shards": ["train-0"],
+    }
+    manifest = {
+        "records": fields,
+        "config": {"masking": masking, "dupe_factor": passes},
+        "counts": {"examples": {"train": examples, "eval": 1}},
+    }
+    return PretrainingData.from_manifest("data", manifest)
+
+
+@pytest.mark.parametrize(
+    ("phases", "epochs", "fewer"),
+    [
+        ([(records(3200), 10_000, 32)], None, None),  # 100 epochs
+        ([(records(1600), 10_000, 32)], "200", "2000"),
+        ([(records(16_000, masking="token"), 10_000, 32)], "200", "2000"),  # of 10 passes each
+        ([(records(1600), 5_000, 32), (records(400), 5_000, 16)], "300", "1333"),
+        ([(records(1600), 5_000, 32), (records(0), 5_000, 16)], None, None),
+    ],
+)
+def test_a_plan_of_many_epochs_is_said_with_what_to_do(phases, epochs, fewer):
+    found = plan_finding(phases)
+    if epochs is None:
+        assert found is None
+    else:
+        assert f"read this text about {epochs} times" in found and f"--steps {fewer})" in found
+        assert ("masking=dynamic" in found) == (phases[0][0].masking == "token")
