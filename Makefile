@@ -76,6 +76,7 @@ deploy-check: $(DEPLOY_READY)
 	$(DEPLOY_VENV)/bin/shellcheck deploy/*.sh deploy/flink/*.sh
 	for file in deploy/kubernetes/*.yaml; do \
 		$(DEPLOY_VENV)/bin/kubernetes-validate --strict $$file || exit 1; done
+	$(DEPLOY_VENV)/bin/python deploy/dataflow/check_template.py deploy/dataflow/template.json
 
 $(DEPLOY_READY): deploy/requirements.in
 	$(PYTHON) -m venv $(DEPLOY_VENV)

@@ -27,6 +27,13 @@ class RunnerFailed(BertPipelineError):
     Work that was finished is kept."""
 
 
+class GraphWritten(BertPipelineError):
+    """The graph of a job was written for somebody else to submit; the job itself is not done (exit
+    code 0). Work that is finished by then is found by the command that finishes the job."""
+
+    exit_code = 0
+
+
 def no_folder(path: str | Path, what: str) -> UsageError:
     """The error for a path that is not the folder it should be.
 

@@ -12,14 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+)
 from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import GraphWritten, UsageError
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.run import RunnerConfig
 from pipeline.beam.cluster.cluster_job import drop_errors_of_closed_connections, run_on_cluster
@@ -86,6 +90,7 @@ def run_pipeline(
         UsageError: an option the runner needs is missing, or the runner cannot be reached.
         InputError: the pipeline failed on its input.
         RunnerFailed: a runner other than the local one failed for a reason of its own.
+        GraphWritten: `--template_location` is one of the options.
     """
     _keep_beam_quiet()
     runner, options = pipeline_options(config, input_bytes=input_bytes)
@@ -108,6 +113,13 @@ def run_pipeline(
     else:
         if not is_verbose():
             drop_errors_of_closed_connections()
+        template = beam_options.view_as(GoogleCloudOptions).template_location
+        if template is not None:
+            pipeline.run()
+            raise GraphWritten(
+                f"the graph of the job is in {template}; once that job is done, run the same "
+                "command with --runner local: it finds the work finished, and writes the manifest"
+            )
         run_on_cluster(pipeline, config.runner, console, flink_job(options, name))
 
 

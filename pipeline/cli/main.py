@@ -11,7 +11,7 @@ import traceback
 
 import click
 
-from bert_tf.base.errors import BertPipelineError, InputError, StoppedEarly
+from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
 from pipeline.beam.cluster.worker_errors import failure_in, system_error
 from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.cli.startup.termination import Terminated, raising_on_signals
@@ -166,7 +166,7 @@ def _explain(error: Exception) -> int:
     if os.environ.get("BERT_PIPELINE_TRACEBACK"):
         traceback.print_exception(error)
     if isinstance(known, BertPipelineError):
-        label = "" if isinstance(known, StoppedEarly) else "error: "
+        label = "" if isinstance(known, GraphWritten | StoppedEarly) else "error: "
         for line in str(known).splitlines():
             click.echo(label + line, err=True)
         if not isinstance(known, InputError) and known.exit_code == 1:

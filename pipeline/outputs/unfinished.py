@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError, RunnerFailed
+from bert_tf.base.errors import BertPipelineError, GraphWritten, RunnerFailed
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from pipeline.beam.blobs import remove_unfinished_work
 from pipeline.outputs.manifest import JOB_FILES
@@ -53,7 +53,9 @@ def keeping_finished_work(work: Path, console: Console) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if isinstance(error, RunnerFailed) or not isinstance(error, BertPipelineError):
+        if isinstance(error, RunnerFailed | GraphWritten) or not isinstance(
+            error, BertPipelineError
+        ):
             console.info(f"finished work is kept in {work}; the same command resumes from it")
         else:
             with suppress(OSError):

@@ -8,9 +8,11 @@ import pytest
 import yaml
 from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
 from apache_beam.portability.api import beam_runner_api_pb2
-from apache_beam.transforms.environments import DockerEnvironment
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import DockerEnvironment, EmbeddedPythonEnvironment
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import GraphWritten
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from pipeline.beam.runner import pipeline_options
@@ -94,3 +96,39 @@ def test_the_graph_of_a_terabyte_fits_and_runs_in_the_image_alone(variant, graph
         and set(transform.outputs.values()) - set(transform.inputs.values())
     ]
     assert {transform.spec.urn for transform in leaves} <= PRIMITIVES
+
+
+@pytest.mark.slow
+def test_a_graph_that_was_run_by_somebody_else_is_finished_by_the_same_command(
+    tmp_path, monkeypatch
+):
+    """As Dataflow runs what the launcher of a flex template submits."""
+    documents = "\n\n".join(f"ba be bi {n} .\nbo bu .\nba bo ." for n in range(40))
+    (tmp_path / "corpus.txt").write_text(documents + "\n")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ba", "be", "bi", "bo", "bu", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
+
+    def run(output, **runner):
+        values = {"input": [str(tmp_path / "corpus.txt")], "vocab": str(tmp_path / "vocab.txt")}
+        values |= {"max_seq_length": 16, "max_predictions_per_seq": 2}
+        return pretraining_examples.run(
+            build_section(PreprocessConfig, {**values, "output": str(output)}),
+            build_section(RunnerConfig, runner),
+            RunOptions(console=Console(io.StringIO())),
+        )
+
+    def run_here(pipeline):
+        graph = pipeline.to_runner_api(default_environment=EmbeddedPythonEnvironment.default())
+        FnApiRunner().run_via_runner_api(graph, PipelineOptions()).wait_until_finish()
+
+    run(tmp_path / "local")
+    options = [*OPTIONS, "--template_location=gs://bucket/job_object"]
+    with monkeypatch.context() as patch:
+        patch.setattr(beam.Pipeline, "run", run_here)
+        with pytest.raises(GraphWritten, match="gs://bucket/job_object; once that job is done"):
+            run(tmp_path / "data", runner="dataflow", options=options)
+    assert not (tmp_path / "data" / "manifest.json").exists()
+    found = run(tmp_path / "data")["found_finished"]
+    assert found == {"blocks": 1, "pools": 1, "shards": 2}
+    for path in (tmp_path / "local").glob("*.tfrecord"):
+        assert (tmp_path / "data" / path.name).read_bytes() == path.read_bytes()
