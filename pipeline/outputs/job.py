@@ -109,7 +109,8 @@ class JobRecord:
     def stage(self, name: str) -> Iterator[None]:
         """Times a part of the job, in seconds."""
         start = time.monotonic()
-        label = f"{self.identity['command']}: {name.replace('_', ' ')}"
+        command = self.identity["command"]
+        label = command if name == command else f"{command}: {name.replace('_', ' ')}"
         try:
             with self.console.working(label):
                 yield
