@@ -24,7 +24,7 @@ def predict_in_calls(
     on_rows: Callable[[int], None] | None = None,
     list_inputs: Collection[str] = (),
     prepare: Callable[[dict[str, np.ndarray]], Any] | None = None,
-    rows_per_call: int = ROWS_PER_CALL,
+    dealt_among: int = 1,
     calls_at_once: int = 1,
 ) -> dict[str, np.ndarray]:
     """Calls a model with rows of similar size together; the results are in the order of the rows.
@@ -39,7 +39,7 @@ def predict_in_calls(
         on_rows: called with the number of rows after each call.
         list_inputs: names of the inputs that are lists.
         prepare: what is done to the texts of a call while the call before it runs.
-        rows_per_call: at most.
+        dealt_among: see `similar_rows`.
         calls_at_once: how many calls are made at the same time, each in a thread.
 
     Raises:
@@ -53,7 +53,7 @@ def predict_in_calls(
     rows_of = np.bincount(numbers, minlength=len(firsts))
     encoded = {name: texts[firsts] for name, texts in encoded.items()}
     parts: list[dict[str, np.ndarray]] = []
-    calls = similar_rows(row_bytes(list(encoded.values())), max_rows=rows_per_call)
+    calls = similar_rows(row_bytes(list(encoded.values())), dealt_among=dealt_among)
     inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
     prepared: Iterable[Any] = inputs
     results: Iterator[dict[str, np.ndarray]]
@@ -120,18 +120,22 @@ def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(total + sum(values.sum(axis=1) for values in lists), np.int64)
 
 
-def similar_rows(sizes: np.ndarray, *, max_rows: int = ROWS_PER_CALL) -> list[np.ndarray]:
+def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
     """Partitions rows of similar size into calls of a model, the biggest first.
 
     Args:
         sizes: int64 [rows], bytes.
-        max_rows: of a call.
+        dealt_among: among how many calls neighbors in the order of size are dealt like cards, so
+            that calls side by side have equal work and end together.
 
     Returns:
         int64 row numbers of each call; one call without rows if there are none.
     """
-    calls = budgeted_batches(sizes, budget=_BYTES_PER_CALL, max_rows=max_rows)
-    return calls or [np.zeros(0, np.int64)]
+    groups = budgeted_batches(
+        sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL
+    )
+    calls = [group[first::dealt_among] for group in groups for first in range(dealt_among)]
+    return [call for call in calls if len(call)] or [np.zeros(0, np.int64)]
 
 
 def check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:

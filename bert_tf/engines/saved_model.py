@@ -16,7 +16,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
-from bert_tf.engines.row_calls import ROWS_PER_CALL, predict_in_calls
+from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -30,9 +30,6 @@ from bert_tf.training.devices.precision import has_accelerator
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
 _CALLS_AT_ONCE = 2
-# Few enough for calls side by side to end together; the same for any number of threads, since the
-# rows of a batch decide how their predictions are rounded.
-_ROWS_PER_CALL = ROWS_PER_CALL // _CALLS_AT_ONCE
 SAVED_MODEL, FINGERPRINT = "saved_model.pb", "fingerprint.pb"
 
 
@@ -123,7 +120,8 @@ class SavedModelEngine:
             model=self.path,
             on_rows=on_rows,
             list_inputs=self._list_inputs,
-            rows_per_call=_ROWS_PER_CALL,
+            # With any number of threads: the rows of a batch decide how their results are rounded.
+            dealt_among=_CALLS_AT_ONCE,
             calls_at_once=self._calls_at_once,
         )
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.rows.batching import FINE_LENGTH_MULTIPLE
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
@@ -301,5 +301,5 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
 def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not precision.use_xla:
-        return FINE_LENGTH_MULTIPLE
+        return LENGTH_MULTIPLE
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8

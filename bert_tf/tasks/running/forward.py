@@ -12,7 +12,7 @@ from bert_tf.base.ahead import map_ahead
 from bert_tf.base.console import Console
 from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
-from bert_tf.data.rows.batching import FINE_LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
 from bert_tf.training.devices.cores import operations_at_once
 from bert_tf.training.plan.protocols import Batch
@@ -56,7 +56,7 @@ class ForwardPass:
         self._batches = budgeted_batches(
             data.rows.lengths,
             budget=batch_tokens // data.rows.sequences_per_row,
-            multiple=FINE_LENGTH_MULTIPLE,
+            multiple=LENGTH_MULTIPLE,
             max_rows=max_rows,
         )
         example = self._batch(np.zeros(1, np.int64))
@@ -100,7 +100,7 @@ class ForwardPass:
 
     def _batch(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         length = padded_length(
-            self._data.rows.lengths[chosen], FINE_LENGTH_MULTIPLE, most=self._max_seq_length
+            self._data.rows.lengths[chosen], LENGTH_MULTIPLE, most=self._max_seq_length
         )
         return self._data.batch(chosen, length=length, pad_id=self._pad_id)
 

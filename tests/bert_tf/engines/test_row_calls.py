@@ -19,16 +19,25 @@ from bert_tf.engines.row_calls import (
 )
 
 
-@given(st.lists(st.integers(0, 3_000_000), max_size=700))
-def test_every_row_is_in_one_call_and_calls_are_small(sizes):
+@given(st.lists(st.integers(0, 3_000_000), max_size=700), st.integers(1, 3))
+def test_every_row_is_in_one_call_and_calls_are_small(sizes, dealt_among):
     sizes = np.array(sizes, np.int64)
-    calls = similar_rows(sizes)
+    calls = similar_rows(sizes, dealt_among=dealt_among)
     assert sorted(np.concatenate(calls)) == list(range(len(sizes)))
-    ordered = sizes[np.concatenate(calls)]
-    assert (np.diff(ordered) <= 0).all()
+    biggest_first = np.concatenate([np.sort(-sizes[call]) for call in calls])
+    if dealt_among == 1:
+        assert (np.diff(biggest_first) >= 0).all()
     for call in calls:
         assert len(call) <= 256
-        assert len(call) <= 1 or sizes[call].sum() <= 1 << 20
+        assert len(call) <= 1 or sizes[call].sum() <= dealt_among << 20
+
+
+def test_calls_side_by_side_have_equal_work():
+    sizes = np.random.default_rng(1).integers(1, 400, 1000)
+    work = [sizes[call].sum() for call in similar_rows(sizes, dealt_among=2)]
+    assert len(work) == 4
+    for left, right in zip(work[::2], work[1::2], strict=True):
+        assert abs(left - right) <= 400
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=600))
