@@ -83,8 +83,8 @@ def test_engine(exported):
     check_engine(engine, columns, diverged=diverged)
     tokens = []
     engine.predict(columns, batch_tokens=32, on_tokens=lambda *counts: tokens.append(counts))
-    # [CLS] a [SEP] b [SEP], cut to 16 tokens and padded to an even length. Of the rows by bytes every
-    # second makes a call: 16, 6 and 3 tokens in batches of two rows and one; 9 and 6 in one batch.
+    # [CLS] a [SEP] b [SEP], cut to 16 tokens and padded to an even length. Of the rows by bytes
+    # every second makes a call: 16, 6 and 3 tokens in batches of two rows and one; 9 and 6 in one.
     assert tokens == [(16 + 6 + 3, 2 * 16 + 4), (9 + 6, 2 * 10)]
 
 
