@@ -82,7 +82,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes()
         for path in folder.iterdir()
-        if path.name not in ("manifest.json", "config.yaml")
+        if path.name not in ("manifest.json", "config.yaml", "job.log")
     }
 
 

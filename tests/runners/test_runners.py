@@ -139,7 +139,7 @@ def results(folder: Path, output: str) -> tuple[dict[str, bytes], dict]:
     files = {
         str(path.relative_to(folder)).replace(output, "OUTPUT"): path.read_bytes()
         for path in paths
-        if not path.name.endswith(("manifest.json", "config.yaml"))
+        if not path.name.endswith(("manifest.json", "config.yaml", "job.log"))
     }
     (manifest,) = (path for path in paths if path.name.endswith("manifest.json"))
     return files, json.loads(manifest.read_text())
