@@ -134,6 +134,11 @@ def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
 def _why_no_model(folder: Path) -> str:
     if (folder / "config.yaml").is_file():
         return "the run has kept no model yet; let it reach an evaluation"
+    models = sorted(
+        child.name for child in folder.iterdir() if (model_folder(child) / CONFIG).is_file()
+    )
+    if models:
+        return f"not a model directory, but holds some: give one of {', '.join(models)} in it"
     return (
         f"not a model directory (it has no {CONFIG}); "
         "bert-pipeline import-weights converts other formats"

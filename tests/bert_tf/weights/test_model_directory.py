@@ -180,6 +180,15 @@ def test_folders_that_are_no_model_say_what_they_are(tmp_path):
         read_model_directory(tmp_path)
 
 
+def test_a_folder_of_models_names_them(folder, tmp_path):
+    around = tmp_path / "around"
+    shutil.copytree(folder, around / "model")
+    shutil.copytree(folder, around / "run" / "best")
+    (around / "data").mkdir()
+    with pytest.raises(UsageError, match=r"holds some: give one of model, run in it"):
+        read_model_directory(around)
+
+
 def test_damaged_files_are_input_errors(folder):
     (folder / "task.json").write_text("[1]")
     with pytest.raises(InputError, match=r"task\.json: damaged; expected a JSON object"):
