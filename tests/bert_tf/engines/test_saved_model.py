@@ -41,10 +41,9 @@ VOCAB = [
 ]
 
 
-@pytest.fixture
-def exported(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
     """A SavedModel of a small model with random weights, for pairs of texts."""
-    monkeypatch.setitem(TASKS, REGRESSION.name, REGRESSION)
     task = RegressionTask(
         text_column="text",
         text_pair_column="pair",
@@ -64,9 +63,11 @@ def exported(tmp_path, monkeypatch):
     keras.utils.set_random_seed(1)
     model = task.build_model(config, policy="float32")
     model.build_weights()
-    path = tmp_path / "model"
+    path = tmp_path_factory.mktemp("regression") / "model"
     write_model_directory(path, model, vocab=VOCAB, lowercase=True, task=task.settings())
-    write_saved_model(load_trained_model(read_model_directory(path)), path)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setitem(TASKS, REGRESSION.name, REGRESSION)
+        write_saved_model(load_trained_model(read_model_directory(path)), path)
     return path
 
 
