@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.base.progress.advance import Advance
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.engines.registry import ENGINES
@@ -35,8 +36,8 @@ NUMBERED = {"header": False, "encoding": "latin-1", "text_column": "2", "label_c
 class CrashingConsole(Console):
     """Fails like a power cut once the loop has made six updates."""
 
-    def progress(self, line: str) -> None:
-        if line.startswith("step 6/"):
+    def progress(self, advance: Advance) -> None:
+        if advance.text.startswith("step 6/"):
             raise MemoryError
 
 
