@@ -92,8 +92,8 @@ def test_every_format_has_the_rows_in_order_with_their_vectors(rows, tmp_path, e
         "rows_truncated": 1,
         "tokens_truncated": 20,
     }
-    # Blocks of 4 and 3, 4 and 12, and 5 tokens; lengths are multiples of 8, but 12 is the most.
-    assert manifest["metrics"]["padding_fraction"] == round(1 - 28 / (16 + 24 + 8), 4)
+    # Blocks of 4 and 3, 4 and 12, and 5 tokens, padded to an even length.
+    assert manifest["metrics"]["padding_fraction"] == round(1 - 28 / (8 + 24 + 6), 4)
     assert "warning: 1 of 5 texts longer than 12 tokens: 20 of 48 tokens left out" in log.text
     assert "v.parquet  vectors of 8 dimensions of 5 texts" in log.text
     assert manifest["embedding"]["pooling"] == "mean"
