@@ -100,6 +100,7 @@ class BestModelKeeper:
         self._lowercase = lowercase
         self._writes = writes
         self._restore = restore
+        self._is_first = True
 
     def keep_if_best(
         self,
@@ -110,7 +111,9 @@ class BestModelKeeper:
     ) -> bool:
         """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
 
-        The task of the best model is kept in `notes["task"]`.
+        The task of the best model is kept in `notes["task"]`. Where a run that resumes no longer
+        has the model of its notes, which was being published when the process was killed, the first
+        that comes up is the best; all workers look at once, so that their notes stay the same.
 
         Args:
             found: `step`, and in a run of several phases `phase`.
@@ -121,7 +124,9 @@ class BestModelKeeper:
         Returns:
             Whether this model is the best so far.
         """
-        if not self._is_best(found, metrics, notes.get("best")):
+        best = None if self._is_first and not self._path.is_dir() else notes.get("best")
+        self._is_first = False
+        if not self._is_best(found, metrics, best):
             return False
         self._write(task)
         notes["best"] = {**found, **metrics}

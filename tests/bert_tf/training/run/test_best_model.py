@@ -82,6 +82,17 @@ def test_a_resumed_run_compares_with_what_its_checkpoint_notes(monkeypatch, tmp_
     assert kept_steps(monkeypatch, tmp_path, "accuracy", evaluations, notes=notes)[0] == [3]
 
 
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_resumed_run_without_its_best_model_keeps_the_next_one(writes, monkeypatch, tmp_path):
+    notes = {"best": {"step": 1, "accuracy": 0.5}}
+    written, best = kept_steps(
+        *(monkeypatch, tmp_path / "best", "accuracy", lines("accuracy", [0, 0.4, 0.3])[1:]),
+        notes=notes,
+        writes=writes,
+    )
+    assert (written, best) == ([2] if writes else [], {"step": 2, "accuracy": 0.4})
+
+
 def test_workers_that_only_train_along_note_the_best_but_write_nothing(monkeypatch, tmp_path):
     evaluations = lines("accuracy", [0.1, 0.2])
     written, best = kept_steps(monkeypatch, tmp_path, "accuracy", evaluations, writes=False)
