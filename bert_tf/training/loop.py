@@ -228,6 +228,7 @@ class TrainingLoop:
                 break
             if stop is not None:
                 self._save()
+                self._files.publish_rest()
                 raise StoppedEarly(self._stopped_message(stop), stop)
             if batches is None or phase != self._timeline.phase_number(self._step):
                 phase = self._timeline.phase_number(self._step)
@@ -280,6 +281,7 @@ class TrainingLoop:
         if self._state.evaluated_step != self._step:
             self._run_evaluation()
         self._save()
+        self._files.publish_rest()
 
     def _end_training_lines(self) -> None:
         if self._log.has_unwritten:

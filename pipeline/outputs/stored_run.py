@@ -24,7 +24,7 @@ from pipeline.outputs.manifest import JOB_FILES, WORKING_FOLDERS
 _CHECKPOINTS = "checkpoints"
 _BEST = "best"
 
-# Size and time of change of a file; None if it is only on the other storage.
+# Size and time of change of a file; None if what is on the other storage is not known to be it.
 _State = tuple[int, int] | None
 
 
@@ -36,7 +36,7 @@ class StoredRun:
         folder: of this machine; empty.
         console: where fetching is reported.
         check_held: raises an error if another process has taken the run over; None for workers that
-            train along, which fetch checkpoints alone and publish nothing.
+            train along, which fetch checkpoints and the best model alone and publish nothing.
     """
 
     def __init__(
@@ -82,17 +82,25 @@ class StoredRun:
         if self._check_held is None:
             return
         self._check_held()
-        published = self._published if self._published is not None else {}
+        if self._published is None:
+            self._published = {}
+        published = self._published
         states = {name: _state(self.folder / name) for name in self._names()}
         changed = [name for name, state in states.items() if published.get(name) != state]
         checkpoints = [name for name in changed if PurePath(name).parts[0] == _CHECKPOINTS]
+        counting = [name for name in checkpoints if PurePath(name).name == STATE_FILE]
+        published.update(dict.fromkeys(changed))  # until they are there as a whole
         self._upload(set(changed).difference(checkpoints))
-        self._upload(name for name in checkpoints if PurePath(name).name != STATE_FILE)
-        self._upload(name for name in checkpoints if PurePath(name).name == STATE_FILE)
+        self._upload(set(checkpoints).difference(counting))
+        self._check_held()  # uploads take minutes
+        self._upload(counting)
+        published.update(states)
         gone = published.keys() - states.keys()
+        if gone:
+            self._check_held()
         for name in sorted(gone, key=lambda name: PurePath(name).name != STATE_FILE):
             (self.place / name).unlink(missing_ok=True)
-        self._published = {**states}
+            del published[name]
 
     def sha256(self) -> dict[str, str]:
         """SHA-256 of the files that the run has made, by path."""
@@ -118,7 +126,7 @@ class StoredRun:
     def _is_wanted(self, name: str, stored: set[str]) -> bool:
         path = PurePath(name)
         if path.parts[0] != _CHECKPOINTS:
-            return self._check_held is not None
+            return path.parts[0] == _BEST or self._check_held is not None
         return str(path.with_name(STATE_FILE)) in stored
 
     def _upload(self, names: Iterable[str]) -> None:

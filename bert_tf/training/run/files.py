@@ -23,7 +23,7 @@ class RunFiles:
         directory: the run directory; None keeps nothing.
         writes: False for workers that only read, as all but the chief do.
         keep_checkpoints: newest checkpoints kept.
-        console: where damaged checkpoints are reported.
+        console: where damaged checkpoints and failures to publish are reported.
         mirror: where the run is kept, if that is not the directory.
     """
 
@@ -38,6 +38,8 @@ class RunFiles:
     ):
         self.directory = directory
         self._mirror = mirror
+        self._console = console
+        self._is_behind = False
         self._writes = writes and directory is not None
         self._log: MetricsLog | None = None
         self._store = (
@@ -87,22 +89,51 @@ class RunFiles:
             self._log.close()
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
-        """Writes a checkpoint and removes old ones."""
+        """Writes a checkpoint, removes old ones and publishes it.
+
+        Storage that fails for a while does not end the run: there is another checkpoint to come, or
+        `publish_rest`.
+
+        Raises:
+            UsageError: another process has taken the run over.
+        """
         if self._writes and self._store is not None:
             self._store.save(step=step, tensors=tensors, state=state)
-            self._publish()
+            self._publish("trying again with the next checkpoint")
+
+    def publish_rest(self) -> None:
+        """Publishes what could not be, before the process ends.
+
+        Raises:
+            OSError: it still cannot be.
+            UsageError: another process has taken the run over.
+        """
+        if self._is_behind and self._mirror is not None:
+            self._mirror.publish()
+            self._is_behind = False
 
     def save_aside(
         self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]
     ) -> Path | None:
-        """Writes a checkpoint to `failed/`, where no run resumes from; None if nothing is kept."""
+        """Writes a checkpoint to `failed/`, where no run resumes from.
+
+        Returns:
+            Its path; None if nothing is kept, or if it could not be published.
+        """
         if not self._writes or self.directory is None or self.place is None:
             return None
         name = f"failed/step-{step:08d}"
         write_checkpoint(self.directory / name, step=step, tensors=tensors, state=state)
-        self._publish()
-        return self.place / name
+        self._publish("the state at the failure is not kept")
+        return None if self._is_behind else self.place / name
 
-    def _publish(self) -> None:
-        if self._mirror is not None:
+    def _publish(self, consequence: str) -> None:
+        if self._mirror is None:
+            return
+        try:
             self._mirror.publish()
+        except OSError as error:
+            self._is_behind = True
+            self._console.warn(f"{self.place}: cannot be written ({error}); {consequence}")
+        else:
+            self._is_behind = False

@@ -23,5 +23,9 @@ class RunMirror(Protocol):
         """Brings there what has changed in the run directory; on workers that write alone.
 
         A checkpoint is there as a whole or not at all, and what is newer than the newest one is
-        what a run that resumes from that would make again.
+        what a run that resumes from that would make again. May be called again after a failure.
+
+        Raises:
+            OSError: the storage cannot be written.
+            UsageError: another process has taken the run over.
         """

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_what_is_published_is_what_is_fetched(scheme, tmp_path):
     open_run(scheme, tmp_path / "there").fetch()
     assert local_files(tmp_path / "there") == local_files(tmp_path / "here")
     open_run(scheme, tmp_path / "worker", None).fetch()
-    assert {path.name for path in (tmp_path / "worker").iterdir()} == {"checkpoints"}
+    assert {path.name for path in (tmp_path / "worker").iterdir()} == {"checkpoints", "best"}
     assert newest_step(tmp_path / "worker") == 4
 
 
@@ -135,6 +136,41 @@ def test_a_checkpoint_is_there_whole_or_not_at_all(scheme, kind, tmp_path, monke
         stored = stored_files(place)
         assert {name: stored[name] for name in local_files(there)} == local_files(there)
     assert count > 3
+
+
+@pytest.mark.parametrize("kind", ["close", "delete"])
+def test_what_failed_is_published_by_the_next_call(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.beam.copies._AT_ONCE", 1)
+    place, run = "memory://bucket/run", open_run("memory", tmp_path)
+    run.fetch()
+    for step in range(1, 7):
+        write_step(tmp_path, step)
+        FAULTS.reset()
+        FAULTS.fails = (kind, step)
+        with suppress(OSError):
+            run.publish()
+    FAULTS.reset()
+    run.publish()
+    stored = stored_files(place)
+    # Files written aside cannot be removed either while deleting fails.
+    assert {name: stored[name] for name in stored if not name.endswith(".partial")} == local_files(
+        tmp_path
+    )
+
+
+def test_a_run_that_is_taken_over_during_uploads_gets_no_checkpoint(tmp_path):
+    checks = iter([None, UsageError("another process has begun to write it")])
+
+    def lost_meanwhile():
+        if (error := next(checks)) is not None:
+            raise error
+
+    write_step(tmp_path, 1)
+    with pytest.raises(UsageError, match="another process"):
+        open_run("memory", tmp_path, lost_meanwhile).publish()
+    stored = stored_files("memory://bucket/run")
+    assert "metrics.jsonl" in stored
+    assert "checkpoints/step-00000001/state.json" not in stored
 
 
 def test_a_run_that_another_process_has_taken_over_is_left_alone(tmp_path):
