@@ -29,6 +29,8 @@ def read_config(arguments: list[str]) -> dict[str, dict[str, object]]:
     parser.add_argument("--settings", default="{}")
     given, options = parser.parse_known_args(arguments)
     settings = yaml.safe_load(given.settings)
+    if settings is None:  # a parameter left empty
+        settings = {}
     if not isinstance(settings, dict):
         parser.error(f"--settings={given.settings}: expected a YAML mapping, such as {{seed: 2}}")
     return {

@@ -24,7 +24,7 @@ _RATES = ((128, 1e-3), (256, 5e-4), (512, 3e-4), (math.inf, 1e-4))
 _BATCHES = ((256, 64), (512, 128), (math.inf, 256))
 _LEAST_BATCH = 16
 _ENOUGH_STEPS = 10_000  # smaller batches make as many of little text
-_MOST_STEPS = 1_000_000  # of BERT
+MOST_STEPS = 1_000_000  # of BERT
 LENGTH = 128  # of BERT's first 90% of the steps
 _LEAST_LENGTH, _LENGTH_MULTIPLE = 32, 16
 _COVERED = 0.99  # of the documents fit in a sequence
@@ -95,20 +95,34 @@ def choose_length(document_tokens: np.ndarray) -> int:
     return min(max(rounded, _LEAST_LENGTH), LENGTH)
 
 
-def choose_recipe(size: str, *, tokens: float, max_seq_length: int) -> PretrainingRecipe:
+def largest_batch(size: str) -> int:
+    """The batch size for a model, in sequences, where there is text enough for it."""
+    width = SIZES[size]["hidden_size"]
+    return next(batch for widest, batch in _BATCHES if width <= widest)
+
+
+def choose_recipe(
+    size: str,
+    *,
+    tokens: float,
+    max_seq_length: int,
+    batch_size: int | None = None,
+    steps: int | None = None,
+) -> PretrainingRecipe:
     """Batch size, learning rate and steps.
 
     Args:
         size: a key of `SIZES`.
         tokens: of the corpus.
         max_seq_length: of the sequences.
+        batch_size, steps: those that are decided already; the rest follows from them.
     """
     width = SIZES[size]["hidden_size"]
-    batch = next(batch for widest, batch in _BATCHES if width <= widest)
     sequences = EPOCHS * tokens / max_seq_length
-    while batch > _LEAST_BATCH and sequences / batch < _ENOUGH_STEPS:
+    batch = batch_size or largest_batch(size)
+    while batch_size is None and batch > _LEAST_BATCH and sequences / batch < _ENOUGH_STEPS:
         batch //= 2
-    steps = min(_rounded(sequences / batch), _MOST_STEPS)
+    steps = steps or min(_rounded(sequences / batch), MOST_STEPS)
     return PretrainingRecipe(
         size=size,
         max_seq_length=max_seq_length,

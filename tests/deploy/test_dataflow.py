@@ -44,6 +44,12 @@ def test_the_parameters_make_a_config_of_preprocess(launch):
     assert options == [*OPTIONS[1:], "--sdk_location=container"]
 
 
+def test_settings_may_be_left_empty(launch):
+    parameters = [f"--{name}={value}" for name, value in GIVEN.items()]
+    config = launch.read_config([*parameters, "--settings="])
+    assert config == launch.read_config(parameters)
+
+
 def test_settings_that_are_none_are_refused(launch, capsys):
     with pytest.raises(SystemExit):
         launch.read_config(

@@ -55,15 +55,23 @@ def make_reader(path: str, config: CorpusSection) -> Reader:
         UsageError: the format is not known, or the file cannot have the documents asked for (for
             instance, it lacks the text column).
     """
-    name = config.format
-    if name == "auto":
-        name = _format_by_name(path, config.section_name)
-    reader = _READERS[name](path, config)
+    reader = _READERS[format_of(path, config)](path, config)
     if isinstance(reader, ChunkReader):
         largest = int(config.max_document_megabytes * 1e6)
         dialect = TableDialect.of(config)
         return dataclasses.replace(reader, largest_document=largest, dialect=dialect)
     return reader
+
+
+def format_of(path: str, config: CorpusSection) -> str:
+    """The format of a file, one of `CORPUS_FORMATS` other than auto.
+
+    Raises:
+        UsageError: its name does not say it, and the configuration neither.
+    """
+    if config.format == "auto":
+        return _format_by_name(path, config.section_name)
+    return config.format
 
 
 def _format_by_name(path: str, section: str) -> str:

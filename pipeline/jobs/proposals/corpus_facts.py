@@ -15,6 +15,7 @@ from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.readers.formats import format_of
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
 from pipeline.report.corpus.sample import CorpusSample, read_sample
 from pipeline.report.corpus.survey import (
@@ -31,6 +32,7 @@ _SAMPLE_BYTES = 16_000_000
 _COMPRESSED_BYTES = 4_000_000  # of text, whose compression stands for that of the files
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "longest": 1.0}
 _SCRIPTS_SHOWN = 3
+_MORE_THAN_TEXT = {"jsonl", "csv", "tsv", "mediawiki"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,9 @@ class CorpusFacts:
 
     Attributes:
         sample: what was read of it.
-        scale: how many times the sample's text the corpus has; 1 for all of it.
+        scale: how many times the sample's text the corpus has; 1 for all of it. Too large for
+            files that have more than text in them, such as markup and other columns.
+        about: what to say before an amount: nothing, "about " or "at most about ".
         document_words: of each document of the sample, as spaces separate them, int64.
         document_sentences: likewise.
         duplicates: documents of the sample that are equal to an earlier one.
@@ -51,6 +55,7 @@ class CorpusFacts:
 
     sample: CorpusSample
     scale: float
+    about: str
     document_words: np.ndarray
     document_sentences: np.ndarray
     duplicates: int
@@ -104,6 +109,7 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
     return CorpusFacts(
         sample=sample,
         scale=scale,
+        about="" if sample.is_whole else _about(config, files),
         document_words=lengths["words of a document"],
         document_sentences=lengths["sentences of a document"],
         duplicates=equal_documents(blocks, folded, most=0).surplus,
@@ -122,7 +128,6 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
         files: of the corpus.
         encoding: of them.
     """
-    about = "" if facts.sample.is_whole else "about "
     stored = shown_size(sum(file.bytes for file in files))
     part = "all read" if facts.sample.is_whole else "a sample read, from files spread over them"
     yield f"  files       {quantity(len(files), 'file')}, {stored}; {part}"
@@ -131,7 +136,7 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
     rejected = sum(len(block.rejects) for block in facts.sample.blocks)
     faulty = f"; {quantity(rejected, 'line')} cannot be read" if rejected else ""
     yield (
-        f"  text        {about}{quantity(facts.documents, 'document')}, "
+        f"  text        {facts.about}{quantity(facts.documents, 'document')}, "
         f"{quantity(facts.words, 'word')}, {quantity(facts.tokens, 'token')}{faulty}"
     )
     quantiles = ", ".join(
@@ -156,6 +161,11 @@ def _scale(sample: CorpusSample, files: Sequence[FileInfo]) -> float:
     ratio = len(head) / max(len(zlib.compress(head)), 1)
     stored = sum(file.bytes * (ratio if compression_of(file.path) else 1.0) for file in files)
     return max(stored / max(read, 1), 1.0)
+
+
+def _about(config: PreprocessConfig, files: Sequence[FileInfo]) -> str:
+    formats = {format_of(file.path, config) for file in files}
+    return "at most about " if formats & _MORE_THAN_TEXT else "about "
 
 
 def _vocabulary(blocks: Sequence[DocumentBlock], lowercase: bool, scale: float) -> tuple[int, int]:

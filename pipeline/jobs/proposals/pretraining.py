@@ -8,33 +8,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity, shown_duration
-from bert_tf.config.bert import SIZES, sized_config
-from bert_tf.config.resolve import resolve
-from bert_tf.config.section import Section, build_section
-from bert_tf.config.sections import PreprocessConfig, TrainConfig, VocabConfig
-from bert_tf.config.sections.data import CorpusSection
+from bert_tf.config.bert import sized_config
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import PreprocessConfig, TrainConfig
 from bert_tf.data.tables.file_names import name_without_compression
 from pipeline.beam.files import match_files
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
+from pipeline.jobs.proposals.pretraining_settings import (
+    SECTIONS,
+    given_settings,
+    propose_settings,
+    setting_reasons,
+)
 from pipeline.proposal.config_text import commented_yaml
 from pipeline.proposal.encoding import likely_encoding
-from pipeline.proposal.pretraining_recipe import (
-    EPOCHS,
-    LENGTH,
-    TOKENS_PER_WEIGHT,
-    PretrainingRecipe,
-    choose_length,
-    choose_recipe,
-    choose_size,
-    passes_over,
-    shape_line,
-)
+from pipeline.proposal.pretraining_recipe import shape_line
 
 if TYPE_CHECKING:
     from bert_tf.pretraining.step_rate import MeasuredRate
@@ -42,14 +34,7 @@ if TYPE_CHECKING:
 MEASURED_SECONDS = 2.0
 _FEW_WORDS = 1_000_000
 _MANY_SIMILAR = 0.01  # of the documents
-_SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
 _LONG_SECONDS = 24 * 3600
-_SECTIONS: dict[str, type[Section]] = {
-    "vocab": VocabConfig,
-    "preprocess": PreprocessConfig,
-    "train": TrainConfig,
-}
-_SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {"lowercase"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,7 +92,7 @@ def propose_pretraining(
     target = Path(output or f"{_stem(source)}-pretrain.yaml")
     if target.exists() and not overwrite:
         raise UsageError(f"{target}: exists; name another file with --output, or give --overwrite")
-    given = _given(source, target, assignments)
+    given = given_settings(source, target, assignments)
     console.info(f"{source}: looking at {quantity(len(files), 'file')}")
     encoding = str(given["preprocess"].get("encoding") or _encoding(files[0].path))
     found: dict[str, Any] = {} if encoding == "utf-8" else {"encoding": encoding}
@@ -117,11 +102,12 @@ def propose_pretraining(
         found["duplicates"] = "near" if facts.similar > _MANY_SIMILAR else "exact"
     for line in facts_lines(facts, files, encoding):
         console.info(line)
-    settings, recipe = _settings(given, found, facts)
+    settings, recipe = propose_settings(given, found, facts)
     train = build_section(TrainConfig, settings["train"])
     preprocess = build_section(PreprocessConfig, settings["preprocess"])
+    vocab_size = settings["vocab"]["vocab_size"]
     console.info("  timing training steps")
-    measured = _measured(train, preprocess, settings["vocab"]["vocab_size"], measured_seconds)
+    measured = _measured(train, preprocess, vocab_size, measured_seconds)
     seconds = measured.start_seconds + train.steps * measured.seconds
     if train.max_minutes:
         seconds = min(seconds, 60 * train.max_minutes)
@@ -129,16 +115,18 @@ def propose_pretraining(
         f"{shown_duration(seconds)} for {quantity(train.steps, 'step')} of "
         f"{measured.seconds:.2f} s ({measured.precision}; {quantity(measured.count, 'step')} timed)"
     )
-    console.info(f"  model       {recipe.size}: {_shape(recipe.size, facts)}")
+    console.info(
+        f"  model       {recipe.size}: {shape_line(sized_config(recipe.size, vocab_size))}"
+    )
     console.info(f"  time here   {time_line}")
     _advise(facts, seconds, console)
-    commands = [shlex.join(["bert-pipeline", name, "--config", str(target)]) for name in _SECTIONS]
+    commands = [shlex.join(["bert-pipeline", name, "--config", str(target)]) for name in SECTIONS]
     heading = (
         *commands,
-        f"For {source}, about {quantity(facts.words, 'word')}:",
+        f"For {source}, {facts.about}{quantity(facts.words, 'word')}:",
         f"{time_line}.",
     )
-    reasons = _reasons(facts, recipe, train)
+    reasons = setting_reasons(facts, recipe, settings)
     texts = [
         commented_yaml(
             name,
@@ -147,7 +135,7 @@ def propose_pretraining(
             heading=heading if name == "vocab" else (),
             hints=(f"All keys: bert-pipeline {name} --help-all",),
         )
-        for name in _SECTIONS
+        for name in SECTIONS
     ]
     write_text_atomically(target, "".join(texts))
     console.info(f"wrote {target}; next:")
@@ -190,120 +178,6 @@ def _stem(source: str) -> str:
 
 def _encoding(path: str) -> str:
     return likely_encoding(path) if Path(path).is_file() else "utf-8"
-
-
-def _given(source: str, target: Path, assignments: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """What each section must have, with the keys that the user has set.
-
-    Raises:
-        ConfigError: a key is unknown, of another section, or its value is none it may have.
-    """
-    stem = target.with_suffix("")
-    names: dict[str, list[str]] = {name: [] for name in _SECTIONS}
-    shared = []
-    for text in assignments:
-        section, _, rest = text.partition(".")
-        if section not in _SECTIONS:
-            expected = ", ".join(_SECTIONS)
-            raise ConfigError([f"--set {text}: init pretrain sets keys of {expected}"])
-        key = rest.partition("=")[0]
-        is_shared = section != "train" and key in _SHARED
-        for name in ("vocab", "preprocess") if is_shared else (section,):
-            names[name].append(key)
-            shared.append(f"{name}.{rest}")
-    corpus = {"input": (source,)}
-    required: dict[str, dict[str, Any]] = {
-        "vocab": {**corpus, "output": f"{stem}-vocab.txt"},
-        "preprocess": {**corpus, "vocab": f"{stem}-vocab.txt", "output": f"{stem}-data"},
-        "train": {"data": f"{stem}-data", "output": f"{stem}-run", "size": "tiny"},
-    }
-    found = {}
-    for name, section_type in _SECTIONS.items():
-        flags = {key: value for key, value in required[name].items() if key not in names[name]}
-        values = resolve(section_type, assignments=tuple(shared), flags=flags).as_dict()
-        kept = {key: values[key] for key in names[name]}
-        found[name] = {**flags, **kept}
-        if name == "train" and "size" not in names[name]:
-            del found[name]["size"]
-    return found
-
-
-def _settings(
-    given: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any], facts: CorpusFacts
-) -> tuple[dict[str, dict[str, Any]], PretrainingRecipe]:
-    """The values of all sections, and the recipe that they are from where the user has set none."""
-    is_paired = float(np.median(facts.document_sentences)) >= _SENTENCES_OF_PAIRS
-    vocab_size = given["vocab"].get("vocab_size", facts.vocab_size)
-    recipe = choose_recipe(
-        given["train"].get("size") or choose_size(facts.tokens, vocab_size),
-        tokens=facts.tokens,
-        max_seq_length=given["preprocess"].get("max_seq_length")
-        or (choose_length(facts.document_tokens) if is_paired else LENGTH),
-    )
-    pairs = {} if is_paired else {"pair_task": "none"}
-    proposed: dict[str, dict[str, Any]] = {
-        "vocab": {**found, "vocab_size": vocab_size},
-        "preprocess": {
-            **found,
-            "max_seq_length": recipe.max_seq_length,
-            "max_predictions_per_seq": recipe.max_predictions_per_seq,
-            "masking": "dynamic",
-            **pairs,
-        },
-        "train": {
-            key: getattr(recipe, key)
-            for key in ("size", "batch_size", "learning_rate", "steps", "eval_every")
-        },
-    }
-    settings = {
-        name: {**given[name], **{k: v for k, v in values.items() if k not in given[name]}}
-        for name, values in proposed.items()
-    }
-    if {"model_config", "init"} & settings["train"].keys():
-        raise UsageError(
-            "init pretrain proposes a size; leave out train.model_config and train.init, and put "
-            "them into the file that is written"
-        )
-    return settings, recipe
-
-
-def _reasons(
-    facts: CorpusFacts, recipe: PretrainingRecipe, train: TrainConfig
-) -> dict[str, dict[str, str]]:
-    """A comment for each of the settings, by section."""
-    epochs = passes_over(
-        facts.tokens,
-        steps=train.steps,
-        batch_size=train.batch_size,
-        max_seq_length=recipe.max_seq_length,
-    )
-    common = {
-        "encoding": "a guess: the first file is not UTF-8",
-        "duplicates": f"{quantity(facts.duplicates, 'document')} equal to an earlier one, "
-        f"{facts.similar:.1%} of the others resemble another",
-    }
-    return {
-        "vocab": {**common, "vocab_size": "95% of the entries occur 100 times or more"},
-        "preprocess": {
-            **common,
-            "max_seq_length": "as in 90% of BERT's steps; less for short documents",
-            "max_predictions_per_seq": "15% of the tokens",
-            "masking": "other masks in every epoch, drawn by train",
-            "pair_task": "documents of one sentence have no next ones",
-        },
-        "train": {
-            "size": f"{_shape(recipe.size, facts)}; the largest with {TOKENS_PER_WEIGHT} tokens "
-            f"for each in {EPOCHS} epochs",
-            "batch_size": "smaller for little text, for 10,000 steps",
-            "learning_rate": f"for models {SIZES[recipe.size]['hidden_size']} wide",
-            "steps": f"reads the text about {epochs:,.0f} times, BERT {EPOCHS} times",
-            "eval_every": "20 evaluations",
-        },
-    }
-
-
-def _shape(size: str, facts: CorpusFacts) -> str:
-    return shape_line(sized_config(size, facts.vocab_size))
 
 
 def _measured(

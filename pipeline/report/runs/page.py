@@ -14,7 +14,7 @@ from pipeline.report.runs.facts import data_facts, overview, records_of, setting
 from pipeline.report.runs.plots import plots_html, plots_style
 from pipeline.report.runs.run import Run
 from pipeline.report.section_html import section_html
-from pipeline.report.texts.page import MOST_WORDS, text_html
+from pipeline.report.texts.page import MOST_SHOWN, MOST_WORDS, text_html
 from pipeline.report.texts.page import STYLE as TEXTS_STYLE
 
 if TYPE_CHECKING:
@@ -109,5 +109,6 @@ def _texts(runs: Sequence[Run], texts: Sequence[str]) -> str:
     for number, run in enumerate(runs):
         reader = TextReader(run.path)  # one model in memory at a time
         for place, text in enumerate(texts):
-            readings[place].append((number, run.name, reader.read(text, most=MOST_WORDS)))
+            reading = reader.read(text, most=MOST_WORDS, first=MOST_SHOWN)
+            readings[place].append((number, run.name, reading))
     return "".join(map(text_html, texts, readings))

@@ -66,8 +66,15 @@ def _reading_html(reading: Reading) -> str:
 def _guesses_html(reading: Reading) -> str:
     if reading.guesses is None:
         return ""
-    guesses = [guess for guess in reading.guesses if guess.position < MOST_SHOWN]
-    is_given = any(guess.probability is not None for guess in guesses)
+    # Masks are what a text was given for: they are shown wherever they are.
+    guesses = [
+        guess
+        for guess in reading.guesses
+        if guess.probability is None or guess.position < MOST_SHOWN
+    ]
+    if not guesses:
+        return ""
+    is_given = guesses[0].probability is not None
     title = "Predicted where each token is masked by itself" if is_given else "Predicted at [MASK]"
     head = '<th scope="col">token</th>'
     if is_given:

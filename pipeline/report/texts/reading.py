@@ -52,9 +52,9 @@ class Reading:
         is_cut: whether the text goes on, beyond the positions that the model has.
         attention: float32 [layers, heads, query, key].
         neighbors: by position, the nearest entries of the vocabulary and their cosine similarity;
-            of each token once, where it is first.
-        guesses: for each [MASK] or, in a text without any, for each token masked by itself; None of
-            models that have no masked-LM head.
+            of each of the first tokens once, where it is first.
+        guesses: for each [MASK] or, in a text without any, for each of the first tokens masked by
+            itself; None of models that have no masked-LM head.
     """
 
     tokens: Sequence[str]
@@ -89,12 +89,14 @@ class TextReader:
         table = ops.convert_to_numpy(ops.copy(self._encoder.embeddings.word_embeddings.value))
         self._directions = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
-    def read(self, text: str, *, most: int) -> Reading:
+    def read(self, text: str, *, most: int, first: int | None = None) -> Reading:
         """Runs the model over a text, in which [MASK] is a token.
 
         Args:
             text: any text.
             most: neighbors and candidates of a token.
+            first: tokens, counted with [CLS], that have neighbors and, in a text without [MASK],
+                guesses; None for all.
 
         Raises:
             UsageError: there are no tokens in it.
@@ -105,12 +107,16 @@ class TextReader:
             raise UsageError(f"--text {text!r}: has no tokens; give a text")
         tokenizer = self._tokenizer
         row = np.array([[tokenizer.cls_id, *ids[:longest], tokenizer.sep_id]], np.int32)
+        # Also of those that are cut off: they ask for no guesses at the other tokens.
+        has_masks = tokenizer.mask_id in ids
         return Reading(
             tokens=[tokenizer.vocab[each] for each in row[0]],
             is_cut=len(ids) > longest,
             attention=attention_maps(self._encoder, row)[:, 0],
-            neighbors=self._neighbors(row[0], most),
-            guesses=None if self._masked_lm is None else self._guesses(row[0], most),
+            neighbors=self._neighbors(row[0, :first], most),
+            guesses=None
+            if self._masked_lm is None
+            else self._guesses(row[0], most, has_masks=has_masks, first=first),
         )
 
     def _ids(self, text: str) -> list[int]:
@@ -135,11 +141,13 @@ class TextReader:
             found[position] = [(self._tokenizer.vocab[e], float(similarity[e])) for e in best]
         return found
 
-    def _guesses(self, ids: np.ndarray, most: int) -> list[Guess]:
+    def _guesses(
+        self, ids: np.ndarray, most: int, *, has_masks: bool, first: int | None
+    ) -> list[Guess]:
         mask_id = self._tokenizer.mask_id
-        masks = np.flatnonzero(ids == mask_id)
-        has_masks = len(masks) > 0
-        positions = masks if has_masks else np.arange(1, len(ids) - 1)
+        positions = (
+            np.flatnonzero(ids == mask_id) if has_masks else np.arange(len(ids) - 1)[1:first]
+        )
         guesses = []
         for begin in range(0, len(positions), _ROWS_AT_ONCE):
             chosen = positions[begin : begin + _ROWS_AT_ONCE]

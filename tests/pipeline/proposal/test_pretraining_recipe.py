@@ -47,6 +47,15 @@ def test_recipes_are_possible_runs(size, tokens, length):
     assert passes <= 44 or recipe.steps < 10
 
 
+def test_what_is_decided_already_decides_the_rest():
+    free = choose_recipe("tiny", tokens=1e8, max_seq_length=128)
+    large = choose_recipe("tiny", tokens=1e8, max_seq_length=128, batch_size=4 * free.batch_size)
+    assert large.batch_size == 4 * free.batch_size
+    assert large.steps == pytest.approx(free.steps / 4, rel=0.05), "the same epochs"
+    short = choose_recipe("tiny", tokens=1e8, max_seq_length=128, steps=500)
+    assert (short.batch_size, short.steps, short.eval_every) == (free.batch_size, 500, 25)
+
+
 def test_a_size_has_twenty_tokens_per_weight_in_forty_epochs():
     weights = sized_config("small", 16_000).encoder_parameters
     assert choose_size(weights / 2 + 1, 16_000) == "small"

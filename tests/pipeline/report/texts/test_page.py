@@ -1,5 +1,7 @@
 """A text on the page of runs: well-formed, bounded, and usable by the keyboard in a browser."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from behavior.browser import opened_browser
@@ -47,6 +49,14 @@ def test_a_long_text_is_bounded():
     assert f"the first {MOST_SHOWN} of 200 tokens" in shown
     assert "longer than the model reads" in shown
     assert page.elements.count("text") == 2 * MOST_SHOWN * 2 * 4
+
+
+def test_predictions_at_masks_are_shown_wherever_they_are():
+    late = Guess(position=MOST_SHOWN + 5, candidates=[("late", 0.5)], probability=None)
+    for guesses, is_shown in (([late], True), ([], False)):
+        shown = dataclasses.replace(reading(MOST_SHOWN + 10), guesses=guesses)
+        text = " ".join(check_page(page_of(shown)).text)
+        assert ("Predicted at [MASK]" in text, "late" in text) == (is_shown, is_shown)
 
 
 @pytest.mark.slow  # starts a browser

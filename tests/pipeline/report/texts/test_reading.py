@@ -74,6 +74,14 @@ def test_without_masks_each_token_is_masked_by_itself(reader, model):
     assert [guess.position for guess in reading.guesses] == [1, 2, 3, 4]
 
 
+def test_only_the_first_tokens_are_looked_at_but_every_mask(reader):
+    short = reader.read("rome in it is", most=1, first=3)
+    assert [guess.position for guess in short.guesses] == [1, 2] == list(short.neighbors)
+    masked = reader.read("rome in it is [MASK]", most=1, first=3)
+    assert [guess.position for guess in masked.guesses] == [5]
+    assert reader.read("rome " * 8 + "[MASK]", most=1).guesses == [], "the mask is cut off"
+
+
 def test_neighbors_are_by_cosine_and_no_special_tokens(reader, model):
     reading = reader.read("rome is rome", most=3)
     assert list(reading.neighbors) == [1, 2], "a token is listed once"
