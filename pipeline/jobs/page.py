@@ -15,6 +15,7 @@ from pipeline.report.document import GENERATOR
 from pipeline.report.page import artifact_page
 
 _HEAD_CHARACTERS = 1000
+_VOCAB_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
@@ -36,11 +37,11 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
 
 def is_corpus(path: str) -> bool:
     """Whether a path names files of text that no command has made."""
-    if any(character in path for character in "*?["):
-        return True
+    if not Path(path).exists():
+        return any(character in path for character in "*?[")
     name = name_without_compression(path)
     is_text = Path(path).is_file() and name.endswith(tuple(FORMAT_OF_ENDING))
-    return is_text and not manifest_path(path).exists()
+    return is_text and not manifest_path(path).exists() and not _is_vocabulary(path)
 
 
 def write_corpus_page(
@@ -112,6 +113,11 @@ def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwri
             f"{flag} {page}: exists and is no page of this command; name another or replace it "
             "with --overwrite"
         )
+
+
+def _is_vocabulary(path: str) -> bool:
+    with Path(path).open("rb") as stream:
+        return {b"[PAD]", b"[UNK]"}.issubset(stream.read(_VOCAB_HEAD_BYTES).splitlines())
 
 
 def _is_page(path: Path) -> bool:

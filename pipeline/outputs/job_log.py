@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bert_tf.base.errors import GraphWritten, StoppedEarly
 from bert_tf.base.remote_path import RemotePath
 from pipeline.beam.stored_path import path_of
 
 LOG = "job.log"
+OLDER = ".1"  # at the end of the name of a log that was full
 # Between what `JobLog` sends and who writes the file; lines themselves begin with neither.
 OPEN, LINE = b"\0", b"\1"
+_FIRST_LINE = re.compile(rb"\d{4}-\d\d-\d\d [\d:]+ UTC: bert-pipeline ")
 
 
 class LogNote(str):
@@ -45,7 +49,7 @@ class JobLog:
     def keep_beside(self, output: str, command: str, *, is_directory: bool) -> None:
         """Has the log written from here on: `DIR/job.log`, or `FILE.job.log`.
 
-        Nothing is written beside outputs on other storage.
+        Nothing is written beside outputs on other storage, nor to a file that is no such log.
 
         Args:
             output: of the job.
@@ -53,14 +57,20 @@ class JobLog:
             is_directory: whether the output is a folder, which is there already.
         """
         path = log_path(output, is_directory=is_directory)
-        if self.path is not None or isinstance(path, RemotePath):
+        if self.path is not None or isinstance(path, RemotePath) or not _can_be_log(path):
             return
         self.path = path
         begun = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: bert-pipeline {command}"
         self._send(OPEN + begun.encode() + OPEN + os.fsencode(path.absolute()))
 
     def note_failure(self, error: BaseException) -> None:
-        """Adds the traceback, and to the error where it can be read."""
+        """Adds the traceback, and to the error where it can be read.
+
+        Of a job that was stopped, or whose graph was written, the message alone.
+        """
+        if isinstance(error, GraphWritten | StoppedEarly):
+            self.write(str(error))
+            return
         self.write("".join(traceback.format_exception(error)))
         if self.path is not None:
             error.add_note(LogNote(self.path))
@@ -70,6 +80,18 @@ class JobLog:
             data = message + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
+
+
+def _can_be_log(path: Path) -> bool:
+    """Whether there is such a log already, or nothing yet where a file can be made."""
+    try:
+        with path.open("r+b") as stream:
+            begin = stream.read(64)
+    except FileNotFoundError:
+        return os.access(path.parent, os.W_OK)
+    except OSError:
+        return False
+    return not begin or _FIRST_LINE.match(begin) is not None
 
 
 def log_path(output: str | Path, *, is_directory: bool) -> Path:

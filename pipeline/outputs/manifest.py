@@ -14,15 +14,15 @@ from bert_tf.base.remote_path import RemotePath
 from bert_tf.base.sealed_json import read_sealed, sealed
 from pipeline.beam.installed_versions import installed_versions
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job_log import LOG
+from pipeline.outputs.job_log import LOG, OLDER
 
 MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 SECONDS = ".seconds"
 # What a job writes about its folder: its manifest, how it is being made, from what, how long it
-# took so far, its lock, and its log.
-JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK, LOG)
+# took so far, its lock, and its logs.
+JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK, LOG, LOG + OLDER)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
 # events say is in metrics.jsonl too.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")

@@ -12,7 +12,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.plain_yaml import LARGEST_YAML_BYTES, read_yaml_file
 from bert_tf.config.sections import SECTIONS
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs.job_log import log_path
+from pipeline.outputs.job_log import OLDER, log_path
 from pipeline.outputs.lock import lock_path
 from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
 
@@ -65,7 +65,8 @@ class OutputPlace:
         lock = lock_path(self.output, is_directory=self.is_directory)
         temporary = (self.temporary,) if self.temporary is not None else ()
         log = log_path(self.output, is_directory=self.is_directory)
-        return (*self.files, self.marker, self.seconds, lock, log, *temporary)
+        logs = (log, log.with_name(log.name + OLDER))
+        return (*self.files, self.marker, self.seconds, lock, *logs, *temporary)
 
 
 def marker_path(output: str, *, is_directory: bool) -> Path:

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from bert_tf.base.errors import UsageError
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 
@@ -71,6 +72,14 @@ def command(
                 )
                 click.echo(f"{html}: open it in a browser", err=True)
                 return
+        given = {"--vocab": vocab is not None, "--cased": cased}
+        given["--text-column"] = text_column != "text"
+        if any(given.values()):
+            flags = ", ".join(flag for flag, is_given in given.items() if is_given)
+            raise UsageError(
+                f"{flags}: for the page of a corpus alone, with --html and without --json; PATH is "
+                "a file of text or a quoted glob"
+            )
         _inspect(path, samples, all_settings, html, overwrite, as_json)
 
 

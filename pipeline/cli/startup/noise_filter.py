@@ -61,13 +61,15 @@ def is_noise(line: bytes) -> bool:
 
 
 class Log:
-    """The log of a job: what came before its file is known is kept until then, up to a size.
+    """The log of a job: what came before its file is known is kept until then.
 
-    A file that does not begin as such logs do is somebody else's and stays as it is.
+    The job's own lines are always written, those of libraries up to a size. A file that does not
+    begin as such logs do is somebody else's and stays as it is.
     """
 
     def __init__(self) -> None:
         self._file = -1
+        self._is_refused = False
         self._waiting: list[bytes] = []
         self._left = _LONGEST_LOG
         self._begun = b""
@@ -80,32 +82,36 @@ class Log:
                 first_line, _, path = message[1:].partition(OPEN)
                 self._open(path, first_line)
             else:
-                self.write([message[1:] + b"\n"])
+                self._add(message[1:] + b"\n")
 
     def write(self, lines: list[bytes]) -> None:
-        """Adds lines; those beyond the limit are left out."""
+        """Adds lines of libraries; those beyond the limit are left out."""
         data = b"".join(lines)
         if self._left <= 0 or not data:
             return
         self._left -= len(data)
         if self._left <= 0:
-            data += b"(the rest is left out: this log is too long)\n"
-        if self._file < 0:
-            self._waiting.append(data)
-        else:
+            data += b"(further output of libraries is left out: this log is too long)\n"
+        self._add(data)
+
+    def _add(self, data: bytes) -> None:
+        if self._file >= 0:
             self._append(data)
+        elif not self._is_refused:
+            self._waiting.append(data)
 
     def _open(self, path: bytes, first_line: bytes) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            begin = os.read(self._file, 64)
-            if begin and not _FIRST_LINE.match(begin):
-                raise OSError
-            if os.fstat(self._file).st_size > _LONGEST_LOG:
-                os.ftruncate(self._file, 0)
+            file, size = _open_log(path)
+            if size and size >= self._left and _set_aside(path):
+                os.close(file)
+                file, size = _open_log(path)
         except OSError:  # a job needs no log to go on
-            self._left = 0
+            self._is_refused, self._left = True, 0
+            self._waiting.clear()
             return
+        self._file = file
+        self._left -= size
         self._append(b"".join((first_line, b"\n", *self._waiting)))
         self._waiting.clear()
 
@@ -117,11 +123,34 @@ class Log:
             self._left = 0
 
 
+def _open_log(path: bytes) -> tuple[int, int]:
+    """Opens a log, a new one where there is none; returns its descriptor and its size in bytes."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    begin = os.read(file, 64)
+    if begin and not _FIRST_LINE.match(begin):
+        os.close(file)
+        raise FileExistsError(path)
+    return file, os.fstat(file).st_size
+
+
+def _set_aside(path: bytes) -> bool:
+    """Renames a log to `job.log.1`, unless a file of that name is no such log."""
+    older = path + b".1"
+    try:
+        if os.path.lexists(older):
+            file, _ = _open_log(older)
+            os.close(file)
+        os.replace(path, older)  # noqa: PTH105
+    except OSError:
+        return False
+    return True
+
+
 def main() -> None:
     """Copies until the last process that writes has ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    log, begun = Log(), b""
+    log, begun, is_shown = Log(), b"", True
     messages = [int(descriptor) for descriptor in sys.argv[1:]]
     while True:
         # A prompt has no line end; noise is written in one go.
@@ -132,7 +161,7 @@ def main() -> None:
             if not sent:
                 messages.remove(descriptor)
         if begun and not ready:
-            _write_kept([begun])
+            is_shown = is_shown and _write_kept([begun])
             begun = b""
         if 0 not in ready:
             continue
@@ -141,17 +170,22 @@ def main() -> None:
         is_whole = not chunk or chunk.endswith((b"\n", b"\r")) or len(lines[-1]) > _LONGEST_LINE
         begun = b"" if is_whole else lines.pop()
         log.write(lines)
-        _write_kept(lines)
+        is_shown = is_shown and _write_kept(lines)
         if not chunk:
             break
     while messages and (sent := os.read(messages[0], 1 << 16)):
         log.read(sent)
 
 
-def _write_kept(lines: list[bytes]) -> None:
+def _write_kept(lines: list[bytes]) -> bool:
+    """Writes lines to stderr; returns whether that is still read: `2>&1 | head` ends early."""
     data = b"".join(line for line in lines if not is_noise(line))
-    while data:
-        data = data[os.write(2, data) :]
+    try:
+        while data:
+            data = data[os.write(2, data) :]
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pipeline.corpus.readers.formats import make_reader
 MOST_BYTES = 32_000_000
 _MOST_FILES = 64
 _BLOCK_BYTES = 2_000_000
+_LEAST_BLOCK_BYTES = 64_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,19 +55,24 @@ def read_sample(
     chosen = [files[place] for place in np.unique(places)]
     rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
     raw: list[RawBlock] = []
-    left, is_whole = most_bytes, len(chosen) == len(files)
+    left, num_read = most_bytes, 0
+    is_whole = len(chosen) == len(files)
     for number, file in enumerate(chosen):
+        if left <= 0:  # documents are read whole, however long
+            is_whole = False
+            break
         share = left // (len(chosen) - number)
         found, is_read = _first_blocks(file.path, config, share)
         raw += found
         left -= sum(block.texts.data.nbytes for block in found)
         is_whole &= is_read
+        num_read += 1
     read = shown_size(most_bytes - left)
     if is_whole:
         note = f"All of it: {read} of text in {quantity(len(files), 'file')}."
     else:
         note = (
-            f"A sample: {read} of text, from the beginnings of {len(chosen):,} of "
+            f"A sample: {read} of text, from the beginnings of {num_read:,} of "
             f"{quantity(len(files), 'file')} spread over the corpus "
             f"({shown_size(sum(file.bytes for file in files))} as stored). Copies that lie further "
             "apart are not found in it."
@@ -78,7 +84,7 @@ def read_sample(
 def _first_blocks(path: str, config: CorpusSection, share: int) -> tuple[list[RawBlock], bool]:
     """The first blocks of a file, one at least, and whether they are all."""
     reader = make_reader(path, config).resolved(path)
-    size = min(_BLOCK_BYTES, max(share, 1))
+    size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
     found: list[RawBlock] = []
     done = 0
     for split in reader.splits(path, size):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.base.errors import UsageError
-from pipeline.jobs.page import write_page, write_runs_page
+from pipeline.jobs.page import is_corpus, write_page, write_runs_page
 
 
 @pytest.fixture
@@ -56,6 +56,27 @@ def test_a_page_is_no_content_of_its_folder(make_job, tmp_path):
     (tmp_path / "pages").mkdir()
     with pytest.raises(UsageError, match="--html .*pages: is a folder; name a file"):
         write(job.output, tmp_path / "pages")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a.txt", True),
+        ("b[1].txt", True),
+        ("*.txt", True),
+        ("run[1]", False),
+        ("vocab.txt", False),
+        ("none.txt", False),
+    ],
+)
+def test_a_corpus_is_files_of_text_or_a_glob(tmp_path, monkeypatch, path, expected):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b[1].txt"):
+        (tmp_path / name).write_text("Some text.\n")
+    (tmp_path / "run[1]").mkdir()
+    unused = "".join(f"[unused{number}]\n" for number in range(99))
+    (tmp_path / "vocab.txt").write_text(f"[PAD]\n{unused}[UNK]\nthe\n")
+    assert is_corpus(path) is expected
 
 
 @pytest.fixture

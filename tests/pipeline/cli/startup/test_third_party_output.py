@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.startup.noise_filter import is_noise
+from pipeline.cli.startup import noise_filter
+from pipeline.cli.startup.noise_filter import Log, is_noise
 
 ROOT = Path(__file__).parents[3]
 # As TensorFlow 2.20 writes them on a processor with AVX-512 and without a graphics card.
@@ -164,5 +165,63 @@ def test_the_log_of_a_killed_job_has_its_last_words(tmp_path):
 def test_a_file_of_somebody_else_is_no_log(tmp_path):
     foreign = tmp_path / "v.txt.job.log"
     foreign.write_text("dear diary\n")
-    start(LOGGED, str(tmp_path / "v.txt"), "fail").communicate()
+    _, heard = start(LOGGED, str(tmp_path / "v.txt"), "fail").communicate()
     assert foreign.read_text() == "dear diary\n"
+    assert "log: " not in heard
+
+
+def test_the_log_goes_on_when_nobody_reads_stderr(tmp_path):
+    without_our_line = LOGGED.replace('options.console.info("our line")', "os.write(2, PROBLEMS)")
+    process = start(without_our_line, str(tmp_path / "v.txt"), "fail")
+    process.stderr.close()
+    process.communicate()
+    text = (tmp_path / "v.txt.job.log").read_text()
+    assert text.count(PROBLEMS) == 2
+    assert "ValueError: odd" in text
+
+
+@pytest.fixture
+def begin_log(tmp_path, monkeypatch):
+    """Begins the part of a run in a log of 100 bytes at most; returns the log and its file."""
+    monkeypatch.setattr(noise_filter, "_LONGEST_LOG", 100)
+    path = tmp_path / "job.log"
+
+    def begin():
+        log = Log()
+        log.read(b"\0002026-01-01 10:00:00 UTC: bert-pipeline vocab\0%s\n" % os.fsencode(path))
+        return log, path
+
+    return begin
+
+
+def test_a_full_log_takes_the_lines_of_the_job_alone(begin_log):
+    log, path = begin_log()
+    for line in ("a" * 200, "b" * 200):
+        log.write([line.encode() + b"\n"])
+    log.read(b"\1ValueError: odd\n")
+    _, first, note, last = path.read_text().splitlines()
+    assert (first, last) == ("a" * 200, "ValueError: odd")
+    assert "further output of libraries is left out" in note
+
+
+def test_the_room_of_a_log_is_shared_by_its_runs_and_a_full_one_is_kept_aside(begin_log):
+    begin_log()
+    log, path = begin_log()
+    log.write([b"a" * 60 + b"\n"])  # the two first lines have 90 bytes
+    log.write([b"b\n"])
+    text = path.read_text()
+    assert text.count("UTC: bert-pipeline") == 2
+    assert "\nb\n" not in text
+    begin_log()
+    assert path.with_name("job.log.1").read_text() == text
+    assert path.read_text().count("\n") == 1
+
+
+def test_a_full_log_is_not_renamed_to_a_file_of_somebody_else(begin_log):
+    log, path = begin_log()
+    log.write([b"a" * 200 + b"\n"])
+    foreign = path.with_name("job.log.1")
+    foreign.write_text("dear diary\n")
+    begin_log()
+    assert foreign.read_text() == "dear diary\n"
+    assert path.read_text().count("UTC: bert-pipeline") == 2

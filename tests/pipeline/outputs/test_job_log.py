@@ -1,0 +1,50 @@
+"""A log holds the traceback of a failure, and of a job that was stopped what it said."""
+
+import os
+import signal
+
+import pytest
+
+from bert_tf.base.errors import GraphWritten, InputError, StoppedEarly
+from pipeline.outputs.job_log import JobLog
+
+
+@pytest.fixture
+def sent():
+    """A log, and what it has sent since the last call."""
+    reader, writer = os.pipe()
+    yield JobLog(writer), lambda: os.read(reader, 1 << 16).decode()
+    os.close(reader)
+    os.close(writer)
+
+
+def failed(error):
+    try:
+        raise error
+    except type(error) as raised:
+        return raised
+
+
+def test_a_failure_leaves_its_traceback(sent):
+    log, read = sent
+    log.note_failure(failed(InputError("empty")))
+    assert "Traceback" in read()
+
+
+@pytest.mark.parametrize("error", [StoppedEarly("saved", signal.SIGINT), GraphWritten("saved")])
+def test_what_is_no_failure_leaves_its_message_alone(sent, error):
+    log, read = sent
+    log.note_failure(failed(error))
+    assert read()[1:].split(" ", 1)[1] == "saved\n"
+
+
+def test_a_log_is_known_once_it_can_be_written(sent, tmp_path):
+    log, read = sent
+    (tmp_path / "a.job.log").write_text("dear diary\n")
+    (tmp_path / "b.job.log").mkdir()
+    for name in ("a", "b", "missing/c"):
+        log.keep_beside(str(tmp_path / name), "vocab", is_directory=False)
+        assert log.path is None
+    log.keep_beside(str(tmp_path), "vocab", is_directory=True)
+    assert log.path == tmp_path / "job.log"
+    assert read().count("UTC: bert-pipeline vocab") == 1
