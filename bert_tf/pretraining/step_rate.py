@@ -30,14 +30,12 @@ class MeasuredRate:
         start_seconds: to build the model and compile the first step.
         count: steps that were timed.
         precision: of the layers.
-        flops_per_second: by the model's formula.
     """
 
     seconds: float
     start_seconds: float
     count: int
     precision: str
-    flops_per_second: float
 
 
 def measure_rate(
@@ -77,7 +75,6 @@ def measure_rate(
         start_seconds=start - begin,
         count=count,
         precision=arithmetic.precision.policy.removeprefix("mixed_"),
-        flops_per_second=rate,
     )
 
 

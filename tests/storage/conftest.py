@@ -1,7 +1,5 @@
 """A server of S3's protocol on this machine, what is stored there, and what tests of jobs share."""
 
-import json
-import random
 import socket
 import subprocess
 import sys
@@ -10,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 
 sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
 
-WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
+from stored_corpus import write_corpus
 
 
 @pytest.fixture(scope="session")
@@ -55,15 +52,7 @@ def folder(options, request):
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    source = random.Random(0)
-    texts = [
-        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(200)
-    ]
-    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
-    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
-    return folder
+    return write_corpus(tmp_path_factory.mktemp("corpus"), 200)
 
 
 def wait_for(is_done, seconds=120.0):

@@ -84,7 +84,7 @@ class Terminal:
         )
 
     def forget(self) -> None:
-        """Takes the bar away; where work goes on, what it is called remains."""
+        """Takes the bar away; while work continues, what it is called remains."""
         if self._labels:
             self._begin(self._labels[-1])
         else:

@@ -35,7 +35,7 @@ class Guess:
     Attributes:
         position: of the token in the sequence.
         candidates: the likeliest tokens and their probabilities, the likeliest first.
-        probability: of the token that stands there; None where that is [MASK].
+        probability: of the token at this position; None where that is [MASK].
     """
 
     position: int
@@ -49,7 +49,7 @@ class Reading:
 
     Attributes:
         tokens: of the text, with [CLS] and [SEP].
-        is_cut: whether the text goes on, beyond the positions that the model has.
+        is_cut: whether the text is longer than the positions that the model has.
         attention: float32 [layers, heads, query, key].
         neighbors: by position, the nearest entries of the vocabulary and their cosine similarity;
             of each of the first tokens once, where it is first.

@@ -1,39 +1,27 @@
 """The preprocess job with its output on other storage: the same bytes, resumed, whole or not."""
 
 import io
-import json
-import random
 import re
 
 import pytest
 from memory_storage import FAULTS, FILES
 from remote_outputs import FAULTY, SCHEMES, forget_process, local_files, stored_files
+from stored_corpus import write_corpus
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
-from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("files")]  # run whole jobs
 
-WORDS = [f"{first}{second}" for first in "bcdfg" for second in "aeiou"]
-
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    source = random.Random(0)
-    texts = [
-        "\n".join(" ".join(source.choices(WORDS, k=8)) + " ." for _ in range(6)) for _ in range(40)
-    ]
-    lines = [json.dumps({"text": text}) for text in [*texts, texts[3]]]
-    (folder / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *WORDS, "."]) + "\n")
-    return folder
+    return write_corpus(tmp_path_factory.mktemp("corpus"), 40)
 
 
 def run(corpus, output, **changes):
