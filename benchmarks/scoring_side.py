@@ -22,14 +22,18 @@ from side import take_turns
 
 from bert_tf.base.processor import usable_cores
 from bert_tf.data.rows.batching import budgeted_batches
+from bert_tf.engines.frozen_weights import declare_frozen_weights
 from bert_tf.engines.registry import ENGINES
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
+from pipeline.cli.startup.memory import keep_freed_memory
 
 Score = Callable[[list[str]], np.ndarray]
 """From texts to the probabilities of all labels, [rows, labels]."""
 
 
 def engine_side(name: str, folder: str) -> Score:
+    keep_freed_memory()
+    declare_frozen_weights()
     engine_name, precision = name.split()
     engine = ENGINES[engine_name].load(folder, threads=usable_cores(), precision=precision)
 

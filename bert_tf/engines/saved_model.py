@@ -15,6 +15,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.plain_path import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
+from bert_tf.engines.frozen_weights import lay_out_weights_once
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
 from bert_tf.engines.row_calls import predict_in_calls
 from bert_tf.serving.signatures import (
@@ -128,6 +129,8 @@ class SavedModelEngine:
 
 def load(folder: Path, *, threads: int | None, precision: str) -> SavedModelEngine:
     """See `Engine`; threads can be set before TensorFlow's first operation only."""
+    if precision == BFLOAT16:
+        lay_out_weights_once()
     calls_at_once = 1 if threads is None else _divide_threads(threads)
     return SavedModelEngine(folder, precision=precision, calls_at_once=calls_at_once)
 

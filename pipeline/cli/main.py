@@ -12,6 +12,7 @@ import traceback
 import click
 
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
+from bert_tf.engines.frozen_weights import declare_frozen_weights
 from pipeline.beam.cluster.worker_errors import failure_in, system_error
 from pipeline.cli.startup.memory import keep_freed_memory
 from pipeline.cli.startup.termination import Terminated, raising_on_signals
@@ -133,6 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in RUN_MODELS:
         keep_freed_memory()
+    if arguments is None and given[:1] == ["score"]:
+        declare_frozen_weights()
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     code = _run(arguments)
     if code:

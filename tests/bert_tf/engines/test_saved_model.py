@@ -154,6 +154,34 @@ def test_the_threads_of_a_process_are_divided_among_calls(exported, threads, set
     assert done.stdout.strip() == str(settled)
 
 
+@pytest.mark.slow  # exports a model, starts a process that loads TensorFlow
+def test_weights_laid_out_once_give_the_same_bits(exported, tmp_path):
+    code = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from pathlib import Path\n"
+        "from bert_tf.engines.frozen_weights import declare_frozen_weights\n"
+        "from bert_tf.engines.saved_model import load\n"
+        "declare_frozen_weights()\n"
+        "engine = load(Path(sys.argv[1]), threads=2, precision='bfloat16')\n"
+        "columns = np.load(sys.argv[2])\n"
+        "texts = {name: columns[name].tolist() for name in columns}\n"
+        "for rows in (3, None):  # the first batch has another shape than those that follow\n"
+        "    first = {name: column[:rows] for name, column in texts.items()}\n"
+        "    np.save(sys.argv[3], engine.predict(first)['predicted_value'])\n"
+    )
+    words = VOCAB[5:]
+    columns = {
+        "body": [" ".join(words[: 1 + row % 11]) for row in range(300)],
+        "reply": [words[row % 7] for row in range(300)],
+    }
+    np.savez(tmp_path / "columns.npz", **columns)
+    files = tmp_path / "columns.npz", tmp_path / "found.npy"
+    subprocess.run([sys.executable, "-c", code, exported, *files], check=True)
+    expected = ENGINES["tensorflow"].load(exported, precision="bfloat16").predict(columns)
+    np.testing.assert_array_equal(np.load(files[1]), expected["predicted_value"])
+
+
 def test_a_damaged_saved_model_is_named(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"no protobuf")
     with pytest.raises(InputError, match="the SavedModel cannot be loaded"):
