@@ -26,6 +26,7 @@ REGISTRIES_OF_NAMES = [
     "bert_tf.engines.registry",
     "bert_tf.export.formats.registry",
     "bert_tf.tasks.pretrained",
+    "bert_tf.training.tracking.registry",
 ]
 PIPELINE_LEVELS = {
     "beam": 0,

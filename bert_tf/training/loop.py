@@ -91,7 +91,8 @@ class TrainingLoop:
         inputs: training batches, addressed by the step number.
         strategy: model and optimizer were made inside its scope.
         settings: how long, how fast, how carefully.
-        run_directory: gets `metrics.jsonl`, `tensorboard/` and `checkpoints/`; None writes nothing.
+        run_directory: gets `metrics.jsonl`, `checkpoints/` and what trackers keep there; None
+            writes nothing.
         console: progress and warnings.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; what it returns
@@ -164,6 +165,8 @@ class TrainingLoop:
             keep_checkpoints=settings.keep_checkpoints,
             console=console,
             mirror=mirror,
+            trackers=settings.report_to,
+            settings=settings.reported,
         )
         self._log = ProgressLog(settings, self._timeline, self._files, console)
         self._state = RunState(
@@ -198,11 +201,13 @@ class TrainingLoop:
             keep_until={split: line["step"] for split, line in self._log.lines.items()}
         )
         self._step_timer = StepTimer(elapsed_before, self._settings.steps_per_call)
+        is_finished = False
         try:
             with on_stop_signal(self.request_stop), naming_lost_worker(self._strategy):
                 self._train()
+            is_finished = True
         finally:
-            self._files.close_log()
+            self._files.close_log(is_finished=is_finished)
         return TrainingResult(
             step=self._step,
             seconds=self._step_timer.elapsed(),

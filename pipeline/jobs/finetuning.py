@@ -15,6 +15,7 @@ from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.learning_doubts import learning_doubts
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
+from bert_tf.training.tracking.registry import check_installed
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.finetuning_series import run_series
 from pipeline.jobs.task_reports import (
@@ -37,6 +38,7 @@ from pipeline.report.evaluation_page import evaluation_page
 
 _SPEED_AND_SAFETY = (
     "log_every",
+    "report_to",
     "checkpoint_minutes",
     "checkpoint_every",
     "keep_checkpoints",
@@ -49,6 +51,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
 
     Of several workers only the chief writes; the others train along and return {}.
     """
+    check_installed(config.report_to)
     inputs = check_inputs_exist(
         {
             "train": config.train,

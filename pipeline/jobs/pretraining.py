@@ -30,6 +30,7 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.tracking.registry import TENSORBOARD, check_installed
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs.training_runs import (
@@ -45,6 +46,7 @@ from pipeline.report.loss_curve import loss_curve_lines
 
 _SPEED_AND_SAFETY = (
     "log_every",
+    "report_to",
     "checkpoint_minutes",
     "checkpoint_every",
     "keep_checkpoints",
@@ -64,6 +66,7 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command resumes.
     """
+    check_installed(config.report_to)
     with _local_folder(config, storage) as folder:
         return _run(config, options, folder)
 
@@ -270,8 +273,9 @@ def _report(
     record.made = [
         (str(output / "best"), f"{best}; a HuggingFace folder"),
         (str(output / "metrics.jsonl"), "losses, accuracies and speed by step"),
-        (str(output / "tensorboard"), "the same for TensorBoard"),
     ]
+    if TENSORBOARD in config.report_to:
+        record.made.append((str(output / "tensorboard"), "the same for TensorBoard"))
     if not isinstance(output, RemotePath):  # which `finetune` does not read
         record.next_command = [
             *("bert-pipeline", "finetune", next(iter(TASKS)), "--init", config.output),

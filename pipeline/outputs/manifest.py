@@ -25,7 +25,7 @@ SECONDS = ".seconds"
 JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK, LOG, LOG + OLDER)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
 # events say is in metrics.jsonl too.
-WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard")
+WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")
 _PACKAGES = (
     "apache-beam", "faiss-cpu", "keras", "keras-hub", "mwparserfromhell", "numba", "numpy",
     "pyarrow", "sentencex", "tensorflow", "tensorflow-text",

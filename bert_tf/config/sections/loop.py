@@ -6,6 +6,7 @@ import dataclasses
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import Section, option
+from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -125,6 +126,12 @@ class LoopSection(Section):
     )
     log_every: int = option(
         "steps between lines in metrics.jsonl", default=10, minimum=1, advanced=True
+    )
+    report_to: tuple[str, ...] = option(
+        "trackers that get what metrics.jsonl gets: files in the run directory, or a server that "
+        "MLFLOW_TRACKING_URI or WANDB_MODE names; repeatable",
+        default=(TENSORBOARD,),
+        choices=TRACKERS,
     )
     checkpoint_minutes: float = option(
         "minutes between checkpoints (0: only those of checkpoint_every)",

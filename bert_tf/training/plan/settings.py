@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.models.model_flops import ModelFlops
+from bert_tf.training.tracking.registry import TENSORBOARD
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,8 @@ class LoopSettings:
         steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
             number that takes about a second.
         shown_metrics: names of what the console shows of an evaluation; () for everything.
+        report_to: names of the trackers that are told what metrics.jsonl is.
+        reported: values of the config by key, for trackers.
     """
 
     phases: tuple[PhaseSettings, ...]
@@ -74,6 +78,8 @@ class LoopSettings:
     peak_flops: float | None = None
     steps_per_call: int = 0
     shown_metrics: tuple[str, ...] = ()
+    report_to: tuple[str, ...] = (TENSORBOARD,)
+    reported: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def total_steps(self) -> int:
@@ -110,4 +116,6 @@ class LoopSettings:
             peak_flops=peak_flops,
             steps_per_call=steps_per_call,
             shown_metrics=shown_metrics,
+            report_to=config.report_to,
+            reported=config.as_dict(),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bert_tf.training.run.checkpoints import Checkpoint, CheckpointStore, write_
 from bert_tf.training.run.log_lines import Line
 from bert_tf.training.run.metrics_log import MetricsLog
 from bert_tf.training.run.mirror import RunMirror
+from bert_tf.training.tracking.registry import TENSORBOARD
 
 
 class RunFiles:
@@ -25,6 +26,8 @@ class RunFiles:
         keep_checkpoints: newest checkpoints kept.
         console: where damaged checkpoints and failures to publish are reported.
         mirror: where the run is kept, if that is not the directory.
+        trackers: that are told what metrics.jsonl is, by their names.
+        settings: of the run, for trackers.
     """
 
     def __init__(
@@ -35,10 +38,14 @@ class RunFiles:
         keep_checkpoints: int,
         console: Console,
         mirror: RunMirror | None = None,
+        trackers: Sequence[str] = (TENSORBOARD,),
+        settings: Mapping[str, Any] | None = None,
     ):
         self.directory = directory
         self._mirror = mirror
         self._console = console
+        self._trackers = trackers
+        self._settings = settings
         self._is_behind = False
         self._writes = writes and directory is not None
         self._log: MetricsLog | None = None
@@ -76,17 +83,24 @@ class RunFiles:
     def open_log(self, *, keep_until: Mapping[str, int]) -> None:
         """Opens the metrics log, without lines of later steps; see `MetricsLog`."""
         if self._writes and self.directory is not None:
-            self._log = MetricsLog(self.directory, keep_until=keep_until)
+            self._log = MetricsLog(
+                self.directory,
+                keep_until=keep_until,
+                warn=self._console.warn,
+                trackers=self._trackers,
+                name=str(self.place),
+                settings=self._settings,
+            )
 
     def write_line(self, line: Line) -> None:
         """Adds a line to the metrics."""
         if self._log is not None:
             self._log.write(line)
 
-    def close_log(self) -> None:
-        """Closes the metrics log."""
+    def close_log(self, *, is_finished: bool) -> None:
+        """Closes the metrics log of a run that has all its steps or not."""
         if self._log is not None:
-            self._log.close()
+            self._log.close(is_finished=is_finished)
 
     def save(self, *, step: int, tensors: dict[str, np.ndarray], state: dict[str, Any]) -> None:
         """Writes a checkpoint, removes old ones and publishes it.

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import InputError
-
-SPLITS = ("train", "eval")
+from bert_tf.training.tracking.tracker import SPLITS
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -14,10 +14,12 @@ def line(step, split="train", loss=1.0):
 
 
 def write(path, lines, **keep_until):
-    log = MetricsLog(path, keep_until=keep_until)
+    warnings = []
+    log = MetricsLog(path, keep_until=keep_until, warn=warnings.append)
     for item in lines:
         log.write(item)
     log.close()
+    assert not warnings
 
 
 def plotted(path, split):

@@ -1,0 +1,69 @@
+"""Every tracker by its name in a config; it is imported when a run reports to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from bert_tf.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from bert_tf.training.tracking.tracker import TrackedRun, Tracker
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrackerEntry:
+    """A tracker that need not be imported, or installed, to be known.
+
+    Attributes:
+        name: in configs, and of the extra with its packages.
+        module: with the function `open_tracker`, from a `TrackedRun` to its `Tracker`.
+        packages: what must be importable for it.
+    """
+
+    name: str
+    module: str
+    packages: tuple[str, ...] = ()
+
+    def is_installed(self) -> bool:
+        """Whether its packages are there; imports none of them."""
+        return all(importlib.util.find_spec(package) is not None for package in self.packages)
+
+    def load(self) -> Callable[[TrackedRun], Tracker]:
+        """The function that opens it; see `Tracker`."""
+        opening: Callable[[TrackedRun], Tracker]
+        opening = importlib.import_module(self.module).open_tracker
+        return opening
+
+
+TENSORBOARD = "tensorboard"
+TRACKERS: dict[str, TrackerEntry] = {
+    entry.name: entry
+    for entry in (
+        # TensorFlow itself writes its files.
+        TrackerEntry(name=TENSORBOARD, module="bert_tf.training.tracking.tensorboard_events"),
+        TrackerEntry(
+            name="mlflow", module="bert_tf.training.tracking.mlflow_run", packages=("mlflow",)
+        ),
+        TrackerEntry(
+            name="wandb", module="bert_tf.training.tracking.wandb_run", packages=("wandb",)
+        ),
+    )
+}
+
+
+def check_installed(names: Iterable[str]) -> None:
+    """Checks that a run can report to trackers before it starts.
+
+    Raises:
+        UsageError: the packages of one are missing.
+    """
+    for name in names:
+        if not TRACKERS[name].is_installed():
+            raise UsageError(
+                f"report_to: {name} is not installed here; "
+                f"pip install 'bert-pipeline[{name}]', or leave it out of report_to"
+            )
