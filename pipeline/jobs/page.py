@@ -79,7 +79,12 @@ def write_corpus_page(
 
 
 def write_runs_page(
-    runs: Sequence[str], output: str, *, texts: Sequence[str] = (), overwrite: bool
+    runs: Sequence[str],
+    output: str,
+    *,
+    texts: Sequence[str] = (),
+    pairs: Sequence[tuple[str, str]] = (),
+    overwrite: bool,
 ) -> None:
     """Writes the page of runs.
 
@@ -87,6 +92,7 @@ def write_runs_page(
         runs: their folders.
         output: file to write; an older page is replaced.
         texts: each shown as the model of every run reads it.
+        pairs: two texts each, read as one sequence and shown likewise.
         overwrite: replace any other file as well.
 
     Raises:
@@ -101,7 +107,7 @@ def write_runs_page(
 
     found = read_runs(runs)
     _check_page_place(output, runs, flag="--output", overwrite=overwrite)
-    write_text_atomically(output, runs_page(found, texts))
+    write_text_atomically(output, runs_page(found, texts, pairs))
 
 
 def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwrite: bool) -> None:

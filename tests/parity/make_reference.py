@@ -53,6 +53,17 @@ def write_case(folder: Path, name: str, size: Size) -> None:
     )
 
 
+def write_attention(folder: Path, size: Size) -> None:
+    """Attention of the encoder case's model to rows of two segments without padding."""
+    model = transformers.BertModel.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs = random_inputs(dataclasses.replace(size, batch=1), np.random.default_rng(0))
+    with torch.no_grad():
+        outputs = model(**as_torch(inputs), output_attentions=True)
+    values = {f"input/{key}": value for key, value in inputs.items()}
+    values["output/attentions"] = torch.stack(outputs.attentions)
+    write_expected(folder, values, "attention.npz")
+
+
 def write_old_folder(folder: Path, size: Size) -> None:
     """The encoder case as folders of 2019 look: a pickled `.bin`, gamma and beta, a prefix."""
     model = random_model(transformers.BertModel, size, seed=len("encoder"))
@@ -143,12 +154,12 @@ def write_vocab(folder: Path, size: Size) -> None:
     (folder / "vocab.txt").write_text("\n".join([*SPECIALS, *words, ""]), encoding="utf-8")
 
 
-def write_expected(folder: Path, values: dict) -> None:
+def write_expected(folder: Path, values: dict, name: str = "expected.npz") -> None:
     arrays = {
         name: value.detach().numpy() if isinstance(value, torch.Tensor) else value
         for name, value in values.items()
     }
-    np.savez_compressed(folder / "expected.npz", **arrays)
+    np.savez_compressed(folder / name, **arrays)
 
 
 def main() -> None:
@@ -163,6 +174,7 @@ def main() -> None:
         (options.folder / name).mkdir(parents=True)
     for name in CASES:
         write_case(options.folder / name, name, size)
+    write_attention(options.folder / "encoder", size)
     write_old_folder(options.folder / "old_folder", size)
     write_minilm(options.folder / "minilm", size)
     for name in size.minilm_heads:

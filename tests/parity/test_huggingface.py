@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
+from bert_tf.models.attention_maps import attention_maps
 from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.regression.task import RegressionTask
@@ -205,6 +206,16 @@ def test_a_folder_of_2019_loads_like_its_present_form():
     new = load_model("encoder", GOLDEN / "encoder")
     for theirs, ours in zip(run_encoder(old, inputs), run_encoder(new, inputs), strict=True):
         keras.tree.map_structure(np.testing.assert_array_equal, theirs, ours)
+
+
+def test_attention_to_two_segments_equals_huggingface(reference):
+    model = load_model("encoder", reference / "encoder")
+    expected = np.load(reference / "encoder" / "attention.npz")
+    ids, types = expected["input/input_word_ids"], expected["input/input_type_ids"]
+    found = attention_maps(model, ids, types)
+    np.testing.assert_allclose(found, expected["output/attentions"], rtol=0, atol=TOLERANCE)
+    of_one_segment = np.abs(attention_maps(model, ids) - found).max()
+    assert of_one_segment > 100 * TOLERANCE, "segments matter to it"
 
 
 @pytest.mark.parametrize("batch", ["padded", "long"])

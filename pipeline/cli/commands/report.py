@@ -16,8 +16,16 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
     "texts",
     metavar="TEXT",
     multiple=True,
-    help="show how the models read it: attention, nearest words, and predictions of pretrained "
-    "ones; [MASK] is what to predict; repeatable",
+    help="show how the models read it: attention, nearest words, and what they predict; [MASK] is "
+    "what pretrained ones predict; repeatable",
+)
+@click.option(
+    "--text-pair",
+    "pairs",
+    metavar="TEXT TEXT",
+    nargs=2,
+    multiple=True,
+    help="the same of two texts read together, such as a question and its context; repeatable",
 )
 @click.option("--overwrite", is_flag=True, help="replace a file that is not such a page")
 @click.option("--json", "as_json", is_flag=True, help="print what was written as JSON")
@@ -26,6 +34,7 @@ def command(
     runs: tuple[str, ...],
     output: str,
     texts: tuple[str, ...],
+    pairs: tuple[tuple[str, str], ...],
     overwrite: bool,
     as_json: bool,
     verbose: bool,
@@ -40,11 +49,12 @@ def command(
       bert-pipeline report run --output run.html
       bert-pipeline report slow fast --output rates.html
       bert-pipeline report run --output run.html --text "Rome is the [MASK] of Italy."
+      bert-pipeline report answers --output page.html --text-pair "Who built it?" "Ada built it."
     """
     with filtered_third_party_output(verbose=verbose):
         from pipeline.jobs.page import write_runs_page
 
-        write_runs_page(runs, output, texts=texts, overwrite=overwrite)
+        write_runs_page(runs, output, texts=texts, pairs=pairs, overwrite=overwrite)
         click.echo(f"{output}: open it in a browser", err=True)
     if as_json:
         click.echo(json.dumps({"runs": list(runs), "output": output}, ensure_ascii=False))

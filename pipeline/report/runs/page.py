@@ -27,12 +27,15 @@ _STYLE = """
 """
 
 
-def runs_page(runs: Sequence[Run], texts: Sequence[str] = ()) -> str:
+def runs_page(
+    runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
+) -> str:
     """The page as HTML: a color for each run, and a box in the key that hides its curves.
 
     Args:
         runs: to show.
         texts: each shown as the model of every run reads it.
+        pairs: two texts each, read as one sequence and shown likewise.
 
     Raises:
         UsageError: a text is empty, or a run has kept no model to read it.
@@ -44,6 +47,7 @@ def runs_page(runs: Sequence[Run], texts: Sequence[str] = ()) -> str:
     warnings = "".join(
         f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted
     )
+    given = [*((text,) for text in texts), *pairs]
     content = [
         warnings,
         section_html(overview(runs)),
@@ -52,13 +56,13 @@ def runs_page(runs: Sequence[Run], texts: Sequence[str] = ()) -> str:
         section_html(data_facts(runs)),
         *map(section_html, _histograms(runs)),
         _evaluations(runs),
-        _texts(runs, texts),
+        _texts(runs, given),
     ]
     return html_document(
         title,
         "".join(content),
         command="report",
-        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if texts else ""),
+        style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if given else ""),
     )
 
 
@@ -100,7 +104,7 @@ def _evaluations(runs: Sequence[Run]) -> str:
     return f"<h2>Evaluation</h2>\n{shown}" if shown else ""
 
 
-def _texts(runs: Sequence[Run], texts: Sequence[str]) -> str:
+def _texts(runs: Sequence[Run], texts: Sequence[tuple[str, ...]]) -> str:
     if not texts:
         return ""
     from pipeline.report.texts.reading import TextReader  # Keras, to run models
@@ -109,6 +113,6 @@ def _texts(runs: Sequence[Run], texts: Sequence[str]) -> str:
     for number, run in enumerate(runs):
         reader = TextReader(run.path)  # one model in memory at a time
         for place, text in enumerate(texts):
-            reading = reader.read(text, most=MOST_WORDS, first=MOST_SHOWN)
+            reading = reader.read(*text, most=MOST_WORDS, first=MOST_SHOWN)
             readings[place].append((number, run.name, reading))
     return "".join(map(text_html, texts, readings))

@@ -11,13 +11,17 @@ _LEVELS = 8
 _LONGEST_LABEL = 12
 
 
-def attention_svg(attention: np.ndarray, tokens: Sequence[str], name: str) -> str:
+def attention_svg(
+    attention: np.ndarray, tokens: Sequence[str], name: str, *, second_start: int | None = None
+) -> str:
     """The picture. Names of tokens are to its left and above it, outside of its box.
 
     Args:
         attention: float [query, key], 0 to 1.
         tokens: of both.
         name: what it is called, as text.
+        second_start: where the second text of a pair begins, which lines divide from the first;
+            None of one text.
     """
     size = len(tokens)
     levels = np.minimum((attention * _LEVELS + 0.5).astype(np.int64), _LEVELS)
@@ -25,6 +29,9 @@ def attention_svg(attention: np.ndarray, tokens: Sequence[str], name: str) -> st
         f'<path fill-opacity="{level / _LEVELS:g}" d="{_cells(levels == level)}"/>'
         for level in np.unique(levels[levels > 0]).tolist()
     )
+    lines = ""
+    if second_start is not None and second_start < size:
+        lines = f'<path class="segments" d="M0 {second_start}h{size}M{second_start} 0v{size}"/>'
     labels = "".join(
         f'<text x="-.3" y="{place + 0.75:g}" text-anchor="end">{label}</text>'
         f'<text transform="translate({place + 0.75:g} -.3) rotate(-60)">{label}</text>'
@@ -34,7 +41,7 @@ def attention_svg(attention: np.ndarray, tokens: Sequence[str], name: str) -> st
         f'<svg class="attention" viewBox="0 0 {size} {size}" role="img" '
         f'aria-label="{escape(name)}">'
         f'<path class="frame" d="M0 0h{size}v{size}h-{size}z"/>'
-        f'<g class="cells">{paths}</g><g class="labels">{labels}</g></svg>'
+        f'<g class="cells">{paths}</g>{lines}<g class="labels">{labels}</g></svg>'
     )
 
 
@@ -43,7 +50,7 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
 
     Args:
         attention: float [query, key]; the keys of a query add up to 1.
-        tokens: of both; the first is [CLS], the last [SEP].
+        tokens: of both; the first is [CLS], each text ends in [SEP].
     """
     size = len(tokens)
     shares = {
@@ -51,7 +58,7 @@ def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
         "the token before": np.trace(attention, offset=-1) / (size - 1),
         "the token after": np.trace(attention, offset=1) / (size - 1),
         "[CLS]": attention[:, 0].mean(),
-        "[SEP]": attention[:, -1].mean(),
+        "[SEP]": attention[:, np.array(tokens) == "[SEP]"].sum(axis=1).mean(),
     }
     name = max(shares, key=lambda each: shares[each])
     return f"{shares[name]:.0%} on {name}"

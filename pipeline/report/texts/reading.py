@@ -1,4 +1,4 @@
-"""Runs a model over a text and keeps what can be looked at."""
+"""Runs a model over a text, or a pair of texts, and keeps what can be looked at."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import UsageError
-from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.config.sections.finetuning import HEAD
+from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
+from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from bert_tf.export.formats.saved_model import text_module
+from bert_tf.export.loading import TrainedModel, load_trained_model
 from bert_tf.models.attention_maps import attention_maps
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
+from bert_tf.models.sentence_encoder import BertSentenceEncoder
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_all_weights,
     load_weights,
     read_model_directory,
 )
+from pipeline.report.texts.predictions import Prediction, predictions
 
 _MASK = "[MASK]"
 _HEAD = "cls.predictions.transform.dense.weight"
@@ -45,23 +52,27 @@ class Guess:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a model makes of a text.
+    """What a model makes of a text or a pair.
 
     Attributes:
         tokens: of the text, with [CLS] and [SEP].
         is_cut: whether the text is longer than the positions that the model has.
+        second_start: the position where the second text of a pair begins; None of one text.
         attention: float32 [layers, heads, query, key].
         neighbors: by position, the nearest entries of the vocabulary and their cosine similarity;
             of each of the first tokens once, where it is first.
         guesses: for each [MASK] or, in a text without any, for each of the first tokens masked by
             itself; None of models that have no masked-LM head.
+        predictions: of a fine-tuned model's task, if it takes so many texts.
     """
 
     tokens: Sequence[str]
     is_cut: bool
+    second_start: int | None = None
     attention: np.ndarray
     neighbors: dict[int, Sequence[tuple[str, float]]]
     guesses: Sequence[Guess] | None
+    predictions: Sequence[Prediction] = ()
 
 
 class TextReader:
@@ -79,7 +90,11 @@ class TextReader:
         self._directory = read_model_directory(path)
         self._tokenizer = HostTokenizer(self._directory.vocab, lowercase=self._directory.lowercase)
         self._masked_lm: BertMaskedLM | None = None
-        if _HEAD in self._directory.tensors:
+        self._trained: TrainedModel | None = None
+        if self._directory.task is not None:
+            self._trained = load_trained_model(self._directory)
+            self._encoder = self._trained.encoder
+        elif _HEAD in self._directory.tensors:
             self._masked_lm = BertMaskedLM(self._directory.config, dtype="float32")
             self._masked_lm.build(None)
             load_all_weights(self._masked_lm, self._directory)
@@ -89,37 +104,69 @@ class TextReader:
         table = ops.convert_to_numpy(ops.copy(self._encoder.embeddings.word_embeddings.value))
         self._directions = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12)
 
-    def read(self, text: str, *, most: int, first: int | None = None) -> Reading:
-        """Runs the model over a text, in which [MASK] is a token.
+    def read(
+        self, text: str, pair: str | None = None, *, most: int, first: int | None = None
+    ) -> Reading:
+        """Runs the model over a text or a pair, in which [MASK] is a token.
 
         Args:
             text: any text.
+            pair: the second text: the segment 1 of the sequence, as in training.
             most: neighbors and candidates of a token.
             first: tokens, counted with [CLS], that have neighbors and, in a text without [MASK],
                 guesses; None for all.
 
         Raises:
-            UsageError: there are no tokens in it.
+            UsageError: there are no tokens in a text, or a pair is given to a model that reads its
+                texts apart.
         """
-        ids = self._ids(text)
-        longest = self._directory.config.max_position_embeddings - 2
-        if not len(ids):
-            raise UsageError(f"--text {text!r}: has no tokens; give a text")
+        texts = [text] if pair is None else [text, pair]
+        if pair is not None and self._reads_texts_apart():
+            raise UsageError(
+                f"--text-pair: {self._directory.path} reads each text by itself; give them with "
+                "--text"
+            )
+        ids = [self._ids(each, "--text" if pair is None else "--text-pair") for each in texts]
+        row, types, is_cut = self._row(ids)
         tokenizer = self._tokenizer
-        row = np.array([[tokenizer.cls_id, *ids[:longest], tokenizer.sep_id]], np.int32)
         # Also of those that are cut off: they ask for no guesses at the other tokens.
-        has_masks = tokenizer.mask_id in ids
+        has_masks = any(tokenizer.mask_id in each for each in ids)
         return Reading(
-            tokens=[tokenizer.vocab[each] for each in row[0]],
-            is_cut=len(ids) > longest,
-            attention=attention_maps(self._encoder, row)[:, 0],
-            neighbors=self._neighbors(row[0, :first], most),
+            tokens=[tokenizer.vocab[each] for each in row],
+            is_cut=is_cut,
+            second_start=None if pair is None else int(np.argmax(types)),
+            attention=attention_maps(self._encoder, row[None], self._type_ids(types)[None])[:, 0],
+            neighbors=self._neighbors(row[:first], most),
             guesses=None
             if self._masked_lm is None
-            else self._guesses(row[0], most, has_masks=has_masks, first=first),
+            else self._guesses(row, types, most, has_masks=has_masks, first=first),
+            predictions=()
+            if self._trained is None
+            else predictions(self._trained, text_module(self._trained), texts),
         )
 
-    def _ids(self, text: str) -> list[int]:
+    def _reads_texts_apart(self) -> bool:
+        return self._trained is not None and isinstance(self._trained.model, BertSentenceEncoder)
+
+    def _row(self, ids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, bool]:
+        """The sequence of the texts as rows of training are made: ids, segments, whether cut."""
+        tokens = [Tokens(each, offsets_of(np.array([len(each)]))) for each in ids]
+        longest = self._directory.config.max_position_embeddings
+        if len(tokens) == 1:
+            rows = pack_host_texts(
+                tokens[0], method=HEAD, max_seq_length=longest, tokenizer=self._tokenizer
+            )
+        else:
+            rows = pack_host_pairs(*tokens, max_seq_length=longest, tokenizer=self._tokenizer)
+        types = (np.arange(len(rows.ids)) >= rows.second_starts[0]).astype(np.int32)
+        is_cut = len(rows.ids) < sum(map(len, ids)) + len(ids) + 1
+        return rows.ids, types, is_cut
+
+    def _type_ids(self, types: np.ndarray) -> np.ndarray:
+        """Segments as the model knows them, which may have been trained with one alone."""
+        return np.minimum(types, self._directory.config.type_vocab_size - 1)
+
+    def _ids(self, text: str, flag: str) -> np.ndarray:
         ids: list[int] = []
         parts = text.split(_MASK)
         tokens = self._tokenizer.tokenize(parts)
@@ -128,7 +175,9 @@ class TextReader:
         ):
             ids += [self._tokenizer.mask_id] * (place > 0)
             ids += tokens.ids[begin:end].tolist()
-        return ids
+        if not ids:
+            raise UsageError(f"{flag} {text!r}: has no tokens; give a text")
+        return np.array(ids, np.int32)
 
     def _neighbors(self, ids: np.ndarray, most: int) -> dict[int, Sequence[tuple[str, float]]]:
         kinds, firsts = np.unique(ids, return_index=True)
@@ -142,19 +191,26 @@ class TextReader:
         return found
 
     def _guesses(
-        self, ids: np.ndarray, most: int, *, has_masks: bool, first: int | None
+        self,
+        ids: np.ndarray,
+        types: np.ndarray,
+        most: int,
+        *,
+        has_masks: bool,
+        first: int | None,
     ) -> list[Guess]:
         mask_id = self._tokenizer.mask_id
-        positions = (
-            np.flatnonzero(ids == mask_id) if has_masks else np.arange(len(ids) - 1)[1:first]
-        )
+        ordinary = np.flatnonzero(~np.isin(ids, (self._tokenizer.cls_id, self._tokenizer.sep_id)))
+        if first is not None:
+            ordinary = ordinary[ordinary < first]
+        positions = np.flatnonzero(ids == mask_id) if has_masks else ordinary
         guesses = []
         for begin in range(0, len(positions), _ROWS_AT_ONCE):
             chosen = positions[begin : begin + _ROWS_AT_ONCE]
             rows = np.tile(ids, (len(chosen), 1))
             rows[np.arange(len(chosen)), chosen] = mask_id
             for position, probabilities in zip(
-                chosen.tolist(), self._probabilities(rows, chosen), strict=True
+                chosen.tolist(), self._probabilities(rows, types, chosen), strict=True
             ):
                 best = _highest(probabilities, most)
                 guesses.append(
@@ -169,12 +225,14 @@ class TextReader:
                 )
         return guesses
 
-    def _probabilities(self, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    def _probabilities(
+        self, rows: np.ndarray, types: np.ndarray, positions: np.ndarray
+    ) -> np.ndarray:
         """float32 [rows, vocab]: what stands at a position of each row."""
         inputs: dict[str, Any] = {
             "input_word_ids": rows,
             "input_mask": np.ones_like(rows),
-            "input_type_ids": np.zeros_like(rows),
+            "input_type_ids": np.tile(self._type_ids(types), (len(rows), 1)),
             "masked_lm_positions": positions[:, None].astype(np.int32),
         }
         assert self._masked_lm is not None

@@ -30,3 +30,6 @@ def test_the_strongest_pattern_is_named():
     last = np.zeros((5, 5))
     last[:, -1] = 1.0
     assert attention_words(last, tokens) == "100% on [SEP]"
+    both = np.zeros((5, 5))
+    both[:, [2, 4]] = 0.5
+    assert attention_words(both, ["[CLS]", "a", "[SEP]", "b", "[SEP]"]) == "100% on [SEP]"

@@ -10,6 +10,7 @@ from behavior.pages import check_page
 from pipeline.report.document import html_document
 from pipeline.report.runs.plots import plots_style
 from pipeline.report.texts.page import MOST_SHOWN, STYLE, text_html
+from pipeline.report.texts.predictions import Prediction
 from pipeline.report.texts.reading import Guess, Reading
 
 
@@ -29,7 +30,7 @@ def reading(size, *, guesses=True):
 
 def page_of(*readings):
     runs = [(number, f"run {number}", each) for number, each in enumerate(readings)]
-    content = text_html("a <text>", runs)
+    content = text_html(["a <text>"], runs)
     return html_document("runs", content, command="report", style=plots_style(len(runs)) + STYLE)
 
 
@@ -41,6 +42,21 @@ def test_everything_is_said_and_nothing_is_markup():
     assert not {"i", "b", "text>"} & set(page.elements)
     assert page.elements.count("svg") == 2 * 2 * 4, "of every head, and of their mean"
     assert shown.count("Predicted where each token is masked") == 1
+
+
+def test_a_pair_has_both_texts_lines_between_them_and_what_is_predicted():
+    given = [
+        Prediction(name="predicted_label", value="<yes>"),
+        Prediction(name="predicted_start", value=None),
+        Prediction(name="<no>", probability=0.25),
+    ]
+    read = dataclasses.replace(reading(8), second_start=3, predictions=given)
+    drawn = text_html(["a", "<b>"], [(0, "run", read)])
+    shown = " ".join(check_page(html_document("runs", drawn, command="report")).text)
+    for words in ("Pair of texts", "<b>", "predicted_label", "<yes>", "null", "<no>", "0.2500"):
+        assert words in shown
+    assert drawn.count('class="segments" d="M0 3h8M3 0v8"') == 2 * 4
+    assert 'class="segments"' not in text_html(["a"], [(0, "run", reading(8))])
 
 
 def test_a_long_text_is_bounded():

@@ -3,15 +3,22 @@
 import keras
 import numpy as np
 import pytest
-from behavior.small_models import write_encoder
+from behavior.small_models import write_classifier, write_encoder
+from scipy.special import softmax
 from sklearn.metrics.pairwise import cosine_similarity
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.models.attention_maps import attention_maps
+from bert_tf.models.classification import BertClassifier
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.tasks.fill_mask.reference import mask_probabilities
-from bert_tf.weights.model_directory import write_model_directory
+from bert_tf.weights.model_directory import (
+    load_all_weights,
+    read_model_directory,
+    write_model_directory,
+)
 from pipeline.report.texts.reading import TextReader
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rome", "is", "in", "it", "##aly", "."]
@@ -99,6 +106,61 @@ def test_a_long_text_is_cut_and_says_so(reader):
     assert reading.attention.shape == (2, 2, 9, 9)
     np.testing.assert_allclose(reading.attention.sum(axis=-1), 1.0, rtol=1e-5)
     assert not reader.read("rome", most=1).is_cut
+
+
+def test_a_pair_is_read_as_rows_of_pairs_are(reader, model):
+    reading = reader.read("rome is", "in [MASK]", most=2)
+    assert reading.tokens == ["[CLS]", "rome", "is", "[SEP]", "in", "[MASK]", "[SEP]"]
+    assert reading.second_start == 4
+    ids = np.array([[VOCAB.index(token) for token in reading.tokens]], np.int32)
+    types = np.array([[0, 0, 0, 0, 1, 1, 1]], np.int32)
+    logits = model(
+        {
+            "input_word_ids": ids,
+            "input_mask": np.ones_like(ids),
+            "input_type_ids": types,
+            "masked_lm_positions": np.array([[5]], np.int32),
+        }
+    ).numpy()[0, 0]
+    odds = np.exp(logits - logits.max())
+    (guess,) = reading.guesses
+    assert guess.position == 5
+    found = [probability for _, probability in guess.candidates]
+    np.testing.assert_allclose(found, np.sort(odds / odds.sum())[::-1][:2], rtol=1e-4)
+    np.testing.assert_array_equal(
+        reading.attention, attention_maps(model.encoder, ids, types)[:, 0]
+    )
+    assert [guess.position for guess in reader.read("rome", "is", most=1).guesses] == [1, 3]
+    cut = reader.read("rome " * 9, "in it", most=1)
+    assert (cut.is_cut, len(cut.tokens), cut.second_start) == (True, 9, 6)
+    with pytest.raises(UsageError, match=r"--text-pair '': has no tokens"):
+        reader.read("rome", "", most=1)
+
+
+def test_a_fine_tuned_model_predicts_a_pair(tmp_path):
+    labels = ["no", "yes", "maybe"]
+    task = {
+        "task": "classification",
+        "labels": labels,
+        "columns": {"text": "premise", "text_pair": "claim", "label": "label"},
+        "max_seq_length": 16,
+    }
+    folder = write_classifier(tmp_path / "m", vocab=VOCAB, task=task, seed=1, initializer_range=0.7)
+    reader = TextReader(folder)
+    reading = reader.read("rome is", "in italy", most=1)
+    assert reading.guesses is None
+    ids = np.array([[VOCAB.index(token) for token in reading.tokens]], np.int32)
+    classifier = BertClassifier(read_model_directory(folder).config, len(labels), dtype="float32")
+    classifier.build_weights()
+    load_all_weights(classifier, read_model_directory(folder))
+    types = (np.arange(ids.shape[1]) >= reading.second_start).astype(np.int32)[None]
+    batch = {"input_word_ids": ids, "input_mask": np.ones_like(ids), "input_type_ids": types}
+    (expected,) = softmax(classifier(batch).numpy(), axis=-1)
+    found = {each.name: each.probability for each in reading.predictions if each.probability}
+    np.testing.assert_allclose([found[label] for label in labels], expected, atol=1e-5)
+    (predicted,) = [each.value for each in reading.predictions if each.name == "predicted_label"]
+    assert predicted == labels[int(np.argmax(expected))]
+    assert reader.read("rome is", most=1).predictions == [], "the task takes two texts"
 
 
 def test_a_model_without_a_head_makes_no_predictions(tmp_path):
