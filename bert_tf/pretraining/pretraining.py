@@ -13,7 +13,6 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.seeds import unsigned_seed
-from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
@@ -23,19 +22,15 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phased_inputs import PhasedInputs
-from bert_tf.pretraining.phases import (
-    PretrainingPhase,
-    common_pair_task,
-    pretraining_phases,
-)
-from bert_tf.pretraining.step_trial import step_trial
+from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
+from bert_tf.pretraining.plan import plan_pretraining
 from bert_tf.training.devices.precision import PrecisionPolicy
-from bert_tf.training.devices.strategy import is_chief, make_strategy
+from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.plan.settings import LoopSettings
-from bert_tf.training.run.arithmetic import keep_arithmetic, settle_arithmetic
+from bert_tf.training.run.arithmetic import keep_arithmetic
 from bert_tf.training.run.best_model import BestModelKeeper
 from bert_tf.training.run.mirror import RunMirror
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
@@ -101,24 +96,15 @@ def pretrain(
     Raises:
         UsageError: model and data do not fit, or the batch cannot be divided among replicas.
         InputError: damaged records, or a loss that is not finite.
+        RunnerFailed: a step did not fit into the memory, or another worker is gone.
         StoppedEarly: SIGTERM or Ctrl-C, after saving.
     """
-    strategy = make_strategy(config.strategy, config.tpu_address, console)
-    phases = pretraining_phases(config, data)
-    for phase in phases:
-        phase.check_batch_size(strategy)
-    arithmetic = settle_arithmetic(
-        config,
-        [phase.batch_rows for phase in phases],
-        static_shapes=True,
-        strategy=strategy,
-        console=console,
-        trial=step_trial(config, bert_config, phases, console),
-    )
-    precision, shards = arithmetic.precision, arithmetic.shards
-    inputs = [phase.open_inputs(config, strategy, shards=shards) for phase in phases]
-    for phase, opened in zip(phases, inputs, strict=True):
-        _log_input(phase, opened, console)
+    plan = plan_pretraining(config, bert_config=bert_config, data=data, console=console)
+    strategy, phases, inputs = plan.strategy, plan.phases, plan.inputs
+    precision, shards = plan.arithmetic.precision, plan.arithmetic.shards
+    shortage = plan.shortage()
+    if shortage is not None:
+        console.warn(shortage)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=precision.policy)
@@ -147,12 +133,13 @@ def pretrain(
         console=console,
         mirror=mirror,
     )
-    keep_arithmetic(config, arithmetic)
+    keep_arithmetic(config, plan.arithmetic)
     try:
         result = loop.run()
     except tf.errors.OpError as error:
         failures = [opened.failure for opened in inputs if opened.failure]
-        raise next(iter(failures), None) or _damaged_record(error, phases) or error from None
+        damage = next(iter(failures), None) or _damaged_record(error, phases)
+        raise damage or plan.out_of_memory(error) or error from None
     return PretrainingResult(training=result, phases=_phase_results(phases, inputs, result.step))
 
 
@@ -205,20 +192,6 @@ def _make_loop(
         scale_loss=precision.scale_loss,
         mirror=mirror,
     )
-
-
-def _log_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:
-    console.info(
-        f"{phase.name}{quantity(inputs.record_count, 'training record')}; "
-        f"{quantity(phase.steps, 'step')} of {phase.batch_size:,} make "
-        f"{phase.steps * phase.batch_size / inputs.record_count:.2f} epochs"
-    )
-    if inputs.packing is not None:
-        console.info(
-            f"{phase.name}packing: {inputs.packing.sequences_per_row:.2f} sequences per row, "
-            f"{inputs.packing.packing_efficiency:.1%} of the places filled, "
-            f"{quantity(inputs.rows, 'row')} per step"
-        )
 
 
 def _phase_results(

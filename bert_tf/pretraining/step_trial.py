@@ -132,9 +132,16 @@ def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
 
 
 def steps_of(
-    bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape
+    bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
 ) -> Callable[[int], None]:
-    """What runs a number of steps on one batch, by AdamW as `train` has it by default."""
+    """What runs a number of steps on one batch, by AdamW as `train` has it by default.
+
+    Args:
+        bert_config: the model's shape.
+        arithmetic: how the steps are computed.
+        shape: of the batch.
+        micro_batches: that the batch is computed in.
+    """
     strategy = tf.distribute.get_strategy()
     model = BertPretrainingModel(bert_config, dtype=arithmetic.precision.policy)
     model.build_weights()
@@ -156,7 +163,12 @@ def steps_of(
     batches = distributed_iterator(strategy, lambda: tf.data.Dataset.from_tensors(batch).repeat())
 
     def run(steps: int) -> None:
-        step.run(batches, first_step=0, learning_rates=np.full(steps, 1e-4))
+        step.run(
+            batches,
+            first_step=0,
+            learning_rates=np.full(steps, 1e-4),
+            accumulation_steps=micro_batches,
+        )
 
     return run
 

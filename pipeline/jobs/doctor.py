@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 import shutil
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.processor import describe_processor
+from bert_tf.training.devices.machine_memory import machine_memory
 from pipeline.outputs.manifest import package_versions
 
 if TYPE_CHECKING:
@@ -24,6 +22,8 @@ _OPTIONAL = ("faiss-cpu", "nncf", "onnx", "onnxruntime", "openvino", "sentencex"
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
 _MATMUL_SECONDS = 1.0
+# Rows of a step, tokens and masked tokens of a row, and entries of a vocabulary.
+_ROWS, _LENGTH, _PREDICTIONS, _ENTRIES = 32, 128, 20, 30522
 _MINIMUM_FREE_BYTES = 2**30
 
 
@@ -46,6 +46,7 @@ def examine() -> Iterator[Finding]:
         ("temporary space", _temporary_space),
         ("java (Flink and Spark job servers only)", _java),
         ("tensorflow devices", _devices),
+        ("memory of a pretraining step", _training_memory),
         ("tokenizer", _tokenizer),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
@@ -83,15 +84,40 @@ def _temporary_space() -> str:
 
 
 def _memory() -> str:
-    """Memory of the machine, and what is free of it or can be made so."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    total = page * os.sysconf("SC_PHYS_PAGES")
-    free = page * os.sysconf("SC_AVPHYS_PAGES")
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        sizes = dict(line.split(":", 1) for line in lines)
-        free = 1024 * int(sizes["MemAvailable"].split()[0])
-    return f"{total / 2**30:.1f} GiB, {free / 2**30:.1f} GiB available"
+    """Memory of the machine or the container, and what is free of it or can be made so."""
+    memory = machine_memory()
+    return f"{memory.total / 2**30:.1f} GiB, {memory.available / 2**30:.1f} GiB available"
+
+
+def _training_memory() -> str:
+    """What a step of pretraining takes in each size, beside what there is."""
+    import tensorflow as tf
+
+    from bert_tf.base.console import Console
+    from bert_tf.config.bert import SIZES, sized_config
+    from bert_tf.pretraining.step_memory import gigabytes, step_memory
+    from bert_tf.pretraining.step_trial import StepShape
+    from bert_tf.training.devices.memory import memory_for_steps
+    from bert_tf.training.devices.precision import choose_precision, has_accelerator
+
+    precision = choose_precision(
+        "auto",
+        "auto",
+        static_shapes=True,
+        strategy=tf.distribute.get_strategy(),
+        console=Console(quiet=True),
+    )
+    shape = StepShape(rows=_ROWS, length=_LENGTH, predictions=_PREDICTIONS)
+    needed = {
+        size: step_memory(
+            sized_config(size, _ENTRIES), shape, precision, is_accelerator=has_accelerator()
+        ).total
+        for size in SIZES
+    }
+    shown = ", ".join(f"{size} {gigabytes(number)}" for size, number in needed.items())
+    memory = memory_for_steps()
+    available = "" if memory is None else f"; {gigabytes(memory.available)} GB are available"
+    return f"about {shown} GB for {_ROWS} sequences of {_LENGTH} tokens{available}"
 
 
 def _disk() -> str:

@@ -24,6 +24,7 @@ from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, plan_finding, run_findings
 from bert_tf.pretraining.phases import pretraining_phases
+from bert_tf.pretraining.plan import plan_pretraining, preview_pretraining
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
@@ -55,7 +56,7 @@ _SPEED_AND_SAFETY = (
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
-    """Pretrains, or resumes an interrupted run; returns the manifest.
+    """Pretrains, or resumes an interrupted run; returns the manifest, or the preview of a dry run.
 
     Of several workers only the chief writes; the others train along and return {}. Records and a
     run on other storage are copied to a temporary folder of every worker, and the run is published
@@ -95,15 +96,28 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
     initial = read_model_directory(config.init) if config.init else None
     bert_config = _model_config(config, data, initial, options.console)
 
+    def local_data() -> list[PretrainingData]:
+        return [
+            fetched_records(records, folder / f"data-{number}", options.console)
+            for number, records in enumerate(data)
+        ]
+
+    if config.dry_run:
+        plan = plan_pretraining(
+            config,
+            bert_config=bert_config,
+            data=local_data(),
+            console=options.console,
+            is_timed=False,
+        )
+        return preview_pretraining(plan, options.console)
+
     def train(stored: StoredRun | None) -> PretrainingResult:
         output = config.output if stored is None else str(stored.folder)
         return pretrain(
             dataclasses.replace(config, output=output),
             bert_config=bert_config,
-            data=[
-                fetched_records(records, folder / f"data-{number}", options.console)
-                for number, records in enumerate(data)
-            ],
+            data=local_data(),
             vocab=vocab,
             initial=initial,
             console=options.console,

@@ -150,6 +150,11 @@ class TrainConfig(LoopSection):
         maximum=10_000,
         advanced=True,
     )
+    dry_run: bool = option(
+        "say what would be trained, how a step is computed and how much memory it takes, without "
+        "training",
+        default=False,
+    )
 
     def __post_init__(self) -> None:
         if self.steps is None:

@@ -47,6 +47,7 @@ class PretrainingInputs:
     Attributes:
         packing: which sequences share rows; None without packing.
         rows: rows of a batch.
+        predictions: masked tokens that a row has room for.
         failure: what went wrong while blocks were read, which TensorFlow reports to the caller as
             an error of its own; None as long as nothing did.
 
@@ -95,6 +96,7 @@ class PretrainingInputs:
         self._source: ShuffledRecords | DynamicRecords | PackedRecords = source
         self.packing: PackingPlan | None = None
         self.rows, self._block_rows = batch_size, self._block_records
+        self.predictions = max_predictions
         if packing != "off":
             plan = plan_packing(
                 blocks, max_seq_length=records.max_seq_length, max_predictions=max_predictions
@@ -102,6 +104,7 @@ class PretrainingInputs:
             if packing == "on" or plan.is_worthwhile:
                 parts = max(1, round(batch_size / plan.sequences_per_row / row_multiple))
                 self.packing, self.rows = plan, parts * row_multiple
+                self.predictions = plan.shape.predictions
                 self._block_rows = plan.block_rows
                 self._source = PackedRecords(source, plan.shape, seed=seed)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-_TENSORFLOW_LIMIT = 2**36  # bytes; what the pool takes at most where nothing is said
+from bert_tf.training.devices.machine_memory import machine_memory, swap_bytes
+
+_LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
 
 
 def keep_freed_memory() -> None:
@@ -13,9 +15,11 @@ def keep_freed_memory() -> None:
     By default it takes large tensors from malloc at every step. glibc gives such blocks back to
     the system at once, which then clears fresh pages for the next step: a tenth of the step of a
     small BERT on two cores. With these settings tensors on processors come from a pool, as they do
-    on GPUs, which may grow to all memory of the machine. Settings in the environment stay.
+    on GPUs. It may grow to all memory of the machine or container but what the libraries take, so
+    that a step that does not fit is an error of TensorFlow, not the end of the process by the
+    system. Settings in the environment stay.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    megabytes = max(memory, _TENSORFLOW_LIMIT) // 2**20
+    memory = machine_memory().total
+    limit = max(memory - _LIBRARIES, memory // 2) + swap_bytes()
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
-    os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(megabytes))
+    os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(limit // 2**20))

@@ -1,0 +1,117 @@
+"""What memory this machine has for a process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_GPU_QUERY = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
+_GPU_QUERY_SECONDS = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Memory in bytes.
+
+    Attributes:
+        total: what this process and others may use together.
+        available: what is free of it or can be made so, and what this process has already.
+    """
+
+    total: int
+    available: int
+
+    def __str__(self) -> str:
+        return f"{self.available / 1e9:.1f} of {self.total / 1e9:.1f} GB"
+
+
+def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> Memory:
+    """The memory of the machine, or that of the control group (container) that is least.
+
+    Args:
+        process: what the system says of this process.
+        cgroups: where control groups are mounted, of version 1 or 2.
+    """
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = page * os.sysconf("SC_PHYS_PAGES")
+    free = page * os.sysconf("SC_AVPHYS_PAGES")
+    with suppress(OSError, KeyError, ValueError):
+        free = 1024 * _numbers(process.parent / "meminfo")["MemAvailable:"]
+    own = 0
+    with suppress(OSError, KeyError, ValueError):
+        own = 1024 * _numbers(process / "status")["VmRSS:"]
+    free += own
+    found = Memory(total=total, available=min(free, total))
+    for group in _memory_groups(process, cgroups):
+        with suppress(OSError, ValueError):  # `max`, the root, a group of another container
+            limit, used = _limit_and_use(group)
+            if limit < found.total:
+                free = max(0, limit - used) + own
+                found = Memory(total=limit, available=min(free, limit, found.available))
+    return found
+
+
+def gpu_bytes() -> int | None:
+    """The memory of the GPU that has least, by `nvidia-smi`; None where it says nothing."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(
+            [program, *_GPU_QUERY], capture_output=True, text=True, timeout=_GPU_QUERY_SECONDS
+        ).stdout
+        return min((int(size) << 20 for size in said.splitlines()), default=None)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def swap_bytes() -> int:
+    """Space on disk that memory may be moved to."""
+    with suppress(OSError, KeyError, ValueError):
+        return 1024 * _numbers(Path("/proc/meminfo"))["SwapTotal:"]
+    return 0
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had since its program began.
+
+    `getrusage` would count that of the process it was forked from.
+    """
+    return 1024 * _numbers(Path("/proc/self/status"))["VmHWM:"]
+
+
+def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
+    """The folders of the process's control group and of those that hold it."""
+    try:
+        lines = (process / "cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    folders = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):
+            mounted, inner = cgroups / controllers, Path(path.lstrip("/"))
+            folders += [mounted / inner, *(mounted / parent for parent in inner.parents)]
+    return folders
+
+
+def _limit_and_use(group: Path) -> tuple[int, int]:
+    """Bytes; pages of files that nobody has read for a while do not count as used."""
+    is_second = (group / "memory.max").exists()
+    names = ("max", "current") if is_second else ("limit_in_bytes", "usage_in_bytes")
+    limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in names)
+    with suppress(OSError, KeyError, ValueError):
+        stat = _numbers(group / "memory.stat")
+        used -= stat["inactive_file" if is_second else "total_inactive_file"]
+    return limit, used
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """First words and the number after each; lines without one are left out."""
+    words = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdigit()}
