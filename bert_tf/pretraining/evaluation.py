@@ -60,7 +60,7 @@ class RecordsEvaluation:
                 evaluation_batches,
                 phase.data.paths("eval"),
                 phase.data,
-                batch_size=phase.batch_size,
+                batch_size=phase.batch_size // phase.accumulation_steps,
                 limit=config.eval_examples,
             )
             for phase in phases

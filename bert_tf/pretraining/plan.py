@@ -15,6 +15,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.pretraining.accumulation import settle_accumulation
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_memory import StepMemory, gigabytes, parameter_count, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
@@ -95,7 +96,7 @@ def plan_pretraining(
     console: Console,
     is_timed: bool = True,
 ) -> PretrainingPlan:
-    """Settles devices, phases and arithmetic, and opens the records.
+    """Settles micro-batches, devices and arithmetic, and opens the records.
 
     To be called before TensorFlow runs anything.
 
@@ -109,9 +110,11 @@ def plan_pretraining(
     Raises:
         UsageError: the batch cannot be divided among replicas.
         InputError: damaged records.
+        RunnerFailed: not even single rows fit into the memory.
     """
-    strategy = make_strategy(config.strategy, config.tpu_address, console)
     phases = pretraining_phases(config, data)
+    phases = settle_accumulation(config, bert_config, phases, console)
+    strategy = make_strategy(config.strategy, config.tpu_address, console)
     for phase in phases:
         phase.check_batch_size(strategy)
     arithmetic = settle_arithmetic(
@@ -139,8 +142,9 @@ def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, An
     """Says what a run would do, without training.
 
     Returns:
-        `steps`, `parameters`, the `arithmetic` and the `memory` in bytes: the parts of `step`,
-        their `total`, and what is `available`, None where that is not known.
+        `steps`, `parameters`, `gradient_accumulation_steps` of each phase, the `arithmetic` and the
+        `memory` in bytes: the parts of `step`, their `total`, and what is `available`, None where
+        that is not known.
     """
     (_, step), memory = plan.step_memory(), memory_for_steps()
     parameters = parameter_count(plan.bert_config)
@@ -155,6 +159,7 @@ def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, An
         "dry_run": True,
         "steps": plan.config.total_steps,
         "parameters": parameters,
+        "gradient_accumulation_steps": [phase.accumulation_steps for phase in plan.phases],
         "arithmetic": str(plan.arithmetic),
         "memory": {
             "step": {name: round(size) for name, size in dataclasses.asdict(step).items()},

@@ -19,6 +19,7 @@ from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.damage import find_damage
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.pretraining.accumulation import keep_accumulation
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phased_inputs import PhasedInputs
@@ -43,11 +44,13 @@ class PhaseResult:
     Attributes:
         steps: done in it.
         sequences: sequences of these steps, those of earlier epochs counted again.
+        gradient_accumulation_steps: micro-batches of a batch.
         packing: `sequences_per_row`, `packing_efficiency`, `rows_per_step`; None without packing.
     """
 
     steps: int
     sequences: int
+    gradient_accumulation_steps: int
     packing: dict[str, float] | None
 
 
@@ -134,6 +137,8 @@ def pretrain(
         mirror=mirror,
     )
     keep_arithmetic(config, plan.arithmetic)
+    if is_chief(strategy):
+        keep_accumulation(config, phases)
     try:
         result = loop.run()
     except tf.errors.OpError as error:
@@ -209,7 +214,14 @@ def _phase_results(
                 "rows_per_step": opened.rows,
             }
         sequences = opened.sequences_before(steps)
-        results.append(PhaseResult(steps=steps, sequences=sequences, packing=packing))
+        results.append(
+            PhaseResult(
+                steps=steps,
+                sequences=sequences,
+                gradient_accumulation_steps=phase.accumulation_steps,
+                packing=packing,
+            )
+        )
     return results
 
 

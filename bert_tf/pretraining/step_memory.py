@@ -44,7 +44,7 @@ class _PeakBytes:
     logit: float
 
 
-# Least squares over peaks of 46 processes (docs/performance.md), rounded.
+# Least squares over the peaks of 44 processes (docs/training.md), rounded.
 _COMPILED = _PeakBytes(
     libraries=1.09e9, gradient=5, accumulated=20, block=94, ends=21, block_dropout=5,
     score=14, score_dropout=10, logit=13,

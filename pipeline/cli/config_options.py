@@ -115,7 +115,7 @@ def _metavar(field: dataclasses.Field, kind: type) -> str | None:
     """What stands for the value in help; None for the choices themselves."""
     if field.metadata["choices"]:
         return "NAME" if _long_choices(field) else None
-    return {int: "N", float: "X"}.get(kind, "TEXT")
+    return "|".join([{int: "N", float: "X"}.get(kind, "TEXT"), *field.metadata["words"]])
 
 
 def _long_choices(field: dataclasses.Field) -> str:

@@ -276,7 +276,9 @@ def _report(
     if config.phases:
         record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
     else:
-        record.extra["packing"] = pretrained.phases[0].packing
+        only = pretrained.phases[0]
+        record.extra["gradient_accumulation_steps"] = only.gradient_accumulation_steps
+        record.extra["packing"] = only.packing
     _log_curve(metrics, record.console)
     _log_end(result, record.console)
     last_phase = result.step - pretrained.phases[-1].steps

@@ -102,6 +102,12 @@ class FinetuneConfig(TableSection, LoopSection):
     warmup_proportion: float = option(
         "fraction of the steps used for warm-up", default=0.1, minimum=0.0, maximum=1.0
     )
+    gradient_accumulation_steps: int = option(
+        "micro-batches that each batch is split into, to save memory",
+        default=1,
+        minimum=1,
+        advanced=True,
+    )
 
     def faults(self) -> list[str]:
         """Refuses another task's metric, and to stop by evaluations that there are none of."""

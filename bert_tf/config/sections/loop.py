@@ -105,12 +105,6 @@ class LoopSection(Section):
         minimum=0.0,
         advanced=True,
     )
-    gradient_accumulation_steps: int = option(
-        "micro-batches that each batch is split into, to save memory",
-        default=1,
-        minimum=1,
-        advanced=True,
-    )
     schedule: str = option(
         "learning-rate schedule after warm-up",
         default="linear",

@@ -125,15 +125,24 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
     write_text_atomically(path, sealed(document))
 
 
-def _fastest(
-    expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
-) -> Arithmetic:
-    """The fastest way in a trial; the expected one, unless another is clearly faster."""
-    ways = [
+def candidate_ways(*, shards: int) -> list[Arithmetic]:
+    """The ways that a trial compares on processors.
+
+    Args:
+        shards: parts of a batch in those without XLA.
+    """
+    return [
         Arithmetic(precision=PrecisionPolicy(policy, use_xla), shards=1 if use_xla else shards)
         for policy in ("mixed_bfloat16", "float32")
         for use_xla in (False, True)
     ]
+
+
+def _fastest(
+    expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
+) -> Arithmetic:
+    """The fastest way in a trial; the expected one, unless another is clearly faster."""
+    ways = candidate_ways(shards=shards)
     console.info("measuring how a step is computed fastest here")
     seconds = dict(zip(ways, trial(ways), strict=True))
     for way in ways:

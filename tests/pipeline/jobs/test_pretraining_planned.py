@@ -2,10 +2,10 @@
 
 import pytest
 import tensorflow as tf
-from pretraining_runs import train
+from pretraining_runs import losses, train
 
 from bert_tf.base.errors import RunnerFailed
-from bert_tf.pretraining import plan
+from bert_tf.pretraining import accumulation, plan
 from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.loop import TrainingLoop
 
@@ -52,3 +52,23 @@ def test_a_step_that_did_not_fit_is_one_line(
         assert "a step did not fit into the memory; it takes about 0.89 GB: raise" in str(
             caught.value
         )
+
+
+@pytest.mark.slow  # trains, and compiles the step each time
+def test_micro_batches_that_are_found_give_the_losses_of_as_many(
+    data, model_config, tmp_path, monkeypatch
+):
+    keys = {"model_config": model_config, "steps": 6}
+    given, _ = train(data, tmp_path / "two", gradient_accumulation_steps=2, **keys)
+
+    def peak(model, shape, arithmetic, *, micro_batches, pool_bytes):
+        return 10**9 if micro_batches > 1 else None
+
+    monkeypatch.setattr(accumulation, "peak_of_step", peak)
+    monkeypatch.setattr(accumulation, "_SURE", 0.0)
+    found, said = train(data, tmp_path / "auto", gradient_accumulation_steps="auto", **keys)
+    assert "gradient accumulation: 2 micro-batches" in said
+    assert losses(tmp_path / "auto") == losses(tmp_path / "two")
+    for manifest in (given, found):
+        assert manifest["gradient_accumulation_steps"] == 2
+    assert found["config"]["gradient_accumulation_steps"] == "auto"
