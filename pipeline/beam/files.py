@@ -19,6 +19,7 @@ from pipeline.beam.globs import GLOB_MARK
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 from pipeline.beam.stored_path import path_of
 
+READ_AHEAD_BYTES = 1 << 16  # of a compressed file, by Arrow
 _MARK_BYTES = 4  # the longest byte-order mark, of UTF-32
 FORMAT_OF_ENDING = {
     ".txt": "text",
@@ -126,6 +127,11 @@ class UncompressedFile:
         """Goes to an offset; for files that are neither compressed nor transcoded."""
         self._pending = b""
         self._file.seek(offset)
+
+    @property
+    def stored_position(self) -> int:
+        """How much of the stored file was read, up to READ_AHEAD_BYTES of it before their use."""
+        return self._file.tell()
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes, fewer only at the end of the file.

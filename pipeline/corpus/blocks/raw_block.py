@@ -71,6 +71,7 @@ class RawBlock:
         rejects: what the reader has rejected already (see `DocumentBlock`).
         dropped: what the reader has dropped already.
         invalid_text: the reason to reject texts that are not UTF-8; it names the encoding.
+        size: of what was read for it, in the unit of `Reader.whole_size`.
     """
 
     source: str
@@ -80,6 +81,7 @@ class RawBlock:
     rejects: list[Reject] = dataclasses.field(default_factory=list)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     invalid_text: str = INVALID_UTF8
+    size: float = 0.0
 
     def renamed(self, source: str) -> RawBlock:
         """The block as one of a file of another name."""

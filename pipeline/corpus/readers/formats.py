@@ -36,6 +36,18 @@ class Reader(Protocol):
     def read_split(self, path: str, split: Split, block_bytes: int) -> Iterator[RawBlock]:
         """Reads the documents of a split; what cannot be read goes to the rejects."""
 
+    def whole_size(self, path: str, stored_bytes: int) -> float:
+        """How much there is in a file, about, without reading all of it.
+
+        Args:
+            path: the file.
+            stored_bytes: its size.
+
+        Returns:
+            Bytes before compression, of a Parquet file those of the text column as encoded; where
+            all blocks of a file are read, their `RawBlock.size` adds up to it.
+        """
+
 
 _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
     "text": TextReader.for_file,

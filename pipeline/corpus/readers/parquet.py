@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.kernels import count_characters
@@ -78,17 +79,34 @@ class ParquetReader:
         """
         row = split.offset
         with open_parquet(path, open_stored) as (stream, file):
+            row_bytes = self._group_bytes(file, split.index) / max(split.length, 1)
             pending: list[pa.LargeBinaryArray] = []
             for batch in read_batches(stream, file, split.index, [self.column]):
                 pending.append(batch.column(0).cast(pa.large_binary()))
                 if sum(part.nbytes for part in pending) >= block_bytes:
-                    yield self._block(path, row, pa.concat_arrays(pending))
+                    yield self._block(path, row, pa.concat_arrays(pending), row_bytes)
                     row += sum(map(len, pending))
                     pending = []
             if pending:
-                yield self._block(path, row, pa.concat_arrays(pending))
+                yield self._block(path, row, pa.concat_arrays(pending), row_bytes)
 
-    def _block(self, path: str, row: int, texts: pa.LargeBinaryArray) -> RawBlock:
+    def whole_size(self, path: str, stored_bytes: int) -> float:
+        """See `Reader`; by the file's metadata."""
+        del stored_bytes
+        with open_parquet(path, open_stored) as (_, file):
+            return float(sum(self._group_bytes(file, each) for each in range(file.num_row_groups)))
+
+    def _group_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """Bytes of the column in a row group before compression, as encoded."""
+        metadata = file.metadata.row_group(group)
+        columns = (metadata.column(place) for place in range(metadata.num_columns))
+        return sum(
+            column.total_uncompressed_size
+            for column in columns
+            if column.path_in_schema == self.column
+        )
+
+    def _block(self, path: str, row: int, texts: pa.LargeBinaryArray, row_bytes: float) -> RawBlock:
         is_null = np.asarray(texts.is_null().to_numpy(zero_copy_only=False))
         data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
         offsets = np.frombuffer(texts.buffers()[1], np.int64)
@@ -98,7 +116,7 @@ class ParquetReader:
         for place in np.flatnonzero(is_long).tolist():
             is_long[place] = count_characters(data, offsets[place], offsets[place + 1]) > longest
         has_text = ~is_null & ~is_long
-        return block_of_texts(
+        block = block_of_texts(
             path,
             row,
             Texts(
@@ -115,3 +133,4 @@ class ParquetReader:
             ],
             dropped={},
         )
+        return dataclasses.replace(block, size=len(texts) * row_bytes)

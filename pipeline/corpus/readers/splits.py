@@ -10,11 +10,14 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import compression_of
-from pipeline.beam.files import UncompressedFile
+from pipeline.beam.files import READ_AHEAD_BYTES, UncompressedFile
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
 from pipeline.corpus.readers.chunks import Chunk, cut_chunks
+
+_HEAD_BYTES = 2_000_000  # as stored
+_STEP_BYTES = 1 << 18
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,12 +115,28 @@ class ChunkReader(abc.ABC):
             with UncompressedFile(path, self.dialect.encoding) as file:
                 for chunk in self._cut(file, path, block_bytes):
                     block = self.read(path, chunk)
-                    yield dataclasses.replace(block, invalid_text=self.dialect.invalid_text)
+                    yield dataclasses.replace(
+                        block, invalid_text=self.dialect.invalid_text, size=len(chunk.data)
+                    )
             return
         data = _bytes_of(path, split)
         if len(data) != split.length:
             raise UsageError(f"{path}: was cut short while it was read; start again")
-        yield self.read(path, Chunk(split.index, split.offset, split.first_line, data))
+        block = self.read(path, Chunk(split.index, split.offset, split.first_line, data))
+        yield dataclasses.replace(block, size=len(data))
+
+    def whole_size(self, path: str, stored_bytes: int) -> float:
+        """See `Reader`; what the beginning of a compressed file holds stands for all of it."""
+        with UncompressedFile(path, self.dialect.encoding) as file:
+            if compression_of(path) is None and not file.is_transcoded:
+                return float(stored_bytes)
+            size = 0
+            while part := file.read(_STEP_BYTES):
+                size += len(part)
+                stored = file.stored_position - READ_AHEAD_BYTES // 2
+                if stored >= _HEAD_BYTES:
+                    return size * stored_bytes / stored
+            return float(size)
 
     def _cut(
         self, stream: UncompressedFile | BlockStream, path: str, block_bytes: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -11,11 +10,10 @@ import numpy as np
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import PreprocessConfig, VocabConfig
-from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.readers.formats import format_of
+from pipeline.jobs.proposals.text_amount import text_scale
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
 from pipeline.report.corpus.sample import CorpusSample, read_sample
 from pipeline.report.corpus.survey import (
@@ -29,10 +27,8 @@ from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
 from pipeline.vocabulary.word_counter import WordCounter
 
 _SAMPLE_BYTES = 16_000_000
-_COMPRESSED_BYTES = 4_000_000  # of text, whose compression stands for that of the files
 _QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "longest": 1.0}
 _SCRIPTS_SHOWN = 3
-_MORE_THAN_TEXT = {"jsonl", "csv", "tsv", "mediawiki"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,9 +37,8 @@ class CorpusFacts:
 
     Attributes:
         sample: what was read of it.
-        scale: how many times the sample's text the corpus has; 1 for all of it. Too large for
-            files that have more than text in them, such as markup and other columns.
-        about: what to say before an amount: nothing, "about " or "at most about ".
+        scale: how many times the sample's text the corpus has, about; 1 for all of it.
+        about: what to say before an amount: nothing, or "about ".
         document_words: of each document of the sample, as spaces separate them, int64.
         document_sentences: likewise.
         duplicates: documents of the sample that are equal to an earlier one.
@@ -104,12 +99,12 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
         )
     lengths, folded = lengths_of(blocks), fold(blocks)
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
-    scale = 1.0 if sample.is_whole else _scale(sample, files)
+    scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
     vocab_size, tokens = _vocabulary(blocks, config.lowercase, scale)
     return CorpusFacts(
         sample=sample,
         scale=scale,
-        about="" if sample.is_whole else _about(config, files),
+        about="" if sample.is_whole else "about ",
         document_words=lengths["words of a document"],
         document_sentences=lengths["sentences of a document"],
         duplicates=equal_documents(blocks, folded, most=0).surplus,
@@ -151,21 +146,6 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
             f"  duplicates  {quantity(facts.duplicates, 'document')} equal to an earlier one; "
             f"{facts.similar:.1%} of the others resemble another"
         )
-
-
-def _scale(sample: CorpusSample, files: Sequence[FileInfo]) -> float:
-    """The text of a corpus over that of a sample, as if all files were compressed equally well."""
-    texts = [block.texts.data for block in sample.raw]
-    read = sum(text.nbytes for text in texts)
-    head = np.concatenate(texts)[:_COMPRESSED_BYTES].tobytes()
-    ratio = len(head) / max(len(zlib.compress(head)), 1)
-    stored = sum(file.bytes * (ratio if compression_of(file.path) else 1.0) for file in files)
-    return max(stored / max(read, 1), 1.0)
-
-
-def _about(config: PreprocessConfig, files: Sequence[FileInfo]) -> str:
-    formats = {format_of(file.path, config) for file in files}
-    return "at most about " if formats & _MORE_THAN_TEXT else "about "
 
 
 def _vocabulary(blocks: Sequence[DocumentBlock], lowercase: bool, scale: float) -> tuple[int, int]:

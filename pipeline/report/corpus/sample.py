@@ -22,6 +22,23 @@ _LEAST_BLOCK_BYTES = 64_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SampledFile:
+    """What was read of a file.
+
+    Attributes:
+        file: the file.
+        text_bytes: of its texts, before cleaning.
+        size: of what they were read from, see `RawBlock`.
+        is_whole: whether that is all of it.
+    """
+
+    file: FileInfo
+    text_bytes: int
+    size: float
+    is_whole: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSample:
     """Blocks of a corpus, as read and as cleaned.
 
@@ -30,12 +47,14 @@ class CorpusSample:
         blocks: the documents of each, before any limit on documents and any search for copies.
         is_whole: whether this is all of the corpus.
         note: which part of the corpus this is, in a sentence.
+        files: that were read.
     """
 
     raw: Sequence[RawBlock]
     blocks: Sequence[DocumentBlock]
     is_whole: bool
     note: str
+    files: Sequence[SampledFile] = ()
 
 
 def read_sample(
@@ -55,7 +74,8 @@ def read_sample(
     chosen = [files[place] for place in np.unique(places)]
     rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
     raw: list[RawBlock] = []
-    left, num_read = most_bytes, 0
+    sampled: list[SampledFile] = []
+    left = most_bytes
     is_whole = len(chosen) == len(files)
     for number, file in enumerate(chosen):
         if left <= 0:  # documents are read whole, however long
@@ -66,19 +86,26 @@ def read_sample(
         raw += found
         left -= sum(block.texts.data.nbytes for block in found)
         is_whole &= is_read
-        num_read += 1
+        sampled.append(
+            SampledFile(
+                file=file,
+                text_bytes=sum(int((b.texts.stops - b.texts.starts).sum()) for b in found),
+                size=sum(block.size for block in found),
+                is_whole=is_read,
+            )
+        )
     read = shown_size(most_bytes - left)
     if is_whole:
         note = f"All of it: {read} of text in {quantity(len(files), 'file')}."
     else:
         note = (
-            f"A sample: {read} of text, from the beginnings of {num_read:,} of "
+            f"A sample: {read} of text, from the beginnings of {len(sampled):,} of "
             f"{quantity(len(files), 'file')} spread over the corpus "
             f"({shown_size(sum(file.bytes for file in files))} as stored). Copies that lie further "
             "apart are not found in it."
         )
     blocks = [make_block(block, rules) for block in raw]
-    return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note)
+    return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note, files=sampled)
 
 
 def _first_blocks(path: str, config: CorpusSection, share: int) -> tuple[list[RawBlock], bool]:
