@@ -21,8 +21,12 @@ from pipeline.corpus.cleaning.filters import (
 )
 from pipeline.corpus.cleaning.lines import clean_lines
 from pipeline.corpus.cleaning.markup import strip_markup
+from pipeline.corpus.readers.formats import format_of
+from pipeline.report.corpus.stored_lines import stored_lines
 
 _SHOWN_SENTENCES = 8
+_USUAL_WORDS = 50  # of a document, at least: Rae et al. 2021, A.1.1
+_FORMATS_OF_LINES = ("text", "jsonl", "csv", "tsv")
 _SHOWN_BYTES = 1000
 
 
@@ -69,17 +73,17 @@ def left_out(
         most: examples of each.
 
     Returns:
-        Rules that leave anything out, and those that are switched on; `boilerplate` whether it is
-        on or not.
+        Rules that leave anything out, and those that are switched on; `boilerplate` and the least
+        number of words whether they are on or not.
     """
-    rejects = _rejects(blocks, most)
+    rejects = _rejects(config, blocks, most)
     boilerplate = _boilerplate(config, raw, most)
     limits = _limits(config, blocks, most)
     counted = _counted(blocks)
     return [*rejects, boilerplate, *limits, *counted]
 
 
-def _rejects(blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
+def _rejects(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
     rules: dict[str, LeftOut] = {}
     for reject in (reject for block in blocks for reject in block.rejects):
         rule = rules.setdefault(
@@ -87,7 +91,27 @@ def _rejects(blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
         )
         facts = {"file": reject.source, "detail": reject.detail or "none"}
         rule.add([Example(line=reject.line, facts=facts, texts={})], 1, most)
+    for rule in rules.values():
+        rule.examples = _with_lines(config, rule.examples)
     return list(rules.values())
+
+
+def _with_lines(config: CorpusSection, examples: Sequence[Example]) -> list[Example]:
+    """Rejects with the lines of the files where they begin, of formats that have lines."""
+    numbers: dict[str, list[int]] = {}
+    for example in examples:
+        path = example.facts["file"]
+        if format_of(path, config) in _FORMATS_OF_LINES:
+            numbers.setdefault(path, []).append(example.line)
+    lines = {
+        path: stored_lines(path, wanted, encoding=config.encoding)
+        for path, wanted in numbers.items()
+    }
+    return [
+        dataclasses.replace(example, texts={"line": line}) if line is not None else example
+        for example in examples
+        for line in [lines.get(example.facts["file"], {}).get(example.line)]
+    ]
 
 
 def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> LeftOut:
@@ -115,17 +139,21 @@ def _boilerplate(config: CorpusSection, raw: Sequence[RawBlock], most: int) -> L
 
 
 def _limits(config: CorpusSection, blocks: Sequence[DocumentBlock], most: int) -> list[LeftOut]:
-    """Each limit that is set; a document counts under every one that it misses."""
+    """Each limit that is set; a document counts under every one that it misses.
+
+    Of words, if none is set, what a usual one would leave out.
+    """
     rules = []
-    for reason, key in (
-        (TOO_FEW_CHARACTERS, "min_document_characters"),
-        (TOO_FEW_WORDS, "min_document_words"),
-        (TOO_FEW_LETTERS, "min_letter_fraction"),
+    for reason, key, usual in (
+        (TOO_FEW_CHARACTERS, "min_document_characters", 0),
+        (TOO_FEW_WORDS, "min_document_words", _USUAL_WORDS),
+        (TOO_FEW_LETTERS, "min_letter_fraction", 0),
     ):
-        limit = getattr(config, key)
+        given = getattr(config, key)
+        limit = given or usual
         if not limit:
             continue
-        rule = LeftOut(reason, f"{key}: {limit}", True)
+        rule = LeftOut(reason, f"{key}: {limit}", bool(given))
         for block in blocks:
             sizes = measure_documents(block)
             size = {

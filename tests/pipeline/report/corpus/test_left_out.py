@@ -48,7 +48,18 @@ def test_numbers_are_those_of_the_rule_by_itself(corpus, keys):
         assert rules[reason].number == number
         assert rules[reason].is_on
     (reject,) = block.rejects
-    assert rules[reject.reason].examples[0].line == 5
+    (example,) = rules[reject.reason].examples
+    assert (example.line, example.texts) == (5, {"line": "{broken"})
+
+
+def test_short_documents_are_shown_where_no_limit_is_set(corpus):
+    config = PreprocessConfig(input=(str(corpus),))
+    sample = read_sample(config, [FileInfo(str(corpus), corpus.stat().st_size)])
+    rules = left_out(config, sample.raw, sample.blocks, most=2)
+    (rule,) = [rule for rule in rules if rule.key == "min_document_words: 50"]
+    assert (rule.is_on, rule.number) == (False, 4)
+    assert [example.line for example in rule.examples] == [1, 2]
+    assert rule.examples[1].texts == {"document": "Sign in Short."}
 
 
 def test_boilerplate_is_shown_where_it_is_switched_off(corpus):
