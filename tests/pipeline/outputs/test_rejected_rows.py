@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import ScoreConfig, VocabConfig
+from bert_tf.config.sections import BenchConfig, ScoreConfig, VocabConfig
 from bert_tf.tasks.registry import finetune_config
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
@@ -91,3 +91,10 @@ def test_all_scored_tables_count_together():
     counts = {"rows_in": 4, "rows_rejected": 2, "rejected": {"empty": 1, "invalid UTF-8": 1}}
     assert excess_of(RejectLimit.parse("2"), config, counts) is None
     assert "2 of 4 rows rejected" in excess_of(RejectLimit.parse("1"), config, counts)
+
+
+def test_a_series_of_fine_tunings_has_no_rows_of_its_own():
+    config = build_section(
+        BenchConfig, {"suite": "glue", "init": "m", "data": "g", "output": "out"}
+    )
+    assert excess_of(RejectLimit.parse("0"), config, {"tasks": 2, "eval_rows": 900}) is None
