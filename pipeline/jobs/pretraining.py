@@ -272,6 +272,7 @@ def _report(
         "best_model": dataclasses.asdict(best),
         "stopped_early": result.stopped_early,
         "extended_from": result.extended_from,
+        "depends_on_speed": bool(config.max_minutes),
     }
     if config.phases:
         record.extra["phases"] = [dataclasses.asdict(phase) for phase in pretrained.phases]
