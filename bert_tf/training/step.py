@@ -11,13 +11,14 @@ micro-batches, compute the same gradients.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
+from bert_tf.training.compute_copies import ComputeCopies, total
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
@@ -89,6 +90,7 @@ class TrainingStep:
         if use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
         self._shards = shards
+        self._copies = ComputeCopies(model)
         # Calls that are not inlined are traced once, and each runs by itself.
         self._shard_gradients = tf.function(
             self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
@@ -231,22 +233,32 @@ class TrainingStep:
         if self._shards == 1:
             return self._gradients_of(batch, weights, scale, key)
         split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
+        copies = self._copies.read()
         parts = [
             self._shard_gradients(
                 {name: tensor[index] for name, tensor in split.items()},
                 weights,
                 scale,
                 tf.random.fold_in(key, index, alg="philox"),
+                copies,
             )
             for index in range(self._shards)
         ]
-        return tf.nest.map_structure(lambda *values: tf.add_n(values), *parts)
+        return tf.nest.map_structure(total, *parts)
 
     def _gradients_of(
-        self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
+        self,
+        batch: Batch,
+        weights: dict[str, tf.Tensor],
+        scale: tf.Tensor,
+        key: tf.Tensor,
+        copies: Sequence[tf.Tensor] = (),
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
         variables = [variable.value for variable in self._model.trainable_variables]
-        with tf.GradientTape() as tape:
+        if copies:
+            variables = self._copies.among(variables, copies)
+        with tf.GradientTape() as tape, self._copies.in_use(copies):
+            tape.watch(copies)
             parts = self._loss(self._model, batch, training=True, dropout_key=key)
             losses = {
                 term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)

@@ -25,7 +25,7 @@ class SquaredError:
         return {"loss": tf.reduce_sum(batch["weights"])}
 
     def __call__(self, model, batch, *, training, dropout_key):
-        predicted = model(batch["numbers"], training=training)[:, 0]
+        predicted = tf.cast(model(batch["numbers"], training=training)[:, 0], tf.float32)
         errors = predicted - batch["sums"]
         if training:
             errors += 0.1 * tf.random.stateless_normal(tf.shape(errors), dropout_key) * self.noise

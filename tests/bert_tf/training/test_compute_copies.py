@@ -1,0 +1,90 @@
+"""Copies of weights in bfloat16 change where they are converted, and no number."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from regression_task import make_loop
+
+from bert_tf.training import compute_copies
+from bert_tf.training.compute_copies import ComputeCopies, total
+
+
+@pytest.fixture
+def policy(request):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(request.param)
+    yield
+    keras.config.set_dtype_policy(before)
+
+
+in_bfloat16 = pytest.mark.parametrize("policy", ["mixed_bfloat16"], indirect=True)
+
+
+def small_model():
+    model = keras.Sequential(
+        [
+            keras.layers.Dense(512, activation="tanh"),  # 256 x 512: large enough
+            keras.layers.Dense(3),
+        ]
+    )
+    model.build((None, 256))
+    return model
+
+
+def gradients_of(model, inputs, copies):
+    made = ComputeCopies(model)
+    variables = [variable.value for variable in model.trainable_variables]
+    if copies:
+        variables = made.among(variables, copies)
+    with tf.GradientTape() as tape, made.in_use(copies):
+        tape.watch(copies)
+        loss = tf.reduce_sum(tf.cast(model(inputs), tf.float32) ** 2)
+    return tape.gradient(loss, variables)
+
+
+@in_bfloat16
+def test_gradients_are_those_of_the_variables(policy):
+    model = small_model()
+    inputs = tf.random.stateless_normal([8, 256], [1, 2])
+    copies = ComputeCopies(model).read()
+    assert [copy.dtype for copy in copies] == [tf.bfloat16]
+    expected = gradients_of(model, inputs, [])
+    found = gradients_of(model, inputs, copies)
+    assert found[0].dtype == tf.bfloat16
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, tf.cast(other, tf.float32))
+
+
+@in_bfloat16
+def test_layers_read_the_copies_and_then_the_variables_again(policy):
+    model = small_model()
+    copies = ComputeCopies(model)
+    inputs = tf.ones([2, 256])
+    before = model(inputs)
+    with copies.in_use([tf.zeros_like(copy) for copy in copies.read()]):
+        zeroed = model(inputs)
+    np.testing.assert_array_equal(zeroed, tf.zeros_like(before))
+    np.testing.assert_array_equal(model(inputs), before)
+
+
+@pytest.mark.parametrize("policy", ["float32", "bfloat16"], indirect=True)
+def test_weights_that_no_layer_converts_have_none(policy):
+    assert ComputeCopies(small_model()).read() == []
+
+
+def test_the_total_is_that_of_float32():
+    values = [tf.random.stateless_normal([300, 7], [seed, 1]) for seed in range(3)]
+    halves = [tf.cast(value, tf.bfloat16) for value in values]
+    expected = sum(half.numpy().astype(np.float32) for half in halves)
+    np.testing.assert_array_equal(total(*halves), expected)
+    np.testing.assert_array_equal(total(*values[:2]), values[0] + values[1])
+
+
+@pytest.mark.slow
+@in_bfloat16
+def test_a_divided_batch_in_bfloat16_gives_the_curve_of_the_whole(policy, monkeypatch):
+    monkeypatch.setattr(compute_copies, "_LARGE", 1)
+    whole, divided = (make_loop(shards=shards).run().train for shards in (1, 2))
+    for name in ("loss", "gradient_norm"):
+        assert divided[name] == pytest.approx(whole[name], rel=0.02)
