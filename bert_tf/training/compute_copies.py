@@ -1,4 +1,4 @@
-"""Large weights in the dtype of their products, converted once per step for all parts of a batch."""
+"""Large weights in the dtype of their products, converted once per step for all parts of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGE = 2**17
 class ComputeCopies:
     """What a model's layers read instead of variables that Keras would convert wherever read.
 
-    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16, and `total`
+    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16, and `sum_of_parts`
     converts and adds them in one pass over memory.
 
     Args:
@@ -59,17 +59,17 @@ class ComputeCopies:
         return found
 
 
-def total(*values: tf.Tensor) -> tf.Tensor:
+def sum_of_parts(*values: tf.Tensor) -> tf.Tensor:
     """The sum of tensors of one shape; float32 where they have less."""
     if values[0].dtype.size >= tf.float32.size:
         return tf.add_n(values)
-    return _compiled_total()(*values)
+    return _compiled_sum()(*values)
 
 
 @functools.cache
-def _compiled_total() -> Callable[..., tf.Tensor]:
+def _compiled_sum() -> Callable[..., tf.Tensor]:
     @tf.function(autograph=False, jit_compile=True)
-    def total(*values: tf.Tensor) -> tf.Tensor:
+    def converted_sum(*values: tf.Tensor) -> tf.Tensor:
         return functools.reduce(tf.add, (tf.cast(value, tf.float32) for value in values))
 
-    return total
+    return converted_sum

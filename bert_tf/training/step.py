@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
-from bert_tf.training.compute_copies import ComputeCopies, total
+from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
@@ -244,7 +244,7 @@ class TrainingStep:
             )
             for index in range(self._shards)
         ]
-        return tf.nest.map_structure(total, *parts)
+        return tf.nest.map_structure(sum_of_parts, *parts)
 
     def _gradients_of(
         self,

@@ -7,7 +7,7 @@ import tensorflow as tf
 from regression_task import make_loop
 
 from bert_tf.training import compute_copies
-from bert_tf.training.compute_copies import ComputeCopies, total
+from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ def test_weights_that_no_layer_converts_have_none(policy):
     assert ComputeCopies(small_model()).read() == []
 
 
-def test_the_total_is_that_of_float32():
+def test_the_sum_of_parts_is_that_of_float32():
     values = [tf.random.stateless_normal([300, 7], [seed, 1]) for seed in range(3)]
     halves = [tf.cast(value, tf.bfloat16) for value in values]
     expected = sum(half.numpy().astype(np.float32) for half in halves)
-    np.testing.assert_array_equal(total(*halves), expected)
-    np.testing.assert_array_equal(total(*values[:2]), values[0] + values[1])
+    np.testing.assert_array_equal(sum_of_parts(*halves), expected)
+    np.testing.assert_array_equal(sum_of_parts(*values[:2]), values[0] + values[1])
 
 
 @pytest.mark.slow
