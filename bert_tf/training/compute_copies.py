@@ -1,4 +1,4 @@
-"""Large weights in the dtype of their products, converted once per step for all parts of it."""
+"""Large weights in the dtype of products, converted once per step for all parts of its batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LARGE = 2**17
 class ComputeCopies:
     """What a model's layers read instead of variables that Keras would convert wherever read.
 
-    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16, and `sum_of_parts`
-    converts and adds them in one pass over memory.
+    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16, and
+    `sum_of_parts` converts and adds them in one pass over memory.
 
     Args:
         model: a built Keras model.
