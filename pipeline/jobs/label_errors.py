@@ -10,7 +10,6 @@ from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.registry import label_errors_function
 from bert_tf.tasks.running.label_errors import LabelErrors, write_doubted_rows
-from bert_tf.training.tracking.registry import check_installed
 from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -26,7 +25,6 @@ from pipeline.outputs.manifest import rejects_path
 
 _SPEED_AND_SAFETY = (
     "log_every",
-    "report_to",
     "checkpoint_minutes",
     "checkpoint_every",
     "keep_checkpoints",
@@ -40,7 +38,6 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
     Returns:
         The manifest.
     """
-    check_installed(config.report_to)
     output = Path(config.output)
     folder = output / ".folds"
 

@@ -22,10 +22,9 @@ from jax import numpy as jnp
 from parity_models import MODELS
 
 from bert_tf.base.errors import UsageError
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.weights.model_directory import (
     load_weights,
     read_model_directory,
@@ -51,9 +50,9 @@ def named_outputs(model: keras.Model, outputs: object) -> dict[str, jax.Array]:
         return {"hidden_states": hidden_states, "pooled_output": outputs["pooled_output"]}
     if isinstance(model, BertPretrainingModel):
         return outputs
-    if isinstance(model, BertClassifier | BertTokenClassifier):
-        return {"logits": outputs}
-    return dict(zip(("start_logits", "end_logits"), outputs, strict=True))
+    if isinstance(model, BertQuestionAnswerer):
+        return dict(zip(("start_logits", "end_logits"), outputs, strict=True))
+    return {"logits": outputs}
 
 
 def outputs_and_gradients(

@@ -15,10 +15,9 @@ import pytest
 import tensorflow as tf
 from parity_models import MODELS
 
-from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.models.token_classification import BertTokenClassifier
+from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.tensor_files import FolderTensors
 
@@ -70,9 +69,9 @@ def named_outputs(model, inputs):
     outputs = model(inputs)
     if isinstance(model, BertPretrainingModel):
         return outputs
-    if isinstance(model, BertClassifier | BertTokenClassifier):
-        return {"logits": outputs}
-    return dict(zip(("start_logits", "end_logits"), outputs, strict=True))
+    if isinstance(model, BertQuestionAnswerer):
+        return dict(zip(("start_logits", "end_logits"), outputs, strict=True))
+    return {"logits": outputs}
 
 
 @pytest.mark.parametrize("name", MODELS)

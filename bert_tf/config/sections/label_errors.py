@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import FinetuneConfig
+from bert_tf.training.tracking.registry import TRACKERS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,12 @@ class LabelErrorsConfig(FinetuneConfig):
         maximum=0.0,
         advanced=True,
     )
+    report_to: tuple[str, ...] = option(
+        "not used: the models are gone when all rows are checked",
+        default=(),
+        choices=TRACKERS,
+        advanced=True,
+    )
     folds: int = option(
         "parts of the rows; each is predicted by a model that is fine-tuned on all others",
         default=5,
@@ -37,4 +44,8 @@ class LabelErrorsConfig(FinetuneConfig):
         faults = super().faults()
         if self.eval is not None:
             faults.append("eval: is not used, since all rows of --train are checked; leave it out")
+        if self.report_to:
+            faults.append(
+                "report_to: is not used, since no model is kept; leave it out, or use finetune"
+            )
         return faults

@@ -122,8 +122,8 @@ class LoopSection(Section):
         "steps between lines in metrics.jsonl", default=10, minimum=1, advanced=True
     )
     report_to: tuple[str, ...] = option(
-        "trackers that get what metrics.jsonl gets: files in the run directory, or a server that "
-        "MLFLOW_TRACKING_URI or WANDB_MODE names; repeatable",
+        "trackers that get what metrics.jsonl gets: files in the run directory, the server of "
+        "MLFLOW_TRACKING_URI, or Weights & Biases with WANDB_MODE=online; repeatable",
         default=(TENSORBOARD,),
         choices=TRACKERS,
     )

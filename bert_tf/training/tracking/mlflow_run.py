@@ -6,6 +6,7 @@ taken back, so steps that it has stay as they are when a run resumes before them
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -38,12 +39,14 @@ class MlflowRun:
         self._client = mlflow.MlflowClient(tracking_uri=server or store)
         self._metric = mlflow.entities.Metric
         state = run.read_state("mlflow")
-        if "run_id" in state and state["server"] == server:
+        # Not the address itself, which may have a password in it.
+        place = hashlib.sha256(server.encode()).hexdigest() if server else None
+        if "run_id" in state and state["server_sha256"] == place:
             self._id = state["run_id"]
             self._client.update_run(self._id, status="RUNNING")
         else:
             self._id = self._client.create_run(self._experiment(), run_name=run.name).info.run_id
-            run.write_state("mlflow", {"run_id": self._id, "server": server})
+            run.write_state("mlflow", {"run_id": self._id, "server_sha256": place})
         data = self._client.get_run(self._id).data
         self._names = list(data.metrics)
         params = [

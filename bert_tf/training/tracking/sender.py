@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
+from bert_tf.base.wording import quantity
 from bert_tf.training.tracking.tracker import Tracker
 
 _RETRY_SECONDS = 60.0
@@ -79,11 +80,14 @@ class TrackerSender:
         self._given.put(_End(is_finished))
         self._thread.join(self._closing_seconds)
         self._warn_of_failure()
-        if self._unsent or self._thread.is_alive():
+        waiting = max(self._given.qsize() - 1, 0)  # the end is the last
+        if unsent := len(self._unsent) + waiting:
             self._warn(
-                f"{self._name}: was not sent {len(self._unsent) or 'all'} of the run's lines; "
+                f"{self._name}: {quantity(unsent, 'line')} of the run could not be sent; "
                 "metrics.jsonl has them"
             )
+        elif self._thread.is_alive():
+            self._warn(f"{self._name}: did not finish within {self._closing_seconds:g} seconds")
 
     def _warn_of_failure(self) -> None:
         failure = self._failure

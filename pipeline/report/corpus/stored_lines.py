@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 
+from bert_tf.base.errors import InputError
 from pipeline.beam.files import UncompressedFile
 
 _STEP_BYTES = 1 << 20
@@ -22,11 +24,13 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
 
     Returns:
         By number, a thousand bytes at most of each line in the first megabytes of the file, around
-        the first that is not UTF-8; such bytes are escaped.
+        the first that is not UTF-8; such bytes are escaped. Of a damaged file those before the
+        damage.
     """
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
-    with UncompressedFile(path, encoding) as file:
+    # The file was read as far as it was needed, so damage here lies behind that.
+    with contextlib.suppress(InputError), UncompressedFile(path, encoding) as file:
         while wanted and done < _MOST_BYTES and (part := file.read(_STEP_BYTES)):
             done += len(part)
             *lines, rest = (rest + part).split(b"\n")

@@ -71,7 +71,7 @@ def test_a_file_of_a_folder_that_is_replaced_has_its_last_name(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_metrics_and_events_are_named(tmp_path):
+def test_metrics_are_named(tmp_path):
     log = MetricsLog(tmp_path, keep_until={}, warn=print)
     line = {"step": 1, "split": "train", "time": 0.0, **{f"metric_{n}": 0.5 for n in range(400)}}
     with files_of_at_most(2_000), pytest.raises(OSError) as caught:

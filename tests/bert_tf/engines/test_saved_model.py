@@ -155,6 +155,7 @@ def test_the_threads_of_a_process_are_divided_among_calls(exported, threads, set
 
 
 @pytest.mark.slow  # exports a model, starts a process that loads TensorFlow
+@pytest.mark.skipif(not has_bfloat16(), reason="none")
 def test_weights_laid_out_once_give_the_same_bits(exported, tmp_path):
     code = (
         "import sys\n"

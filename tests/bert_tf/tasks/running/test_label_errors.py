@@ -45,7 +45,9 @@ def test_the_options_are_those_of_fine_tuning_and_the_folds():
         assert (config.section_name, config.folds) == ("label_errors", 5)
 
 
-def test_there_are_no_rows_to_evaluate_on():
+def test_there_are_no_rows_to_evaluate_on_and_no_models_to_track():
     options = label_error_tasks()["classification"].options
     with pytest.raises(ConfigError, match="eval: is not used, since all rows of --train are chec"):
         build_section(options, {**VALUES, "eval": "e"})
+    with pytest.raises(ConfigError, match="report_to: is not used, since no model is kept"):
+        build_section(options, {**VALUES, "report_to": ["mlflow"]})
