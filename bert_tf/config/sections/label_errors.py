@@ -10,6 +10,16 @@ from bert_tf.config.sections.finetuning import FinetuneConfig
 from bert_tf.training.tracking.registry import TRACKERS
 
 
+def no_trackers() -> tuple[str, ...]:
+    """The key `report_to` of a section whose models are not kept."""
+    return option(
+        "not used: the models are gone when all rows are checked",
+        default=(),
+        choices=TRACKERS,
+        advanced=True,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelErrorsConfig(FinetuneConfig):
     """Finds rows whose label is likely wrong, by models that were fine-tuned on other rows."""
@@ -26,12 +36,7 @@ class LabelErrorsConfig(FinetuneConfig):
         maximum=0.0,
         advanced=True,
     )
-    report_to: tuple[str, ...] = option(
-        "not used: the models are gone when all rows are checked",
-        default=(),
-        choices=TRACKERS,
-        advanced=True,
-    )
+    report_to: tuple[str, ...] = no_trackers()
     folds: int = option(
         "parts of the rows; each is predicted by a model that is fine-tuned on all others",
         default=5,

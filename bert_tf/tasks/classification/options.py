@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
-from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.config.sections.label_errors import LabelErrorsConfig, no_trackers
 from bert_tf.tasks.base.declaration import (
     LabelErrorsDeclaration,
     PredictionField,
@@ -70,6 +70,9 @@ class ClassificationConfig(SoftLabelConfig):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationLabelErrorsConfig(ClassificationConfig, LabelErrorsConfig):
     """Finds rows whose label a classifier doubts."""
+
+    # Of two bases, dataclasses take the fields of the first.
+    report_to: tuple[str, ...] = no_trackers()
 
     def faults(self) -> list[str]:
         """Rejects a teacher, who may have seen the rows that a fold leaves out."""
