@@ -17,9 +17,8 @@ from bert_tf.config.bert import sized_config
 from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.step_memory import gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape
-from bert_tf.training.devices.cores import row_shards
 from bert_tf.training.devices.precision import PrecisionPolicy
-from bert_tf.training.run.arithmetic import Arithmetic
+from bert_tf.training.run.arithmetic import Arithmetic, BatchRows
 from pipeline.cli.startup.memory import keep_freed_memory
 
 WAYS = {
@@ -49,7 +48,8 @@ def main() -> None:
     ):
         model, precision = sized_config(size, options.vocab_size), WAYS[name]
         shape = StepShape(rows=rows, length=length, predictions=round(MASKED * length) + 1)
-        shards = 1 if precision.use_xla else row_shards(rows // options.micro_batches)
+        parts = BatchRows(batch=rows, micro_batches=options.micro_batches, is_filled_up=False)
+        shards = 1 if precision.use_xla else parts.shards()
         peak = peak_of_step(
             model,
             shape,

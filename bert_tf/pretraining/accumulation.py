@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import RunnerFailed
+from bert_tf.base.errors import RunnerFailed, UsageError
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
@@ -24,11 +24,10 @@ from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.step_memory import StepMemory, gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
-from bert_tf.training.devices.cores import row_shards
 from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.devices.memory import memory_for_steps
 from bert_tf.training.devices.precision import choose_precision, has_accelerator
-from bert_tf.training.run.arithmetic import Arithmetic, candidate_ways
+from bert_tf.training.run.arithmetic import Arithmetic, BatchRows, candidate_ways
 
 ACCUMULATION_FILE = "accumulation.json"
 _SURE = 0.5  # of the memory: an estimate within it needs no trial
@@ -57,7 +56,7 @@ def settle_accumulation(
     if not any(phase.is_accumulation_open for phase in phases):
         return phases
     kept = read_if_sound(Path(config.output) / ACCUMULATION_FILE)
-    if kept is not None:
+    if kept is not None and kept.get("batch_sizes") == _batch_sizes(phases):
         numbers = kept["accumulation_steps"]
         shown = ", ".join(map(str, numbers))
         console.info(f"gradient accumulation as this run began with: {shown} micro-batches")
@@ -82,7 +81,12 @@ def keep_accumulation(config: TrainConfig, phases: Sequence[PretrainingPhase]) -
     path = Path(config.output) / ACCUMULATION_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     numbers = [phase.accumulation_steps for phase in phases]
-    write_text_atomically(path, sealed({"accumulation_steps": numbers}))
+    kept = {"batch_sizes": _batch_sizes(phases), "accumulation_steps": numbers}
+    write_text_atomically(path, sealed(kept))
+
+
+def _batch_sizes(phases: Sequence[PretrainingPhase]) -> list[int]:
+    return [phase.batch_size for phase in phases]
 
 
 def doubled(rows: int) -> Iterator[int]:
@@ -118,24 +122,32 @@ class _Search:
 
         Raises:
             RunnerFailed: none does.
+            UsageError: the batch has fewer rows than there are replicas.
         """
         memory, replicas = memory_for_steps(), _replicas(self.config.strategy)
+        if self.phase.batch_size < replicas:
+            raise UsageError(
+                f"{self.phase.name}batch_size: is {self.phase.batch_size}, fewer rows than the "
+                f"{replicas} replicas; raise it"
+            )
         for number in doubled(self.phase.batch_size // replicas):
             way, step = self._largest(number, replicas)
             if memory is not None and step.total > memory.available:
                 continue
             words = quantity(number, "micro-batch")
             if memory is not None and step.total <= _SURE * memory.available:
-                self._report(words, f"a step takes about {gigabytes(step.total)} GB, {memory}")
+                size = gigabytes(step.total)
+                self._report(words, f"a step takes about {size} GB; {memory} are available")
                 return number
             self.console.info(f"{self.phase.name}gradient accumulation: trying {words}")
             peak = self._peak(number, replicas, way, memory)
             if peak is not None:
                 self._report(words, f"a trial step took {gigabytes(peak)} GB")
                 return number
+        available = "" if memory is None else f" ({memory} are available)"
         raise RunnerFailed(
-            f"{self.phase.name}a step does not fit into the memory ({memory} are available) even "
-            "row by row; use shorter sequences (preprocess --max-seq-length) or a smaller model"
+            f"{self.phase.name}a step does not fit into the memory{available} even row by row; "
+            " use shorter sequences (preprocess --max-seq-length) or a smaller model"
         )
 
     def _report(self, words: str, reason: str) -> None:
@@ -163,7 +175,8 @@ class _Search:
     ) -> int | None:
         """Of one replica's step, whose share of the memory is the pool."""
         shape, pool = self._shape(self.phase.batch_size // replicas), None
-        shards = 1 if way.precision.use_xla or replicas > 1 else row_shards(shape.rows // number)
+        rows = BatchRows(batch=shape.rows, micro_batches=number, is_filled_up=False)
+        shards = 1 if way.precision.use_xla or replicas > 1 else rows.shards()
         if memory is not None and not has_accelerator():
             libraries = self._largest(number, replicas)[1].libraries
             pool = round((_USABLE * memory.available - libraries) / replicas)

@@ -171,8 +171,8 @@ def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, An
 
 def _cure(phase: PretrainingPhase) -> str:
     return (
-        f"raise gradient_accumulation_steps (now {phase.accumulation_steps}), which gives the same "
-        f"result from fewer rows at a time, or lower batch_size (now {phase.batch_size})"
+        f"raise gradient_accumulation_steps (now {phase.accumulation_steps}), which computes the "
+        f"same batch from fewer rows at a time, or lower batch_size (now {phase.batch_size})"
     )
 
 

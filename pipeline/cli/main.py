@@ -182,6 +182,14 @@ def _explain(error: Exception) -> int:
         click.echo(f"error: {explain_system_error(known)}", err=True)
         _name_log(error)
         return 1
+    if "tensorflow" in sys.modules and _is_out_of_memory(error):
+        click.echo(
+            "error: TensorFlow had no memory left for a tensor; lower batch_size, or batch_tokens "
+            "of score, or raise gradient_accumulation_steps where the command has it",
+            err=True,
+        )
+        _name_log(error)
+        return 1
     lines = str(error).strip().splitlines()
     name, message = failed or (type(error).__name__, lines[0] if lines else "")
     click.echo(
@@ -191,6 +199,12 @@ def _explain(error: Exception) -> int:
     )
     _name_log(error)
     return 1
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    from bert_tf.training.devices.memory import is_out_of_memory
+
+    return is_out_of_memory(error)
 
 
 def _name_log(error: Exception) -> None:

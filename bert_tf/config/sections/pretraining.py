@@ -92,7 +92,7 @@ class TrainConfig(LoopSection):
     )
     gradient_accumulation_steps: int | str = option(
         "micro-batches that each batch is split into, to save memory (auto: as few as fit, found "
-        "by steps in processes of their own)",
+        "by trial steps in separate processes)",
         default=1,
         minimum=1,
         words=(AUTO_ACCUMULATION,),

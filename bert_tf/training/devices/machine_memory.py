@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import resource
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,7 +41,7 @@ def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS)
     """
     page = os.sysconf("SC_PAGE_SIZE")
     total = page * os.sysconf("SC_PHYS_PAGES")
-    free = page * os.sysconf("SC_AVPHYS_PAGES")
+    free = total  # where the system does not say, as macOS
     with suppress(OSError, KeyError, ValueError):
         free = 1024 * _numbers(process.parent / "meminfo")["MemAvailable:"]
     own = 0
@@ -70,18 +72,22 @@ def gpu_bytes() -> int | None:
         return None
 
 
-def swap_bytes() -> int:
-    """Space on disk that memory may be moved to."""
-    with suppress(OSError, KeyError, ValueError):
-        return 1024 * _numbers(Path("/proc/meminfo"))["SwapTotal:"]
-    return 0
+def memory_and_swap() -> int:
+    """Bytes of memory, and of the disk that it may be moved to; a container's swap is not known."""
+    total = machine_memory().total
+    if total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        with suppress(OSError, KeyError, ValueError):
+            total += 1024 * _numbers(Path("/proc/meminfo"))["SwapTotal:"]
+    return total
 
 
 def peak_bytes() -> int:
     """The most memory that this process has had since its program began.
 
-    `getrusage` would count that of the process it was forked from.
+    On Linux `getrusage` would count that of the process it was forked from.
     """
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return 1024 * _numbers(Path("/proc/self/status"))["VmHWM:"]
 
 

@@ -53,6 +53,7 @@ def machine(monkeypatch):
 
         def peak(model, shape, arithmetic, *, micro_batches, pool_bytes):
             tried.append(micro_batches)
+            assert shape.rows % (micro_batches * arithmetic.shards) == 0
             return 10**9 if shape.rows / micro_batches <= fitting_rows else None
 
         memory = Memory(total=round(gigabytes * 1e9), available=round(gigabytes * 1e9))
@@ -117,3 +118,16 @@ def test_a_trial_says_its_peak_and_none_where_the_pool_is_too_small():
     peak = peak_of_step(model, shape, way, micro_batches=2, pool_bytes=1 << 30)
     assert 0.5e9 < peak < 2e9
     assert peak_of_step(model, shape, way, micro_batches=1, pool_bytes=16 << 20) is None
+
+
+def test_rows_that_cannot_be_halved_are_tried_whole(tmp_path, machine):
+    tried = machine(2.4, fitting_rows=25)
+    assert settled(tmp_path, batch_size=50)[0] == [2]
+    assert tried[-1] == 2
+
+
+def test_a_number_kept_for_other_batches_is_found_anew(tmp_path, machine):
+    machine(2.6, fitting_rows=16)
+    first, _ = settled(tmp_path, batch_size=64)
+    second, _ = settled(tmp_path, batch_size=32)
+    assert (first, second) == ([4], [2])

@@ -31,7 +31,7 @@ def test_a_step_that_is_not_likely_to_fit_is_told_with_two_keys(
     _, said = train(data, tmp_path / "run", **keys)
     assert (
         "a step takes about 0.89 GB of memory, and 0.10 GB are available here: raise "
-        "gradient_accumulation_steps (now 2), which gives the same result from fewer rows at a "
+        "gradient_accumulation_steps (now 2), which computes the same batch from fewer rows at a "
         "time, or lower batch_size (now 4)"
     ) in said
 

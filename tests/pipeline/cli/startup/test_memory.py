@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from bert_tf.training.devices.machine_memory import Memory
 from pipeline.cli.startup import memory
 
 pytestmark = pytest.mark.slow  # starts processes that load TensorFlow
@@ -35,13 +34,11 @@ def test_memory_of_large_tensors_is_kept():
     assert faults < pages_of_a_tensor
 
 
-@pytest.mark.parametrize(("gibibytes", "limit"), [(16, 15_360 + 512), (1, 512 + 512)])
+@pytest.mark.parametrize(("gibibytes", "limit"), [(16, 15_360), (1, 512)])
 def test_the_pool_may_take_all_memory_but_that_of_libraries(monkeypatch, gibibytes, limit):
     environment = {}
-    found = Memory(total=gibibytes << 30, available=0)
     monkeypatch.setattr(memory.os, "environ", environment)
-    monkeypatch.setattr(memory, "machine_memory", lambda: found)
-    monkeypatch.setattr(memory, "swap_bytes", lambda: 512 << 20)
+    monkeypatch.setattr(memory, "memory_and_swap", lambda: gibibytes << 30)
     memory.keep_freed_memory()
     assert environment == dict(zip(NAMES, ("true", str(limit)), strict=True))
 
