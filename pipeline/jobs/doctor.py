@@ -18,7 +18,10 @@ from pipeline.outputs.manifest import package_versions
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_OPTIONAL = ("faiss-cpu", "nncf", "onnx", "onnxruntime", "openvino", "sentencex")
+_OPTIONAL = (
+    *("faiss-cpu", "mlflow-skinny", "nncf", "onnx", "onnxruntime", "openvino", "sentencex"),
+    "wandb",
+)
 # Tokens and both widths of the feed-forward layer of BERT base, most of whose work it is.
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
 _MATMUL_SECONDS = 1.0
