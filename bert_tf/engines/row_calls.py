@@ -98,6 +98,13 @@ def encoded_texts(texts: Sequence[str]) -> np.ndarray:
     return np.array([text.encode() for text in texts], object)
 
 
+def decoded_texts(values: np.ndarray) -> np.ndarray:
+    """UTF-8 as text, str objects [rows]; values of another kind as they are."""
+    if values.dtype != object:
+        return values
+    return np.array([text.decode() for text in values], object)
+
+
 def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
     """UTF-8, bytes objects [rows, longest list, at least 1], filled up with empty texts."""
     width = max(map(len, lists), default=1)

@@ -17,7 +17,7 @@ from bert_tf.base.plain_path import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.frozen_weights import lay_out_weights_once
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
-from bert_tf.engines.row_calls import predict_in_calls
+from bert_tf.engines.row_calls import decoded_texts, predict_in_calls
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -109,7 +109,7 @@ class SavedModelEngine:
                 with counting:
                     on_tokens(int(counts.sum()), padded)
             return {
-                name: _decoded(tensor.numpy())
+                name: decoded_texts(tensor.numpy())
                 for name, tensor in outputs.items()
                 if name not in NOT_OF_ROWS
             }
@@ -170,9 +170,3 @@ class _Rewriting:
 
 
 _REWRITING = _Rewriting()
-
-
-def _decoded(values: np.ndarray) -> np.ndarray:
-    if values.dtype != object:
-        return values
-    return np.array([text.decode() for text in values], object)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import RunnerFailed, UsageError
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
@@ -24,7 +24,6 @@ from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.step_memory import StepMemory, gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
-from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.devices.memory import memory_for_steps
 from bert_tf.training.devices.precision import choose_precision, has_accelerator
 from bert_tf.training.run.arithmetic import Arithmetic, BatchRows, candidate_ways
@@ -52,6 +51,7 @@ def settle_accumulation(
 
     Raises:
         RunnerFailed: not even single rows fit.
+        UsageError: a batch cannot be divided among replicas.
     """
     if not any(phase.is_accumulation_open for phase in phases):
         return phases
@@ -122,14 +122,10 @@ class _Search:
 
         Raises:
             RunnerFailed: none does.
-            UsageError: the batch has fewer rows than there are replicas.
+            UsageError: the batch cannot be divided among replicas.
         """
         memory, replicas = memory_for_steps(), _replicas(self.config.strategy)
-        if self.phase.batch_size < replicas:
-            raise UsageError(
-                f"{self.phase.name}batch_size: is {self.phase.batch_size}, fewer rows than the "
-                f"{replicas} replicas; raise it"
-            )
+        self.phase.check_batch_size(replicas)
         for number in doubled(self.phase.batch_size // replicas):
             way, step = self._largest(number, replicas)
             if memory is not None and step.total > memory.available:
@@ -140,14 +136,17 @@ class _Search:
                 self._report(words, f"a step takes about {size} GB; {memory} are available")
                 return number
             self.console.info(f"{self.phase.name}gradient accumulation: trying {words}")
-            peak = self._peak(number, replicas, way, memory)
+            pool = None
+            if memory is not None and not has_accelerator():
+                pool = round((_USABLE * memory.available - step.libraries) / replicas)
+            peak = self._peak(number, replicas, way, pool)
             if peak is not None:
                 self._report(words, f"a trial step took {gigabytes(peak)} GB")
                 return number
         available = "" if memory is None else f" ({memory} are available)"
         raise RunnerFailed(
             f"{self.phase.name}a step does not fit into the memory{available} even row by row; "
-            " use shorter sequences (preprocess --max-seq-length) or a smaller model"
+            "use shorter sequences (preprocess --max-seq-length) or a smaller model"
         )
 
     def _report(self, words: str, reason: str) -> None:
@@ -170,16 +169,11 @@ class _Search:
         ]
         return max(zip(self.ways, steps, strict=True), key=lambda pair: pair[1].total)
 
-    def _peak(
-        self, number: int, replicas: int, way: Arithmetic, memory: Memory | None
-    ) -> int | None:
+    def _peak(self, number: int, replicas: int, way: Arithmetic, pool: int | None) -> int | None:
         """Of one replica's step, whose share of the memory is the pool."""
-        shape, pool = self._shape(self.phase.batch_size // replicas), None
+        shape = self._shape(self.phase.batch_size // replicas)
         rows = BatchRows(batch=shape.rows, micro_batches=number, is_filled_up=False)
         shards = 1 if way.precision.use_xla or replicas > 1 else rows.shards()
-        if memory is not None and not has_accelerator():
-            libraries = self._largest(number, replicas)[1].libraries
-            pool = round((_USABLE * memory.available - libraries) / replicas)
         return peak_of_step(
             self.bert_config,
             shape,

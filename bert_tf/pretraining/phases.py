@@ -42,23 +42,23 @@ class PretrainingPhase:
     learning_rate: float | None
     warmup_steps: int
 
-    def check_batch_size(self, strategy: tf.distribute.Strategy) -> None:
+    def check_batch_size(self, replicas: int) -> None:
         """Checks that replicas and accumulation divide a batch evenly.
 
         Raises:
             UsageError: with the nearest batch size that works.
         """
-        parts = self.row_multiple(strategy)
+        parts = self.row_multiple(replicas)
         if self.batch_size % parts:
             raise UsageError(
                 f"{self.name}--batch-size {self.batch_size} cannot be divided evenly by "
-                f"{strategy.num_replicas_in_sync} replicas x {self.accumulation_steps} "
+                f"{replicas} replicas x {self.accumulation_steps} "
                 f"accumulation steps; use {-(-self.batch_size // parts) * parts}"
             )
 
-    def row_multiple(self, strategy: tf.distribute.Strategy) -> int:
+    def row_multiple(self, replicas: int) -> int:
         """What the rows of a batch are a multiple of."""
-        return strategy.num_replicas_in_sync * self.accumulation_steps
+        return replicas * self.accumulation_steps
 
     @property
     def batch_rows(self) -> BatchRows:
@@ -86,7 +86,7 @@ class PretrainingPhase:
             batch_size=self.batch_size,
             seed=config.seed,
             packing=config.packing,
-            row_multiple=self.row_multiple(strategy) * shards,
+            row_multiple=self.row_multiple(strategy.num_replicas_in_sync) * shards,
             masking=dynamic_masking(config, self.data),
         )
 

@@ -19,6 +19,7 @@ from bert_tf.pretraining.accumulation import settle_accumulation
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_memory import StepMemory, gigabytes, parameter_count, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
+from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.devices.memory import is_out_of_memory, memory_for_steps
 from bert_tf.training.devices.precision import has_accelerator
 from bert_tf.training.devices.strategy import make_strategy, worker_count
@@ -69,13 +70,7 @@ class PretrainingPlan:
 
     def shortage(self) -> str | None:
         """What to say before the first step where it is not likely to fit; None where it is."""
-        memory, (phase, step) = memory_for_steps(), self.step_memory()
-        if memory is None or step.total <= memory.available:
-            return None
-        return (
-            f"{phase.name}a step takes about {gigabytes(step.total)} GB of memory, and "
-            f"{gigabytes(memory.available)} GB are available here: {_cure(phase)}"
-        )
+        return _shortage(memory_for_steps(), *self.step_memory())
 
     def out_of_memory(self, error: tf.errors.OpError) -> RunnerFailed | None:
         """The error for a step that did not fit; None where the reason is another one."""
@@ -116,7 +111,7 @@ def plan_pretraining(
     phases = settle_accumulation(config, bert_config, phases, console)
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     for phase in phases:
-        phase.check_batch_size(strategy)
+        phase.check_batch_size(strategy.num_replicas_in_sync)
     arithmetic = settle_arithmetic(
         config,
         [phase.batch_rows for phase in phases],
@@ -146,12 +141,12 @@ def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, An
         `memory` in bytes: the parts of `step`, their `total`, and what is `available`, None where
         that is not known.
     """
-    (_, step), memory = plan.step_memory(), memory_for_steps()
+    (phase, step), memory = plan.step_memory(), memory_for_steps()
     parameters = parameter_count(plan.bert_config)
     console.info(f"{parameters:,} parameters")
     available = "" if memory is None else f"; {memory} are available here"
     console.info(f"memory of a step: {step}{available}")
-    shortage = plan.shortage()
+    shortage = _shortage(memory, phase, step)
     if shortage is not None:
         console.warn(shortage)
     console.info("dry run: nothing was written")
@@ -167,6 +162,15 @@ def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, An
             "available": None if memory is None else memory.available,
         },
     }
+
+
+def _shortage(memory: Memory | None, phase: PretrainingPhase, step: StepMemory) -> str | None:
+    if memory is None or step.total <= memory.available:
+        return None
+    return (
+        f"{phase.name}a step takes about {gigabytes(step.total)} GB of memory, and "
+        f"{gigabytes(memory.available)} GB are available here: {_cure(phase)}"
+    )
 
 
 def _cure(phase: PretrainingPhase) -> str:

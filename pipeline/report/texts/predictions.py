@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
+from bert_tf.engines.row_calls import decoded_texts
 from bert_tf.export.loading import TrainedModel
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 from bert_tf.serving.text_module import TextModule
@@ -59,7 +59,7 @@ def predictions(
         {name: tf.constant(column) for name, column in inputs.items()},
         tf.constant(DEFAULT_BATCH_TOKENS, tf.int32),
     )
-    predicted = {name: _decoded(tensor.numpy()) for name, tensor in outputs.items()}
+    predicted = {name: decoded_texts(tensor.numpy()) for name, tensor in outputs.items()}
     fields = [field for field in declared.predictions if not field.is_extra]
     (row,) = prediction_rows(fields, predicted)
     found = [Prediction(name=name, value=value) for name, value in row.items()]
@@ -72,10 +72,3 @@ def predictions(
     return found + [
         Prediction(name=str(label[noun]), probability=label["score"]) for label in labels
     ]
-
-
-def _decoded(values: np.ndarray) -> np.ndarray:
-    """Bytes of UTF-8 as text."""
-    if values.dtype != object:
-        return values
-    return np.array([text.decode() for text in values], object)

@@ -31,7 +31,7 @@ from bert_tf.weights.model_directory import (
 from pipeline.report.texts.predictions import Prediction, predictions
 
 _MASK = "[MASK]"
-_HEAD = "cls.predictions.transform.dense.weight"
+_MASKED_LM_HEAD = "cls.predictions.transform.dense.weight"
 _ROWS_AT_ONCE = 32
 
 
@@ -93,8 +93,9 @@ class TextReader:
         self._trained: TrainedModel | None = None
         if self._directory.task is not None:
             self._trained = load_trained_model(self._directory)
+            self._module = text_module(self._trained)
             self._encoder = self._trained.encoder
-        elif _HEAD in self._directory.tensors:
+        elif _MASKED_LM_HEAD in self._directory.tensors:
             self._masked_lm = BertMaskedLM(self._directory.config, dtype="float32")
             self._masked_lm.build(None)
             load_all_weights(self._masked_lm, self._directory)
@@ -142,7 +143,7 @@ class TextReader:
             else self._guesses(row, types, most, has_masks=has_masks, first=first),
             predictions=()
             if self._trained is None
-            else predictions(self._trained, text_module(self._trained), texts),
+            else predictions(self._trained, self._module, texts),
         )
 
     def _reads_texts_apart(self) -> bool:
