@@ -17,9 +17,9 @@ def lay_out_weights_once() -> None:
     """Has TensorFlow's matrix products lay out their weights once where these are frozen.
 
     oneDNN computes from blocks of a weight matrix, and TensorFlow makes the blocks for every batch
-    unless told that weights stay: a twentieth of the time in bfloat16, whose results are equal
+    unless it knows that weights stay: a twentieth of the time in bfloat16, whose results are equal
     either way. TensorFlow reads the setting before its first product, for the life of the process;
-    evaluation between the steps of a training would go on with the first weights. A setting in the
+    evaluation between the steps of a training would use the first weights. A setting in the
     environment stays.
     """
     if os.environ.get(_VARIABLE):

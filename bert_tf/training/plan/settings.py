@@ -58,7 +58,7 @@ class LoopSettings:
         steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
             number that takes about a second.
         shown_metrics: names of what the console shows of an evaluation; () for everything.
-        report_to: names of the trackers that are told what metrics.jsonl is.
+        report_to: names of the trackers that get the lines of metrics.jsonl.
         reported: values of the config by key, for trackers.
     """
 

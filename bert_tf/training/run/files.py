@@ -26,7 +26,7 @@ class RunFiles:
         keep_checkpoints: newest checkpoints kept.
         console: where damaged checkpoints and failures to publish are reported.
         mirror: where the run is kept, if that is not the directory.
-        trackers: that are told what metrics.jsonl is, by their names.
+        trackers: names of those that get the lines of metrics.jsonl.
         settings: of the run, for trackers.
     """
 

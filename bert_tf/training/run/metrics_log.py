@@ -1,4 +1,4 @@
-"""metrics.jsonl of a run, and the trackers that are told what it says."""
+"""metrics.jsonl of a run, and the trackers that get its lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MetricsLog:
         run_directory: where `metrics.jsonl` is.
         keep_until: the newest step of each split whose lines stay; those of later steps, of splits
             that it does not name, and a last line that was cut off by a crash are removed.
-        warn: told that a tracker fails.
+        warn: called when a tracker fails.
         trackers: names of `TRACKERS`.
         name: of the run, for trackers.
         settings: of the run, for trackers.

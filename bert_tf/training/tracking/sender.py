@@ -1,4 +1,4 @@
-"""Lines of a run to a tracker that may fail or take its time, while training goes on."""
+"""Lines of a run to a tracker that may fail or take its time, while training continues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TrackerSender:
         name: of the tracker.
         open_tracker: called in the thread.
         lines: that the run resumes after; those that the tracker lacks are sent first.
-        warn: told once that the tracker fails, and at the end of what it lacks; called by `write`
+        warn: called once when the tracker fails, and at the end for what it lacks; by `write`
             and `close` alone, in their thread.
         retry_seconds: between a failure and the next attempt.
         closing_seconds: that `close` waits at most.

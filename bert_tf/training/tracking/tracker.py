@@ -1,4 +1,4 @@
-"""What a tracker is told of a run, and what it does with it."""
+"""What a tracker gets of a run, and what it does with it."""
 
 from __future__ import annotations
 

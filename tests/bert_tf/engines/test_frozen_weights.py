@@ -1,4 +1,4 @@
-"""TensorFlow is told that weights stay by processes that say so, and by no other."""
+"""Processes that declare frozen weights set TensorFlow's variable for them, and no others do."""
 
 import os
 import subprocess

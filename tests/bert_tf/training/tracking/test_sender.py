@@ -13,7 +13,7 @@ def line(step, split="train"):
 
 
 class Tracker:
-    """One that has lines already, and fails as it is told to."""
+    """One that has lines already, and fails as it should."""
 
     def __init__(self, newest=(), failures=()):
         self.newest = dict(newest)
