@@ -56,6 +56,7 @@ def syntax_tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
 def imported_modules(path: Path) -> list[str]:
     names = []
     for node in ast.walk(syntax_tree(path)):

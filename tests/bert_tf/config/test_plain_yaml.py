@@ -112,6 +112,7 @@ def test_what_cannot_be_read_ends_in_a_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [LAUGHS, LONG_TEXT, MERGES, "a: &a [*a]\n", "&a {*a : 1}"])
 def test_an_alias_bomb_is_refused_before_anything_is_built(tmp_path, text):
     (tmp_path / "run.yaml").write_text(text)

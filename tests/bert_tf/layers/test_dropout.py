@@ -65,6 +65,7 @@ def test_any_shape_is_a_prefix_of_the_same_numbers(shape):
     np.testing.assert_array_equal(mask.ravel(), draw((7, 8))[: mask.size])
 
 
+@pytest.mark.slow
 def test_graphs_of_unknown_shapes_draw_the_same_numbers():
     signature = [tf.TensorSpec([2], tf.int32), tf.TensorSpec([None], tf.int32)]
     graph = tf.function(
@@ -131,6 +132,7 @@ def test_other_backends_are_refused_where_something_would_be_dropped(monkeypatch
         StatelessDropout(0.5, stream=0)(inputs, dropout_key=key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
 def test_graphs_and_xla_draw_the_same_bits(policy):
     layer = StatelessDropout(0.1, stream=3, dtype=policy)

@@ -64,6 +64,7 @@ def test_every_row_keeps_its_place_and_batches_keep_to_the_budget(lengths, batch
         assert (shapes.numpy()[batch, 0] == len(batch)).all()
 
 
+@pytest.mark.slow
 def test_equal_lengths_are_not_padded_beyond_the_multiple():
     word_ids = tf.constant(np.ones([5, 8], np.int32))
     _, _, shapes = sums_and_shapes(tf.RaggedTensor.from_tensor(word_ids), 24)

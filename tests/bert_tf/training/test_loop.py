@@ -66,6 +66,7 @@ def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupte
     assert losses(tmp_path) == uninterrupted
 
 
+@pytest.mark.slow
 def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
     stopped = make_loop(
         run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1, checkpoint_every=4
@@ -104,6 +105,7 @@ def test_a_signal_saves_and_reports_how_to_resume(tmp_path, number, code):
     assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
 
 
+@pytest.mark.slow
 def test_notes_and_elapsed_time_survive(tmp_path):
     def evaluate(step, notes):
         notes["steps"] = [*notes.get("steps", []), step]
@@ -118,6 +120,7 @@ def test_notes_and_elapsed_time_survive(tmp_path):
     assert result.seconds > state["elapsed_seconds"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eval_every", [4, 5])
 @pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}])
 def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
@@ -133,6 +136,7 @@ def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
     assert evaluated == [*range(eval_every, 12, eval_every), 12]
 
 
+@pytest.mark.slow
 def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
     """Where it was due before them, too, and so nothing is written twice later."""
 

@@ -31,6 +31,7 @@ def rates(timeline, steps):
     return [timeline.learning_rates(n, 1, elapsed=0.0, seconds_per_step=0.0)[0] for n in steps]
 
 
+@pytest.mark.slow
 def test_schedule_and_weights_continue_into_the_next_phase(tmp_path):
     result = loop(run_directory=tmp_path).run()
     assert result.step == 12

@@ -104,6 +104,7 @@ def test_the_tokenizer_gives_the_pieces_that_ours_gives(tmp_path, lowercase):
     assert tokenizer(texts) == ours.to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["encoder", "classification"])
 def test_what_is_written_is_read_back(name, tmp_path):
     directory, _ = write(name, tmp_path)

@@ -116,6 +116,7 @@ def test_keys_are_those_that_converters_of_published_checkpoints_read(pretrainin
     assert shapes[f"encoder/layer_with_weights-6/kernel{VALUE}"] == [width, width]
 
 
+@pytest.mark.slow
 def test_a_pretraining_model_is_read_back(pretraining, tmp_path):
     notes = write(pretraining, tmp_path / "garden")
     assert [note.split(",")[0] for note in notes] == ["the model has the exact GELU"]

@@ -46,6 +46,7 @@ def test_finished_work_is_not_done_again(tmp_path, work):
     assert work.runs == 2
 
 
+@pytest.mark.slow
 def test_what_another_machine_wrote_is_waited_for(tmp_path):
     """As a network file system shows it: no such name, then fewer bytes, then blank pages."""
     (tmp_path / "elsewhere").mkdir()

@@ -38,6 +38,7 @@ print(json.dumps([Terminal.first, Terminal.heavy]), file=out)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -36,6 +36,7 @@ def test_a_step_that_is_not_likely_to_fit_is_told_with_two_keys(
     ) in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "raised"), [(OUT_OF_MEMORY, RunnerFailed), (FULL_DISK, None)])
 def test_a_step_that_did_not_fit_is_one_line(
     data, model_config, tmp_path, monkeypatch, words, raised

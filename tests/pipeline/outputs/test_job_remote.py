@@ -50,6 +50,7 @@ def test_an_interrupted_job_starts_again(job, scheme):
     assert not [name for name in FILES if "/." in name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("kind", ["open", "write", "close", "copy", "delete", "list"])
 def test_whatever_fails_there_is_nothing_or_all(job, scheme, kind):

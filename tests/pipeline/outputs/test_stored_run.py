@@ -95,6 +95,7 @@ def test_only_what_has_changed_is_written_again(tmp_path):
     assert FAULTS.counts["close"] == closed + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["close", "copy", "delete"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_checkpoint_is_there_whole_or_not_at_all(scheme, kind, tmp_path, monkeypatch):

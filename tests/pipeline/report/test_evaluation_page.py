@@ -74,6 +74,7 @@ def test_texts_of_the_data_are_never_markup():
     assert page.text.count(EVIL) >= 5, "title, heading, label, confusion, text"
 
 
+@pytest.mark.slow
 def test_a_big_evaluation_has_a_small_page():
     rows, labels = 20_000, tuple(f"label {number}" for number in range(200))
     random = np.random.default_rng(0)

@@ -25,6 +25,7 @@ def model(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_row_has_its_predictions_and_the_model_is_loaded_once(model, monkeypatch):
     loaded = []
     load = constant_engine.load

@@ -464,6 +464,7 @@ def test_compressed_outputs_are_equal_for_equal_rows(
     assert b'x,"1, ' in decompress(first)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(CELLS, st.one_of(st.just(" "), CELLS)), min_size=1, max_size=15),

@@ -17,6 +17,7 @@ def clustered(number: int) -> np.ndarray:
     return unit_vectors((centers[random.integers(0, 50, number)] + noise).astype(np.float32))
 
 
+@pytest.mark.slow
 def test_most_neighbors_are_found_and_the_index_is_reproducible():
     pytest.importorskip("faiss", reason="Faiss is an optional package")
     corpus, queries = clustered(6000), clustered(40)

@@ -235,6 +235,7 @@ def test_fit_is_weighed_by_counts():
     assert measure_fit(["a"], pa.array([], pa.string()), np.zeros(0, np.int64)) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.dictionaries(st.text("abcdé,", min_size=1, max_size=8), st.integers(1, 50), min_size=1),

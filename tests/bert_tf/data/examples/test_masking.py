@@ -199,6 +199,7 @@ def lone_groups(positions, counts):
     return np.concatenate(lengths)
 
 
+@pytest.mark.slow
 def test_ngrams_have_the_weights_of_model_garden():
     """Few targets in long rows, so that n-grams seldom touch and all sizes fit."""
     ids, totals = single_tokens(4000, 512)
@@ -228,6 +229,7 @@ def simulated_ngram_sizes(wanted, max_size, trials):
     return sizes / sizes.sum()
 
 
+@pytest.mark.slow
 def test_spans_have_the_mean_length_of_spanbert():
     """Published: 3.8 words on average. One span a row, so none touch; the row's end cuts some."""
     ids, totals = single_tokens(6000, 512)

@@ -28,6 +28,7 @@ def check_same(found: EncodedRows, expected: EncodedRows) -> None:
         assert expected.owners is None
 
 
+@pytest.mark.slow
 @given(
     texts=st.lists(WORDS, min_size=1, max_size=5),
     method=st.sampled_from(LONG_TEXTS),
@@ -41,6 +42,7 @@ def test_texts(tokenizer, host, texts, method, most):
     check_same(found, expected)
 
 
+@pytest.mark.slow
 @given(pairs=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), most=st.integers(5, 24))
 def test_pairs(tokenizer, host, pairs, most):
     first, second = (list(column) for column in zip(*pairs, strict=True))

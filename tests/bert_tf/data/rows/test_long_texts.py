@@ -64,6 +64,7 @@ def test_head_and_tail_are_the_ends_of_a_text(tokenizer, lengths, most):
         assert row == (text if len(text) <= room else text[:head] + text[len(text) - room + head :])
 
 
+@pytest.mark.slow
 def test_head_and_tail_of_512_tokens_are_those_of_the_paper(tokenizer):
     """Sun et al. 2019, section 5.3.1: the first 128 and the last 382 tokens."""
     (text,), (row,), _ = packed(tokenizer, [900], HEAD_TAIL, 512)

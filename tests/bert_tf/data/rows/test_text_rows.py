@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ WORDS = st.lists(st.sampled_from("abcd"), max_size=12).map(" ".join)
 TEXTS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(TEXTS, st.booleans(), st.integers(5, 20))
 def test_every_token_is_in_the_row_or_counted_as_lost(tokenizer, pairs, single, most):
     first, second = (list(column) for column in zip(*pairs, strict=True))

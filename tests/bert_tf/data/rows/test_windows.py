@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ texts = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(context=texts, bounds=st.tuples(st.integers(0, 40), st.integers(0, 40)))
 def test_tokens_of_an_answer_are_those_it_touches(tokenizer, context, bounds):

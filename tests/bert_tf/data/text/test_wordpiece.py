@@ -136,6 +136,7 @@ def _lowercase_tokenizer() -> WordPieceTokenizer:
     return _TOKENIZERS[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_the_table_holds_the_function_for_every_code_point(lowercase):
     import tensorflow_text as tf_text

@@ -53,6 +53,7 @@ def test_sets_are_measured_as_by_scikit_learn(drawn):
     assert got["hamming_loss"] == pytest.approx(sklearn.metrics.hamming_loss(gold, predicted))
 
 
+@pytest.mark.slow
 @given(sets_and_scores())
 def test_rankings_are_measured_as_by_scikit_learn(drawn):
     gold, scores = drawn

@@ -138,6 +138,7 @@ def test_warnings_and_errors_are_no_noise(line):
     assert not is_noise(line.encode())
 
 
+@pytest.mark.slow
 def test_a_failed_job_names_its_log_which_has_the_noise_and_where_it_failed(tmp_path):
     log = tmp_path / "v.txt.job.log"
     process = start(LOGGED, str(tmp_path / "v.txt"), "fail")

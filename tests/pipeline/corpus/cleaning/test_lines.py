@@ -4,6 +4,7 @@ import unicodedata
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_compose_gives_nfc(texts):
     assert compose(pa.array(texts, pa.string())).to_pylist() == expected
 
 
+@pytest.mark.slow
 def test_every_character_that_can_change_under_nfc_is_known():
     """Those with a combining class, those that compose with what stands before them, and those
     that NFC replaces."""

@@ -173,6 +173,7 @@ def groups_by_brute_force(texts, threshold):
     return list(members.values())
 
 
+@pytest.mark.slow
 def test_of_near_duplicates_one_stays_as_brute_force_finds_them(drop, block_of):
     texts = varied_corpus(0)
     kept, counts, report = drop(

@@ -63,6 +63,7 @@ def test_the_config_is_one_that_three_commands_take(tmp_path, monkeypatch):
         propose_pretraining("news.txt.gz", console=Console(shown))
 
 
+@pytest.mark.slow
 def test_amounts_of_a_sample_are_scaled_to_the_corpus(tmp_path, monkeypatch):
     """Files that are not read count by their sizes, compressed as well as those that are."""
     monkeypatch.setattr("pipeline.jobs.proposals.corpus_facts._SAMPLE_BYTES", 100_000)

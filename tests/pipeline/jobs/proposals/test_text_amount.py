@@ -56,6 +56,7 @@ def as_documents(texts, path):
     path.write_bytes(gzip.compress("\n\n".join(texts).encode()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "write", "letters"),
     [
@@ -82,6 +83,7 @@ def test_the_text_of_files_is_estimated_within_some_percent(tmp_path, name, writ
     assert read * text_scale(config, sample, files) == pytest.approx(exact, rel=0.05)
 
 
+@pytest.mark.slow
 def test_files_that_differ_are_estimated_each_by_itself(tmp_path):
     """One has little beside its text, the other is mostly something else."""
     files, exact = [], 0
@@ -96,6 +98,7 @@ def test_files_that_differ_are_estimated_each_by_itself(tmp_path):
     assert read * text_scale(config, sample, files) == pytest.approx(exact, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_beginning_of_a_compressed_file_stands_for_it(tmp_path, monkeypatch):
     monkeypatch.setattr("pipeline.corpus.readers.splits._HEAD_BYTES", 400_000)
     path, texts = tmp_path / "a.jsonl.gz", texts_of(20_000, 1)

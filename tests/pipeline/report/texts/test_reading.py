@@ -137,6 +137,7 @@ def test_a_pair_is_read_as_rows_of_pairs_are(reader, model):
         reader.read("rome", "", most=1)
 
 
+@pytest.mark.slow
 def test_a_fine_tuned_model_predicts_a_pair(tmp_path):
     labels = ["no", "yes", "maybe"]
     task = {

@@ -1,6 +1,7 @@
 """The graph's spans are those of `answer_spans`, whatever the logits."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ def scored_windows(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(scored_windows(), st.integers(1, 5), st.integers(1, 7))
 def test_spans_equal_those_of_the_numpy_rules(scored, max_answer_length, n_best):

@@ -75,6 +75,7 @@ def test_no_pair_of_marks_takes_time_beyond_the_pages_length():
         assert time.process_time() - began < 3, (opened, close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "repeated", ["{{a}}", "{{a}} ", "({{a}}", "{{a}},", "{{a}}) ", " ,", "[{{a}}:", "\n <!-- a -->"]
 )
