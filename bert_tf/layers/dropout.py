@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 LEVELS = 256
 _COUNTERS_PER_STREAM = 2**40
 _THREEFRY = 2  # its number in TensorFlow's operations
+_LATER_STREAMS: ContextVar[Any] = ContextVar("later_streams", default=None)
 
 
 def keep_level(rate: float) -> int:
@@ -26,6 +29,19 @@ def keep_level(rate: float) -> int:
     (0.1 becomes 26/256 = 0.1016), but never 0 or 1.
     """
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
+
+
+@contextlib.contextmanager
+def later_streams(number: tf.Tensor) -> Iterator[None]:
+    """Masks drawn in this context are those of the streams `number`, int64 [], after their own.
+
+    The number is known only when the graph runs, unlike the stream that a layer is made with.
+    """
+    token = _LATER_STREAMS.set(number)
+    try:
+        yield
+    finally:
+        _LATER_STREAMS.reset(token)
 
 
 def require_dropout() -> None:
@@ -68,7 +84,11 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
         words = tf.constant([-(-size // 4)])
     key = tf.reshape(tf.bitcast(tf.cast(dropout_key, tf.int32), tf.uint64), [1])
     # A place draws from a run of counters of its own, which is longer than it needs.
-    counter = tf.constant([stream * _COUNTERS_PER_STREAM], tf.uint64)
+    counter = tf.constant([stream * _COUNTERS_PER_STREAM], tf.int64)
+    later = _LATER_STREAMS.get()
+    if later is not None:
+        counter += later * _COUNTERS_PER_STREAM
+    counter = tf.bitcast(counter, tf.uint64)
     kept = _kept_draws()(key, counter, words, tf.constant(keep_level(rate), tf.uint8))
     return tf.reshape(kept[:size], shape)
 

@@ -12,6 +12,7 @@ from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.projection import Projection
+from bert_tf.layers.repeated_block import RepeatedBlock
 from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
 from bert_tf.models.bert_model import BertModel
@@ -46,6 +47,7 @@ class BertEncoder(BertModel):
             )
             for index in range(config.num_hidden_layers)
         ]
+        self._repeated_block = RepeatedBlock(self.blocks[0])
         if has_pooler:
             self.pooler = Projection(
                 config.hidden_size,
@@ -123,7 +125,8 @@ class BertEncoder(BertModel):
         )
         hidden_states = [hidden]
         for block in self.blocks:
-            hidden = block(
+            hidden = self._repeated_block(
+                block,
                 hidden,
                 attention_bias=bias,
                 dropout_key=key,

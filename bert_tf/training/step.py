@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
+from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
@@ -234,16 +235,17 @@ class TrainingStep:
             return self._gradients_of(batch, weights, scale, key)
         split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
         copies = self._copies.read()
-        parts = [
-            self._shard_gradients(
-                {name: tensor[index] for name, tensor in split.items()},
-                weights,
-                scale,
-                tf.random.fold_in(key, index, alg="philox"),
-                copies,
-            )
-            for index in range(self._shards)
-        ]
+        with blocks_traced_once():
+            parts = [
+                self._shard_gradients(
+                    {name: tensor[index] for name, tensor in split.items()},
+                    weights,
+                    scale,
+                    tf.random.fold_in(key, index, alg="philox"),
+                    copies,
+                )
+                for index in range(self._shards)
+            ]
         return tf.nest.map_structure(sum_of_parts, *parts)
 
     def _gradients_of(

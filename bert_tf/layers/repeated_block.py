@@ -1,0 +1,73 @@
+"""Blocks that differ in their weights and dropout alone, traced into a graph once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+
+from bert_tf.layers.dropout import later_streams
+from bert_tf.layers.transformer_block import TransformerBlock
+
+_IS_WANTED = ContextVar("is_wanted", default=False)
+
+
+@contextlib.contextmanager
+def blocks_traced_once() -> Iterator[None]:
+    """Encoders called in this context, inside a TensorFlow function, trace one block for all.
+
+    Tracing a block and its gradients takes as long as computing them in twenty steps on short rows.
+    Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
+    rewrites the graphs.
+    """
+    token = _IS_WANTED.set(keras.config.backend() == "tensorflow")
+    try:
+        yield
+    finally:
+        _IS_WANTED.reset(token)
+
+
+class RepeatedBlock:
+    """Calls blocks by the graph of the first one, which gets their weights as arguments.
+
+    Args:
+        block: a built block; those it stands for have the same config, dtype policy and shapes.
+    """
+
+    def __init__(self, block: TransformerBlock):
+        self._block = block
+        self._graph: Any = None
+
+    def __call__(
+        self,
+        block: TransformerBlock,
+        hidden: Any,
+        attention_bias: Any | None = None,
+        dropout_key: Any | None = None,
+        positions: Any | None = None,
+    ) -> Any:
+        """What `block` maps its inputs to; see `TransformerBlock.call`."""
+        arguments = {"attention_bias": attention_bias, "dropout_key": dropout_key}
+        # A call's gradients are computed whole, those of frozen weights too.
+        if not _IS_WANTED.get() or not block.trainable or positions is not None:
+            return block(hidden, positions=positions, **arguments)
+        import tensorflow as tf
+
+        if self._graph is None:
+            self._graph = tf.function(self._call, autograph=False)
+        weights = [tf.convert_to_tensor(variable.value) for variable in block.variables]
+        streams = block.first_dropout_stream - self._block.first_dropout_stream
+        return self._graph(weights, tf.constant(streams, tf.int64), hidden, **arguments)
+
+    def _call(self, weights: list[Any], streams: Any, hidden: Any, **arguments: Any) -> Any:
+        with keras.StatelessScope() as scope, later_streams(streams):
+            for variable, value in zip(self._block.variables, weights, strict=True):
+                # Not by `state_mapping`, which converts to the variable's own dtype.
+                scope.add_update((variable, value))
+            outputs = self._block(hidden, **arguments)
+        # What is known of the shape is known after every block: one graph fits them all.
+        outputs.set_shape(hidden.shape)
+        return outputs

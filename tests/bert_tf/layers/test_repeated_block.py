@@ -1,0 +1,105 @@
+"""Blocks traced once: the same numbers from a graph with one block in it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.repeated_block import blocks_traced_once
+from bert_tf.models.encoder import BertEncoder
+from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
+
+CONFIG = BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=8,
+    hidden_dropout_prob=0.2,
+)
+
+
+def made_encoder(policy):
+    encoder = BertEncoder(CONFIG, dtype=policy)
+    encoder.build_weights()
+    return encoder
+
+
+def traced(encoder, *, once, training=True):
+    """A graph of the outputs, and of the gradients of all weights."""
+
+    @tf.function(autograph=False)
+    def outputs_and_gradients(ids, mask, key):
+        variables = [variable.value for variable in encoder.trainable_variables]
+        with tf.GradientTape() as tape:
+            outputs = encoder(
+                ids, attention_mask=mask, training=training, dropout_key=key, pooled_only=True
+            )["pooled_output"]
+            loss = tf.reduce_sum(tf.square(tf.cast(outputs, tf.float32)))
+        return outputs, tape.gradient(loss, variables)
+
+    arguments = (
+        tf.TensorSpec([None, None], tf.int32),
+        tf.TensorSpec([None, None], tf.int32),
+        tf.TensorSpec([2], tf.int32),
+    )
+    if not once:
+        return outputs_and_gradients.get_concrete_function(*arguments)
+    with blocks_traced_once():
+        return outputs_and_gradients.get_concrete_function(*arguments)
+
+
+def numbers(graph, seed):
+    random = np.random.default_rng(seed)
+    ids = random.integers(0, 20, (3, 6)).astype(np.int32)
+    mask = (np.arange(6) < [[6], [4], [1]]).astype(np.int32)
+    key = random.integers(0, 2**31, 2).astype(np.int32)
+    with without_graph_rewrites():
+        outputs, gradients = graph(tf.constant(ids), tf.constant(mask), tf.constant(key))
+    return [np.asarray(tf.convert_to_tensor(value)) for value in (outputs, *gradients)]
+
+
+def operations(graph):
+    return [operation.type for operation in graph.graph.get_operations()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("training", [True, False])
+def test_outputs_and_gradients_are_the_same_bits(policy, training):
+    encoder = made_encoder(policy)
+    each = traced(encoder, once=False, training=training)
+    once = traced(encoder, once=True, training=training)
+    for seed in range(3):
+        for mine, expected in zip(numbers(once, seed), numbers(each, seed), strict=True):
+            np.testing.assert_array_equal(mine, expected)
+
+
+def test_a_graph_of_more_blocks_has_no_more_products():
+    once = operations(traced(made_encoder("float32"), once=True))
+    each = operations(traced(made_encoder("float32"), once=False))
+    assert once.count("MatMul") < each.count("MatMul") / 2
+
+
+def test_no_gradients_of_frozen_blocks_are_in_a_call():
+    encoder = made_encoder("float32")
+    encoder.freeze(2)
+    names = [operation.name for operation in traced(encoder, once=True).graph.get_operations()]
+    backward = [name for name in names if name.startswith("PartitionedCall")]
+    assert len(backward) == 1, "of the third block; the fourth, the last, is traced by itself"
+
+
+def test_dropout_differs_between_blocks():
+    """Equal weights and equal inputs: only the streams of the masks differ."""
+    encoder = made_encoder("float32")
+    first, second, *_ = encoder.blocks
+    for mine, other in zip(second.variables, first.variables, strict=True):
+        mine.assign(other)
+    repeated = encoder._repeated_block
+    hidden, key = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.constant([3, 4])
+    with blocks_traced_once():
+        outputs = [repeated(block, hidden, dropout_key=key) for block in (first, second, first)]
+    expected = [block(hidden, dropout_key=key) for block in (first, second, first)]
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-6)
+    assert np.abs(outputs[0] - outputs[1]).max() > 1e-3
