@@ -78,11 +78,13 @@ def held_out_loss(run: Path, data: PretrainingData, examples: int) -> float:
 
 def glue_scores(options: argparse.Namespace, run: Path, seed: int) -> dict[str, float]:
     """Accuracy of SST-2 and RTE in percent, fine-tuned with one seed."""
-    output = run.with_name(f"{run.name}-glue-{options.epochs:g}-{options.max_train_rows}")
+    settings = f"{options.epochs:g}-{options.learning_rate:g}-{options.max_train_rows}"
+    output = run.with_name(f"{run.name}-glue-{settings}")
     tasks = [word for task in TASKS for word in ("--task", task)]
     bert_pipeline(
         *("bench", "glue", "--init", str(run), "--data", options.glue, "--output", str(output)),
         *("--seeds", "1", "--seed", str(seed), "--epochs", str(options.epochs), *tasks),
+        *("--set", f"bench.learning_rate={options.learning_rate}"),
         *("--set", f"bench.max_train_rows={options.max_train_rows}"),
     )
     manifest = read_manifest(output)
@@ -94,9 +96,8 @@ def measured(options: argparse.Namespace, datasets: dict[str, PretrainingData]) 
     """The results of all recipes and seeds, those that are there already first."""
     path = Path(options.results)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    conditions = {
-        name: getattr(options, name) for name in ("minutes", "size", "epochs", "max_train_rows")
-    }
+    names = ("minutes", "size", "epochs", "learning_rate", "max_train_rows")
+    conditions = {name: getattr(options, name) for name in names}
     for seed in range(1, options.seeds + 1):
         for recipe, data in options.recipe:
             name = Path(recipe).stem
@@ -152,6 +153,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--size", help="of all models, instead of the recipes'")
     parser.add_argument("--epochs", type=float, default=3.0, help="of fine-tuning")
+    parser.add_argument(
+        "--learning-rate", type=float, default=1e-4, help="of fine-tuning; 3e-4 for tiny models"
+    )
     parser.add_argument("--max-train-rows", type=int, default=0, help="of fine-tuning; 0 for all")
     parser.add_argument("--eval-examples", type=int, default=2000)
     options = parser.parse_args()
