@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEVELS = 256
 _COUNTERS_PER_STREAM = 2**40
 _THREEFRY = 2  # its number in TensorFlow's operations
-_LATER_STREAMS: ContextVar[Any] = ContextVar("later_streams", default=None)
+_STREAM_OFFSET: ContextVar[Any] = ContextVar("stream_offset", default=None)
 
 
 def keep_level(rate: float) -> int:
@@ -32,16 +32,16 @@ def keep_level(rate: float) -> int:
 
 
 @contextlib.contextmanager
-def later_streams(number: tf.Tensor) -> Iterator[None]:
-    """Masks drawn in this context are those of the streams `number`, int64 [], after their own.
+def stream_offset(offset: tf.Tensor) -> Iterator[None]:
+    """Masks drawn in this context use their layer's stream plus `offset`, int64 [].
 
-    The number is known only when the graph runs, unlike the stream that a layer is made with.
+    The offset is known only when the graph runs, unlike the stream that a layer is made with.
     """
-    token = _LATER_STREAMS.set(number)
+    token = _STREAM_OFFSET.set(offset)
     try:
         yield
     finally:
-        _LATER_STREAMS.reset(token)
+        _STREAM_OFFSET.reset(token)
 
 
 def require_dropout() -> None:
@@ -85,9 +85,9 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     key = tf.reshape(tf.bitcast(tf.cast(dropout_key, tf.int32), tf.uint64), [1])
     # A place draws from a run of counters of its own, which is longer than it needs.
     counter = tf.constant([stream * _COUNTERS_PER_STREAM], tf.int64)
-    later = _LATER_STREAMS.get()
-    if later is not None:
-        counter += later * _COUNTERS_PER_STREAM
+    offset = _STREAM_OFFSET.get()
+    if offset is not None:
+        counter += offset * _COUNTERS_PER_STREAM
     counter = tf.bitcast(counter, tf.uint64)
     kept = _kept_draws()(key, counter, words, tf.constant(keep_level(rate), tf.uint8))
     return tf.reshape(kept[:size], shape)

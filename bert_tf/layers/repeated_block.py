@@ -1,4 +1,4 @@
-"""Blocks that differ in their weights and dropout alone, traced into a graph once."""
+"""Blocks that differ in their weights and dropout streams alone, traced into a graph once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.dropout import later_streams
+from bert_tf.layers.dropout import stream_offset
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _IS_WANTED = ContextVar("is_wanted", default=False)
@@ -19,7 +19,7 @@ _IS_WANTED = ContextVar("is_wanted", default=False)
 def blocks_traced_once() -> Iterator[None]:
     """Encoders called in this context, inside a TensorFlow function, trace one block for all.
 
-    Tracing a block and its gradients takes as long as computing them in twenty steps on short rows.
+    Tracing the blocks is most of what a training step on processors takes before it first runs.
     Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
     rewrites the graphs.
     """
@@ -34,7 +34,8 @@ class RepeatedBlock:
     """Calls blocks by the graph of the first one, which gets their weights as arguments.
 
     Args:
-        block: a built block; those it stands for have the same config, dtype policy and shapes.
+        block: built before the first call; the others have the same config, dtype policy and
+            shapes.
     """
 
     def __init__(self, block: TransformerBlock):
@@ -51,7 +52,8 @@ class RepeatedBlock:
     ) -> Any:
         """What `block` maps its inputs to; see `TransformerBlock.call`."""
         arguments = {"attention_bias": attention_bias, "dropout_key": dropout_key}
-        # A call's gradients are computed whole, those of frozen weights too.
+        # A call's gradients are computed whole, so frozen blocks are called directly. So is one
+        # that computes some positions alone, unlike the others.
         if not _IS_WANTED.get() or not block.trainable or positions is not None:
             return block(hidden, positions=positions, **arguments)
         import tensorflow as tf
@@ -62,12 +64,21 @@ class RepeatedBlock:
         streams = block.first_dropout_stream - self._block.first_dropout_stream
         return self._graph(weights, tf.constant(streams, tf.int64), hidden, **arguments)
 
-    def _call(self, weights: list[Any], streams: Any, hidden: Any, **arguments: Any) -> Any:
-        with keras.StatelessScope() as scope, later_streams(streams):
+    def _call(
+        self,
+        weights: list[Any],
+        streams: Any,
+        hidden: Any,
+        attention_bias: Any | None,
+        dropout_key: Any | None,
+    ) -> Any:
+        if attention_bias is not None:  # or a call would sum up its gradient, which nobody needs
+            attention_bias = keras.ops.stop_gradient(attention_bias)
+        with keras.StatelessScope() as scope, stream_offset(streams):
             for variable, value in zip(self._block.variables, weights, strict=True):
                 # Not by `state_mapping`, which converts to the variable's own dtype.
                 scope.add_update((variable, value))
-            outputs = self._block(hidden, **arguments)
+            outputs = self._block(hidden, attention_bias=attention_bias, dropout_key=dropout_key)
         # What is known of the shape is known after every block: one graph fits them all.
         outputs.set_shape(hidden.shape)
         return outputs

@@ -17,8 +17,8 @@ _NO_BETTER = 0.05  # nats
 _RISE = 0.3
 _GAP = 0.7
 _FEW_STEPS = 5_000
-# After so many steps a model knows frequencies, unless it has collapsed.
-_STEPS_TO_FREQUENCIES = 1_000
+# After so many steps models usually know frequencies.
+_STEPS_TO_FREQUENCIES = 2_000
 _ABOVE_FREQUENCIES = 0.15
 _PAIR_GUESSED = math.log(2) - 0.005
 # Devlin et al. (2019, A.2); Muennighoff et al. (2023) find nothing gained beyond about that.
@@ -115,8 +115,8 @@ def _about_frequencies(best: Line, last: Line) -> str | None:
     if steps >= _STEPS_TO_FREQUENCIES and loss > entropy + _ABOVE_FREQUENCIES:
         return (
             f"held-out masked-LM loss {loss:.2f} is still above what token frequencies alone reach "
-            f"({entropy:.2f}) after {steps:,} steps: the model collapsed and predicts the same for "
-            f"every token; {_CAUSES}"
+            f"({entropy:.2f}) after {steps:,} steps: it has probably collapsed and predicts "
+            f"about the same for every token; {_CAUSES}"
         )
     cause = (
         f"models leave this level after hundreds to thousands of steps, and {steps:,} were made; "
