@@ -17,6 +17,8 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.training.run.metrics_file import read_metrics
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -56,7 +58,6 @@ def test_a_log_ends_with_the_last_step(log_every, first):
     assert steps == [f"step {first}/12", "step 12/12", "step 12, eval: loss 1.0000"]
 
 
-@pytest.mark.slow
 def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupted):
     """It stops between two lines; after that the calls are of other lengths."""
     stopped = make_loop(run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1)
@@ -66,7 +67,6 @@ def test_a_resumed_run_repeats_the_losses_to_the_last_bit(tmp_path, uninterrupte
     assert losses(tmp_path) == uninterrupted
 
 
-@pytest.mark.slow
 def test_lines_after_the_checkpoint_are_written_again(tmp_path, uninterrupted):
     stopped = make_loop(
         run_directory=tmp_path, noise=1.0, log_every=5, steps_per_call=1, checkpoint_every=4
@@ -105,7 +105,6 @@ def test_a_signal_saves_and_reports_how_to_resume(tmp_path, number, code):
     assert (tmp_path / "checkpoints" / "step-00000008").is_dir()
 
 
-@pytest.mark.slow
 def test_notes_and_elapsed_time_survive(tmp_path):
     def evaluate(step, notes):
         notes["steps"] = [*notes.get("steps", []), step]
@@ -120,7 +119,6 @@ def test_notes_and_elapsed_time_survive(tmp_path):
     assert result.seconds > state["elapsed_seconds"] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("eval_every", [4, 5])
 @pytest.mark.parametrize("metrics", [{}, {"loss": 1.0}])
 def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
@@ -136,7 +134,6 @@ def test_the_last_step_is_evaluated_once(tmp_path, eval_every, metrics):
     assert evaluated == [*range(eval_every, 12, eval_every), 12]
 
 
-@pytest.mark.slow
 def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
     """Where it was due before them, too, and so nothing is written twice later."""
 
@@ -158,7 +155,6 @@ def test_the_last_checkpoint_holds_the_last_evaluation_and_line(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_a_run_is_extended_with_the_schedule_of_the_new_total(tmp_path, console):
     keys = {"run_directory": tmp_path, "warmup_steps": 0, "log_every": 1}
     assert make_loop(**keys).run().extended_from == []
@@ -201,7 +197,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_with_its_last_good_state(tmp_pa
     assert math.isfinite(read_metrics(tmp_path / "metrics.jsonl")[-1]["loss"])
 
 
-@pytest.mark.slow
 def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path):
     """Its owner moves it among the checkpoints and mends the data."""
     undisturbed = make_loop(run_directory=tmp_path / "undisturbed")
@@ -217,7 +212,6 @@ def test_the_state_before_a_failure_resumes_as_if_nothing_had_happened(tmp_path)
         np.testing.assert_array_equal(mended._variables[name].numpy(), variable.numpy(), name)
 
 
-@pytest.mark.slow
 def test_parts_of_a_batch_give_the_curve_of_the_whole():
     whole = make_loop().run().train
     parts = make_loop(accumulation_steps=4).run().train
@@ -225,7 +219,6 @@ def test_parts_of_a_batch_give_the_curve_of_the_whole():
         assert parts[name] == pytest.approx(whole[name], rel=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_rows_divided_among_cores_give_the_curve_of_the_whole(accumulation_steps):
     whole = make_loop().run().train
@@ -234,7 +227,6 @@ def test_rows_divided_among_cores_give_the_curve_of_the_whole(accumulation_steps
         assert divided[name] == pytest.approx(whole[name], rel=1e-4)
 
 
-@pytest.mark.slow
 def test_rows_divided_among_cores_resume_exactly(tmp_path):
     keys = {"shards": 4, "noise": 1.0, "steps": 20}
     whole = make_loop(**keys, run_directory=tmp_path / "whole").run().train
@@ -243,7 +235,6 @@ def test_rows_divided_among_cores_resume_exactly(tmp_path):
     assert (resumed["loss"], resumed["gradient_norm"]) == (whole["loss"], whole["gradient_norm"])
 
 
-@pytest.mark.slow
 def test_lamb_learns_and_resumes_exactly(tmp_path):
     whole = make_loop(run_directory=tmp_path / "whole", optimizer="lamb", steps=40).run()
     lines = losses(tmp_path / "whole")
@@ -259,7 +250,6 @@ def test_xla_gives_the_same_curve():
     assert compiled["loss"] == pytest.approx(plain["loss"], rel=1e-4)
 
 
-@pytest.mark.slow
 def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
     plain = make_loop().run().train
     loop = make_loop(scale_loss=True, run_directory=tmp_path)

@@ -2,6 +2,8 @@ import pytest
 from loop_runs import run_until
 from regression_task import make_loop
 
+pytestmark = pytest.mark.slow
+
 EVALUATED = {2: 3.0, 4: 1.0, 6: 2.0, 8: 1.5, 10: 0.5, 12: 0.4}
 
 
@@ -16,7 +18,6 @@ def loop(limit, **keys):
     return make_loop(evaluate=evaluate, eval_every=2, early_stop_evals=limit, **keys)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "end"), [(0, 12), (1, 6), (2, 8), (3, 12)])
 def test_a_run_ends_after_so_many_evaluations_without_a_better_one(limit, end):
     result = loop(limit).run()
@@ -28,7 +29,6 @@ def test_the_reason_names_the_best_step():
     assert loop(2).run().stopped_early == "no better evaluation in 2 since step 4"
 
 
-@pytest.mark.slow
 def test_the_count_continues_in_a_resumed_run(tmp_path):
     run_until(loop(2, run_directory=tmp_path, steps_per_call=1), 7)
     assert loop(2, run_directory=tmp_path).run().step == 8

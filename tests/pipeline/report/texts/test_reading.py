@@ -21,6 +21,8 @@ from bert_tf.weights.model_directory import (
 )
 from pipeline.report.texts.reading import TextReader
 
+pytestmark = pytest.mark.slow
+
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rome", "is", "in", "it", "##aly", "."]
 
 
@@ -137,7 +139,6 @@ def test_a_pair_is_read_as_rows_of_pairs_are(reader, model):
         reader.read("rome", "", most=1)
 
 
-@pytest.mark.slow
 def test_a_fine_tuned_model_predicts_a_pair(tmp_path):
     labels = ["no", "yes", "maybe"]
     task = {
