@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import keras
 
 from bert_tf.base.errors import UsageError
+from bert_tf.layers.context_value import context_value
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -31,17 +32,12 @@ def keep_level(rate: float) -> int:
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
 
 
-@contextlib.contextmanager
-def stream_offset(offset: tf.Tensor) -> Iterator[None]:
+def stream_offset(offset: tf.Tensor) -> AbstractContextManager[None]:
     """Masks drawn in this context use their layer's stream plus `offset`, int64 [].
 
     The offset is known only when the graph runs, unlike the stream that a layer is made with.
     """
-    token = _STREAM_OFFSET.set(offset)
-    try:
-        yield
-    finally:
-        _STREAM_OFFSET.reset(token)
+    return context_value(_STREAM_OFFSET, offset)
 
 
 def require_dropout() -> None:

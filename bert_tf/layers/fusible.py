@@ -9,26 +9,22 @@ are what they were.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 import keras
 from keras import ops
 
+from bert_tf.layers.context_value import context_value
+
 _IS_WANTED = ContextVar("is_wanted", default=False)
 
 
-@contextlib.contextmanager
-def fusible_operations() -> Iterator[None]:
+def fusible_operations() -> AbstractContextManager[None]:
     """Layers that are called in this context write their operations so; no gradients then."""
-    token = _IS_WANTED.set(keras.config.backend() == "tensorflow")
-    try:
-        yield
-    finally:
-        _IS_WANTED.reset(token)
+    return context_value(_IS_WANTED, keras.config.backend() == "tensorflow")
 
 
 def are_fusible() -> bool:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 import keras
 
+from bert_tf.layers.context_value import context_value
 from bert_tf.layers.dropout import stream_offset
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _IS_WANTED = ContextVar("is_wanted", default=False)
 
 
-@contextlib.contextmanager
-def blocks_traced_once() -> Iterator[None]:
+def blocks_traced_once() -> AbstractContextManager[None]:
     """Encoders called in this context, inside a TensorFlow function, trace one block for all.
 
     Tracing the blocks is most of what a training step on processors takes before it first runs.
     Outputs and gradients are bit by bit those of blocks traced one by one, unless TensorFlow
     rewrites the graphs.
     """
-    token = _IS_WANTED.set(keras.config.backend() == "tensorflow")
-    try:
-        yield
-    finally:
-        _IS_WANTED.reset(token)
+    return context_value(_IS_WANTED, keras.config.backend() == "tensorflow")
 
 
 class RepeatedBlock:
