@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import keras
+from keras import ops
 
 from bert_tf.base.errors import UsageError
 from bert_tf.layers.context_value import context_value
@@ -85,13 +86,14 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     if offset is not None:
         counter += offset * _COUNTERS_PER_STREAM
     counter = tf.bitcast(counter, tf.uint64)
-    kept = _kept_draws()(key, counter, words, tf.constant(keep_level(rate), tf.uint8))
-    return tf.reshape(kept[:size], shape)
+    draws = tf.reshape(tf.bitcast(_random_words()(key, counter, words), tf.uint8), [-1])
+    # Not compared where XLA draws: it would draw a word again for each of its four numbers.
+    return tf.reshape(draws[:size], shape) < tf.constant(keep_level(rate), tf.uint8)
 
 
 @functools.cache
-def _kept_draws() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Maps key and counter, uint64[1] each, a number of words, int32[1], and the level to bool.
+def _random_words() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]:
+    """Maps key and counter, uint64[1] each, and a number of words, int32[1], to uint32 [words].
 
     XLA compiles it wherever it is called: on processors it draws numbers in less than half the time
     that TensorFlow's own kernel takes for Philox numbers, and only XLA has Threefry there.
@@ -99,15 +101,12 @@ def _kept_draws() -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor], tf.T
     import tensorflow as tf
 
     @tf.function(autograph=False, jit_compile=True)
-    def kept_draws(
-        key: tf.Tensor, counter: tf.Tensor, words: tf.Tensor, level: tf.Tensor
-    ) -> tf.Tensor:
-        bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
+    def random_words(key: tf.Tensor, counter: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
+        return tf.raw_ops.StatelessRandomUniformFullIntV2(
             shape=words, key=key, counter=counter, alg=_THREEFRY, dtype=tf.uint32
         )
-        return tf.reshape(tf.bitcast(bits, tf.uint8) < level, [-1])
 
-    return kept_draws
+    return random_words
 
 
 def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
@@ -118,6 +117,22 @@ def next_power_of_two(number: tf.Tensor) -> tf.Tensor:
     # Numbers after a power of two lie further from it than this, errors of the logarithm nearer.
     exponent = tf.cast(tf.math.ceil(logarithm - 1e-10), tf.int32)
     return tf.bitwise.left_shift(1, exponent)
+
+
+def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
+    """Inputs where `keep` is true, scaled by the inverse of the real keep probability; else 0.
+
+    Args:
+        inputs: float tensor.
+        keep: bool tensor of the same shape, see `keep_mask`; None changes nothing.
+        rate: that it was drawn with.
+    """
+    if keep is None:
+        return inputs
+    # bfloat16 would round the scale, and move the expected output by a third of a per cent.
+    wide = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
+    scaled = ops.cast(wide * (LEVELS / keep_level(rate)), inputs.dtype)
+    return ops.where(keep, scaled, ops.zeros((), inputs.dtype))
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -144,15 +159,20 @@ class StatelessDropout(keras.layers.Layer):
         Raises:
             UsageError: a key is given on another backend than TensorFlow.
         """
+        return dropped(inputs, self.kept(inputs, dropout_key), self.rate)
+
+    def kept(self, inputs: Any, dropout_key: tf.Tensor | None) -> tf.Tensor | None:
+        """Which elements of a tensor like `inputs` stay, for `dropped`; None for all of them.
+
+        Raises:
+            UsageError: as for `call`.
+        """
         if dropout_key is None or self.rate == 0:
-            return inputs
+            return None
         require_dropout()
         import tensorflow as tf
 
-        keep = keep_mask(dropout_key, stream=self.stream, rate=self.rate, shape=tf.shape(inputs))
-        # bfloat16 would round the scale, and move the expected output by a third of a per cent.
-        scaled = tf.cast(inputs, self.variable_dtype) * (LEVELS / keep_level(self.rate))
-        return tf.where(keep, tf.cast(scaled, inputs.dtype), tf.zeros([], inputs.dtype))
+        return keep_mask(dropout_key, stream=self.stream, rate=self.rate, shape=tf.shape(inputs))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "rate": self.rate, "stream": self.stream}

@@ -9,6 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.layers.dropout import StatelessDropout, dropped
+from bert_tf.layers.island import island, row_mean
+
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class LayerNorm(keras.layers.Layer):
@@ -34,9 +37,24 @@ class LayerNorm(keras.layers.Layer):
     def call(self, inputs: Any) -> Any:
         """Maps a float tensor to the same shape, in the compute dtype."""
         normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
+        return normalize(inputs, *self._weights())
+
+    def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
+        """Normalizes `hidden` plus `change` after dropout.
+
+        Args:
+            hidden, change: float tensors of one shape, in the compute dtype.
+            dropout: of the change.
+            key: int32[2]; None for no dropout.
+        """
+        normalize = _sum_normalization(
+            self.epsilon, self.variable_dtype, self.compute_dtype, dropout.rate
+        )
+        return normalize(hidden, change, dropout.kept(change, key), *self._weights())
+
+    def _weights(self) -> list[Any]:
         # Tensors: functions with a gradient of their own take no variables on TensorFlow.
-        gamma, beta = (ops.reshape(weights, (-1,)) for weights in (self.gamma, self.beta))
-        return normalize(inputs, gamma, beta)
+        return [ops.reshape(weights, (-1,)) for weights in (self.gamma, self.beta)]
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}
@@ -53,8 +71,8 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
     @ops.custom_gradient
     def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
         centered = ops.cast(inputs, dtype)
-        centered = centered - ops.mean(centered, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+        centered = centered - row_mean(centered)
+        variance = row_mean(ops.square(centered))
         scale = ops.rsqrt(variance + epsilon)
         normalized = centered * scale
 
@@ -65,11 +83,23 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
             along_normalized = upstream * normalized
             gamma_gradient = ops.sum(along_normalized, axis=leading)
             beta_gradient = ops.sum(upstream, axis=leading)
-            mean = ops.mean(upstream * gamma, axis=-1, keepdims=True)
-            slope = ops.mean(along_normalized * gamma, axis=-1, keepdims=True)
+            mean = row_mean(upstream * gamma)
+            slope = row_mean(along_normalized * gamma)
             centered_gradient = upstream * gamma - mean - normalized * slope
             return ops.cast(centered_gradient * scale, inputs.dtype), gamma_gradient, beta_gradient
 
         return ops.cast(normalized * gamma + beta, output_dtype), gradient
 
-    return normalize
+    return island(normalize)
+
+
+@functools.cache
+def _sum_normalization(
+    epsilon: float, dtype: str, output_dtype: str, rate: float
+) -> Callable[..., Any]:
+    normalize = _normalization(epsilon, dtype, output_dtype)
+
+    def normalize_sum(hidden: Any, change: Any, keep: Any | None, gamma: Any, beta: Any) -> Any:
+        return normalize(hidden + dropped(change, keep, rate), gamma, beta)
+
+    return island(normalize_sum)

@@ -58,7 +58,7 @@ class MaskedLMHead(keras.layers.Layer):
         masked = self.layer_norm(self.transform(hidden))
         rows = ops.reshape(masked, (-1, self.config.hidden_size))
         table = ops.cast(word_embeddings, self.compute_dtype)
-        logits = ops.cast(ops.matmul(rows, ops.transpose(table)), "float32")
+        logits = ops.cast(_transposed_product(rows, table), "float32")
         logits = logits + ops.cast(self.output_bias, "float32")
         return ops.reshape(logits, (batch, predictions, self.config.vocab_size))
 
@@ -68,3 +68,15 @@ class MaskedLMHead(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> MaskedLMHead:
         return cls(**{**config, "config": BertConfig(**config["config"])})
+
+
+def _transposed_product(rows: Any, table: Any) -> Any:
+    """[rows, width] by [entries, width] to [rows, entries].
+
+    TensorFlow's product reads the table as it lies, forward and backward; Keras' transposes it.
+    """
+    if keras.config.backend() != "tensorflow":
+        return ops.matmul(rows, ops.transpose(table))
+    import tensorflow as tf
+
+    return tf.matmul(rows, table, transpose_b=True)

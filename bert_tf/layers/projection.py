@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -9,6 +11,7 @@ from keras import ops
 
 from bert_tf.layers.activation import activation
 from bert_tf.layers.fusible import add_bias, are_fusible
+from bert_tf.layers.island import island
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -71,8 +74,10 @@ class Projection(keras.layers.Layer):
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
         outputs = ops.matmul(rows, kernel)
-        outputs = add_bias(outputs, bias) if are_fusible() else outputs + bias
-        outputs = activation(self.activation_name, outputs)
+        if are_fusible():
+            outputs = activation(self.activation_name, add_bias(outputs, bias))
+        else:
+            outputs = _biased_activation(self.activation_name)(outputs, bias)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -85,3 +90,12 @@ class Projection(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "activation_name": self.activation_name,
         }
+
+
+@functools.cache
+def _biased_activation(name: str | None) -> Callable[[Any, Any], Any]:
+    def biased(outputs: Any, bias: Any) -> Any:
+        return activation(name, outputs + bias)
+
+    # A sum alone is one pass already.
+    return biased if name is None else island(biased)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.dropout import StatelessDropout, dropped
 from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.island import island
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
@@ -43,12 +46,24 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
-def _probabilities(query: Any, key: Any, attention_bias: Any | None) -> Any:
+def _scores(query: Any, key: Any) -> Any:
     query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
-    scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
+    return ops.matmul(query, ops.swapaxes(key, -1, -2))
+
+
+def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
+    scores = ops.cast(scores, "float32")
     if attention_bias is not None:
-        scores = scores + attention_bias
+        scores = scores + ops.stop_gradient(attention_bias)
     return ops.softmax(scores, axis=-1)
+
+
+@functools.cache
+def _dropped_probabilities(dtype: str, rate: float) -> Callable[..., Any]:
+    def dropped_probabilities(scores: Any, attention_bias: Any | None, keep: Any | None) -> Any:
+        return dropped(ops.cast(_probabilities(scores, attention_bias), dtype), keep, rate)
+
+    return island(dropped_probabilities)
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -128,8 +143,10 @@ class SelfAttention(keras.layers.Layer):
             (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
-        probabilities = ops.cast(_probabilities(query, key, attention_bias), self.compute_dtype)
-        probabilities = self.probability_dropout(probabilities, dropout_key=dropout_key)
+        scores = _scores(query, key)
+        probabilities = _dropped_probabilities(self.compute_dtype, self.dropout_rate)(
+            scores, attention_bias, self.probability_dropout.kept(scores, dropout_key)
+        )
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
         batch, number, _, _ = ops.shape(context)
         return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
@@ -144,7 +161,7 @@ class SelfAttention(keras.layers.Layer):
             float32 [batch, heads, query, key]; the keys of a query add up to 1.
         """
         query, key, _ = self._heads(self.query_key_value(hidden), 3)
-        return _probabilities(query, key, attention_bias)
+        return _probabilities(_scores(query, key), attention_bias)
 
     def _heads(self, projected: Any, parts: int) -> list[Any]:
         """[batch, length, parts x hidden] to as many of [batch, heads, length, head size]."""

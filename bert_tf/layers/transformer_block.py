@@ -99,11 +99,11 @@ class TransformerBlock(keras.layers.Layer):
         )
         if positions is not None:
             hidden = gather_positions(hidden, positions)
-        attended = self.attention_dropout(attended, dropout_key=dropout_key)
-        hidden = self.attention_layer_norm(hidden + attended)
+        hidden = self.attention_layer_norm.of_sum(
+            hidden, attended, self.attention_dropout, dropout_key
+        )
         transformed = self.output_projection(self.intermediate(hidden))
-        transformed = self.output_dropout(transformed, dropout_key=dropout_key)
-        return self.output_layer_norm(hidden + transformed)
+        return self.output_layer_norm.of_sum(hidden, transformed, self.output_dropout, dropout_key)
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
         return input_shape

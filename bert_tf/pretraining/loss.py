@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -59,16 +60,41 @@ def _weighted_sums(
         labels: int32 [...].
         weights: float32 [...].
     """
-    logits = tf.cast(logits, tf.float32)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-    label_logits = tf.gather(logits, labels, axis=-1, batch_dims=len(labels.shape))
-    # Many times cheaper than argmax on processors; differs only where logits tie.
-    right = tf.cast(label_logits >= tf.reduce_max(logits, axis=-1), tf.float32)
+    losses, right = _cross_entropy(tf.cast(logits, tf.float32), labels)
     return (
         tf.reduce_sum(losses * weights),
         tf.reduce_sum(right * weights),
         tf.reduce_sum(weights),
     )
+
+
+def _cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Cross-entropy of every label, float32 [...], and 1 where its logit is the highest one.
+
+    TensorFlow's own takes five times as long for a vocabulary on processors: oneDNN has its softmax
+    alone. That brings the logarithm of the exponentials' sum, too: the highest logit minus the
+    logarithm of the highest probability, which is never 0.
+    """
+    rows = tf.reshape(logits, [-1, logits.shape[-1]])
+    indices = tf.stack([tf.range(tf.shape(rows)[0]), tf.reshape(labels, [-1])], axis=1)
+
+    @tf.custom_gradient
+    def losses_of(rows: tf.Tensor) -> tuple[Any, Callable[..., tf.Tensor]]:
+        probabilities = tf.nn.softmax(rows)
+        highest = tf.reduce_max(rows, axis=-1)
+        label_logits = tf.gather_nd(rows, indices)
+        log_sums = highest - tf.math.log(tf.reduce_max(probabilities, axis=-1))
+
+        def gradient(upstream: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+            scaled = probabilities * upstream[:, None]
+            return tf.tensor_scatter_nd_sub(scaled, indices, upstream)
+
+        # Many times cheaper than argmax on processors; differs only where logits tie.
+        right = tf.cast(label_logits >= highest, tf.float32)
+        return (log_sums - label_logits, right), gradient
+
+    losses, right = losses_of(rows)
+    return tf.reshape(losses, tf.shape(labels)), tf.reshape(right, tf.shape(labels))
 
 
 def _sequence_weights(batch: Batch) -> tf.Tensor:

@@ -11,6 +11,7 @@ micro-batches, compute the same gradients.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
+from bert_tf.layers.island import compiled_islands
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
@@ -42,6 +44,7 @@ class TrainingStep:
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any whole number; first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
+        use_islands: whether their element-wise work is, see `bert_tf.layers.island`.
         shards: parts of every batch, or micro-batch, that are computed side by side; see
             `bert_tf.training.devices.cores`. Not with XLA or several replicas.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
@@ -59,6 +62,7 @@ class TrainingStep:
         clip_norm: float = 1.0,
         seed: int = 1,
         use_xla: bool = False,
+        use_islands: bool = False,
         shards: int = 1,
         scale_loss: bool = False,
         averages: WeightAverages | None = None,
@@ -90,6 +94,7 @@ class TrainingStep:
         self._gradients = self._summed_gradients
         if use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
+        self._use_islands = use_islands
         self._shards = shards
         self._copies = ComputeCopies(model)
         # Calls that are not inlined are traced once, and each runs by itself.
@@ -259,17 +264,19 @@ class TrainingStep:
         variables = [variable.value for variable in self._model.trainable_variables]
         if copies:
             variables = self._copies.among(variables, copies)
-        with tf.GradientTape() as tape, self._copies.in_use(copies):
-            tape.watch(copies)
-            parts = self._loss(self._model, batch, training=True, dropout_key=key)
-            losses = {
-                term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)
-                for term, weight in weights.items()
-            }
-            scaled = tf.add_n(list(losses.values())) * scale
+        with compiled_islands() if self._use_islands else contextlib.nullcontext():
+            with tf.GradientTape() as tape, self._copies.in_use(copies):
+                tape.watch(copies)
+                parts = self._loss(self._model, batch, training=True, dropout_key=key)
+                losses = {
+                    term: tf.math.divide_no_nan(tf.cast(parts.losses[term], tf.float32), weight)
+                    for term, weight in weights.items()
+                }
+                scaled = tf.add_n(list(losses.values())) * scale
+            found = tape.gradient(scaled, variables)
         gradients = [
             tf.zeros_like(variable) if gradient is None else tf.convert_to_tensor(gradient)
-            for variable, gradient in zip(variables, tape.gradient(scaled, variables), strict=True)
+            for variable, gradient in zip(variables, found, strict=True)
         ]
         return gradients, _numbers(losses, parts, batch)
 

@@ -20,10 +20,19 @@ class PrecisionPolicy:
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
         use_xla: whether the step is compiled by XLA.
+        use_islands: whether its element-wise work is, without the matrix products between; see
+            `bert_tf.layers.island`.
     """
 
     policy: str
     use_xla: bool
+    use_islands: bool = False
+
+    def __str__(self) -> str:
+        compiled = "with XLA" if self.use_xla else "without XLA"
+        if self.use_islands:
+            compiled = "with XLA between matrix products"
+        return f"{self.policy.removeprefix('mixed_')}, {compiled}"
 
     @property
     def scale_loss(self) -> bool:
@@ -43,7 +52,8 @@ def choose_precision(
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
     AVX-512 bf16, else float32. "auto" XLA compiles where shapes are static, except bfloat16 on
-    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not.
+    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not: there
+    it compiles what lies between the matrix products.
 
     Args:
         precision: "auto", "float32", "bfloat16" or "float16".
@@ -60,8 +70,10 @@ def choose_precision(
         use_xla = device == "TPU" or (
             static_shapes and not (device == "CPU" and precision != "float32")
         )
-    console.info(f"{device}, {precision}, {'with' if use_xla else 'without'} XLA")
-    return PrecisionPolicy(_POLICIES[precision], use_xla)
+    use_islands = xla == "auto" and static_shapes and device == "CPU" and not use_xla
+    chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_islands)
+    console.info(f"{device}, {chosen}")
+    return chosen
 
 
 def has_accelerator() -> bool:

@@ -55,8 +55,7 @@ class Arithmetic:
 
     def __str__(self) -> str:
         parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
-        compiled = "with" if self.precision.use_xla else "without"
-        return f"{self.precision.policy.removeprefix('mixed_')}, {compiled} XLA{parts}"
+        return f"{self.precision}{parts}"
 
 
 # Seconds of a step, computed in each of several ways.
@@ -90,7 +89,10 @@ def settle_arithmetic(
     kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
     if kept is not None:
         arithmetic = Arithmetic(
-            precision=PrecisionPolicy(kept["policy"], kept["use_xla"]), shards=kept["shards"]
+            precision=PrecisionPolicy(
+                kept["policy"], kept["use_xla"], kept.get("use_islands", False)
+            ),
+            shards=kept["shards"],
         )
         console.info(f"arithmetic as this run began with: {arithmetic}")
     else:
@@ -126,13 +128,16 @@ def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
 
 
 def candidate_ways(*, shards: int) -> list[Arithmetic]:
-    """The ways that a trial compares on processors.
+    """The ways that a trial compares on processors, for batches of one shape.
 
     Args:
         shards: parts of a batch in those without XLA.
     """
     return [
-        Arithmetic(precision=PrecisionPolicy(policy, use_xla), shards=1 if use_xla else shards)
+        Arithmetic(
+            precision=PrecisionPolicy(policy, use_xla, use_islands=not use_xla),
+            shards=1 if use_xla else shards,
+        )
         for policy in ("mixed_bfloat16", "float32")
         for use_xla in (False, True)
     ]

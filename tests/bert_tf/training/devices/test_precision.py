@@ -6,23 +6,34 @@ from bert_tf.training.devices.precision import choose_precision
 
 
 @pytest.mark.parametrize(
-    ("asked", "xla", "static", "flags", "policy", "use_xla"),
+    ("asked", "xla", "static", "flags", "policy", "compiled"),
     [
-        ("auto", "auto", True, {"avx2"}, "float32", True),
-        ("auto", "auto", True, {"avx512_bf16"}, "mixed_bfloat16", False),
-        ("auto", "auto", False, {"avx2"}, "float32", False),
-        ("float32", "auto", True, {"avx512_bf16"}, "float32", True),
-        ("bfloat16", "on", False, {"avx2"}, "mixed_bfloat16", True),
-        ("float16", "off", True, {"avx2"}, "mixed_float16", False),
+        ("auto", "auto", True, {"avx2"}, "float32", "with XLA"),
+        (
+            "auto",
+            "auto",
+            True,
+            {"avx512_bf16"},
+            "mixed_bfloat16",
+            "with XLA between matrix products",
+        ),
+        ("auto", "auto", False, {"avx2"}, "float32", "without XLA"),
+        ("float32", "auto", True, {"avx512_bf16"}, "float32", "with XLA"),
+        ("bfloat16", "on", False, {"avx2"}, "mixed_bfloat16", "with XLA"),
+        ("float16", "off", True, {"avx2"}, "mixed_float16", "without XLA"),
     ],
 )
 def test_what_auto_means_on_processors(
-    monkeypatch, console, asked, xla, static, flags, policy, use_xla
+    monkeypatch, console, asked, xla, static, flags, policy, compiled
 ):
     monkeypatch.setattr(precision, "processor_flags", lambda: flags)
     chosen = choose_precision(
         asked, xla, static_shapes=static, strategy=tf.distribute.get_strategy(), console=console
     )
-    assert (chosen.policy, chosen.use_xla) == (policy, use_xla)
+    assert chosen.policy == policy
+    assert (chosen.use_xla, chosen.use_islands) == (
+        compiled == "with XLA",
+        compiled.endswith("products"),
+    )
     assert chosen.scale_loss == (asked == "float16")
-    assert console.text.startswith(f"CPU, {policy.removeprefix('mixed_')}, with")
+    assert console.text == f"CPU, {policy.removeprefix('mixed_')}, {compiled}\n"
