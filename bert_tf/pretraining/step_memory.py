@@ -44,7 +44,8 @@ class _PeakBytes:
     logit: float
 
 
-# Least squares over the peaks of 44 processes (docs/training.md), rounded.
+# Least squares over the peaks of 44 processes (docs/training.md), and of 24 for those with islands,
+# rounded.
 _COMPILED = _PeakBytes(
     libraries=1.09e9, gradient=5, accumulated=20, block=94, ends=21, block_dropout=5,
     score=14, score_dropout=10, logit=13,
@@ -56,6 +57,14 @@ _FLOAT32 = _PeakBytes(
 _SIXTEEN_BIT = _PeakBytes(
     libraries=0.92e9, gradient=15, accumulated=14, block=40, ends=38, block_dropout=10,
     score=9, score_dropout=4, logit=10.5,
+)  # fmt: skip
+_FLOAT32_ISLANDS = _PeakBytes(
+    libraries=0.89e9, gradient=12, accumulated=17, block=62, ends=0, block_dropout=6,
+    score=10, score_dropout=0, logit=20,
+)  # fmt: skip
+_SIXTEEN_BIT_ISLANDS = _PeakBytes(
+    libraries=0.99e9, gradient=11, accumulated=15, block=30, ends=51, block_dropout=5,
+    score=6, score_dropout=0, logit=16,
 )  # fmt: skip
 
 
@@ -114,7 +123,7 @@ def step_memory(
     Args:
         model: its shape; its dropout counts.
         shape: of the whole batch.
-        precision: of the layers, and whether XLA compiles the step. XLA on processors computes
+        precision: of the layers, and what of the step XLA compiles. XLA on processors computes
             16-bit numbers in float32.
         micro_batches: that the batch is computed in, one after the other.
         replicas: that compute a part of the batch each.
@@ -124,7 +133,10 @@ def step_memory(
     """
     is_wide = precision.policy == "float32"
     compiled = precision.use_xla and (is_wide or not is_accelerator)
-    peak = _COMPILED if compiled else _FLOAT32 if is_wide else _SIXTEEN_BIT
+    if precision.use_islands:
+        peak = _FLOAT32_ISLANDS if is_wide else _SIXTEEN_BIT_ISLANDS
+    else:
+        peak = _COMPILED if compiled else _FLOAT32 if is_wide else _SIXTEEN_BIT
     rows = shape.rows * local_replicas / (replicas * micro_batches)
     weights = local_replicas * parameter_count(model)
     blocks = model.num_hidden_layers - 1

@@ -26,23 +26,27 @@ def test_weights_are_those_of_the_model():
 
 # Peaks of real processes (benchmarks/step_memory.py on two cores), in bytes.
 @pytest.mark.parametrize(
-    ("size", "rows", "length", "predictions", "policy", "use_xla", "micro_batches", "peak"),
+    ("size", "rows", "length", "predictions", "precision", "micro_batches", "peak"),
     [
-        ("tiny", 32, 128, 20, "mixed_bfloat16", False, 1, 1.295e9),
-        ("tiny", 32, 128, 20, "float32", True, 1, 1.439e9),
-        ("mini", 64, 128, 20, "mixed_bfloat16", False, 4, 1.638e9),
-        ("mini", 32, 128, 20, "float32", False, 1, 1.764e9),
-        ("small", 8, 512, 76, "mixed_bfloat16", False, 1, 2.674e9),
-        ("small", 8, 512, 76, "float32", True, 1, 3.113e9),
+        ("tiny", 64, 128, 20, PrecisionPolicy("mixed_bfloat16", False, True), 1, 1.781e9),
+        ("small", 8, 512, 78, PrecisionPolicy("mixed_bfloat16", False, True), 1, 2.558e9),
+        ("mini", 64, 128, 20, PrecisionPolicy("mixed_bfloat16", False, True), 4, 1.665e9),
+        ("mini", 16, 512, 78, PrecisionPolicy("float32", False, True), 1, 2.821e9),
+        ("tiny", 32, 128, 20, PrecisionPolicy("mixed_bfloat16", False), 1, 1.295e9),
+        ("tiny", 32, 128, 20, PrecisionPolicy("float32", True), 1, 1.439e9),
+        ("mini", 64, 128, 20, PrecisionPolicy("mixed_bfloat16", False), 4, 1.638e9),
+        ("mini", 32, 128, 20, PrecisionPolicy("float32", False), 1, 1.764e9),
+        ("small", 8, 512, 76, PrecisionPolicy("mixed_bfloat16", False), 1, 2.674e9),
+        ("small", 8, 512, 76, PrecisionPolicy("float32", True), 1, 3.113e9),
     ],
 )
 def test_the_estimate_is_near_what_was_measured(
-    size, rows, length, predictions, policy, use_xla, micro_batches, peak
+    size, rows, length, predictions, precision, micro_batches, peak
 ):
     step = step_memory(
         sized_config(size, 30522),
         StepShape(rows=rows, length=length, predictions=predictions),
-        PrecisionPolicy(policy, use_xla),
+        precision,
         micro_batches=micro_batches,
     )
     assert step.total == pytest.approx(peak, rel=0.1)
