@@ -9,6 +9,7 @@ islands that it does.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -20,6 +21,22 @@ from keras import ops
 from bert_tf.layers.context_value import context_value
 
 _ARE_WANTED = ContextVar("are_wanted", default=False)
+_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
+
+
+def _leave_out_ynnpack() -> None:
+    """Has XLA compile reductions and small products itself; to be called before it compiles any.
+
+    Islands run in several threads at once. Where XLA gives such work to YNNPACK, threads that run
+    a function for the first time append its constants to one list without a lock
+    (`EmitYnnSubgraph`, TensorFlow 2.21): one process in a hundred ended by a segmentation fault.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _YNNPACK not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {_YNNPACK}=".strip()
+
+
+_leave_out_ynnpack()
 
 
 def compiled_islands() -> AbstractContextManager[None]:

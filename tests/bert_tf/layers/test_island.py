@@ -68,6 +68,16 @@ def test_nothing_is_compiled_outside_the_context():
     assert not compiled_functions(graph)
 
 
+def test_no_work_is_given_to_libraries_that_are_not_safe_in_threads():
+    @tf.function(autograph=False, jit_compile=True)
+    def sums(values):
+        return tf.reduce_sum(values, axis=0), tf.matmul(values, tf.ones([1024, 1]))
+
+    optimized = sums.experimental_get_compiler_ir(tf.ones([1024, 1024]))(stage="optimized_hlo")
+    assert "reduce" in optimized
+    assert "ynn" not in optimized
+
+
 def loss_and_gradients(model, *, islands, batch):
     """Of a pretraining step with dropout, traced as `TrainingStep` does."""
 
