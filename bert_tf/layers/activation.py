@@ -6,91 +6,109 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
-from bert_tf.layers.fusible import are_fusible, exact_gelu
+from bert_tf.layers.fusible import add_bias, are_fusible, exact_gelu
+from bert_tf.layers.wide import at_least_float32
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
 
-Unary = Callable[[Any], Any]
+# Of float32 or wider values: the function and its slope there.
+WithSlope = Callable[[Any], tuple[Any, Any]]
 
 
-def activation(name: str | None, inputs: Any) -> Any:
-    """Applies an activation.
+def activation(name: str | None, inputs: Any, bias: Any | None = None) -> Any:
+    """Applies an activation to the sum of inputs and bias.
 
     Args:
         name: "gelu" is the exact one (HuggingFace); "gelu_new" and "gelu_pytorch_tanh" are the
             tanh approximation (google-research/bert, KerasHub; Hendrycks and Gimpel 2016);
             "relu", "tanh"; None changes nothing.
         inputs: float tensor of any shape.
+        bias: float tensor of the shape of the last axis; None for no bias.
 
     Raises:
         ValueError: the name is not known.
     """
     match name:
-        case None:
-            return inputs
+        case "gelu" if are_fusible():
+            return exact_gelu(_sum(inputs, bias))
         case "gelu":
-            return exact_gelu(inputs) if are_fusible() else _EXACT_GELU(inputs)
+            return _EXACT_GELU(inputs, bias)
         case "gelu_new" | "gelu_pytorch_tanh":
-            return _TANH_GELU(inputs)
+            return _TANH_GELU(inputs, bias)
+        case None:
+            return _sum(inputs, bias)
         case "relu":
-            return ops.relu(inputs)
+            return ops.relu(_sum(inputs, bias))
         case "tanh":
-            return ops.tanh(inputs)
+            return ops.tanh(_sum(inputs, bias))
     raise ValueError(f"activation {name!r} is not known")
 
 
-def _with_slope(function: Unary, slope: Unary) -> Unary:
-    """An activation computed in float32 at least, whose gradient keeps nothing but the input.
+def _sum(inputs: Any, bias: Any | None) -> Any:
+    if bias is None:
+        return inputs
+    return add_bias(inputs, bias) if are_fusible() else inputs + bias
 
-    Outside XLA every elementary operation passes through memory once, and those on bfloat16 convert
-    each number twice; TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
+
+def _with_slope(function: WithSlope) -> Callable[[Any, Any | None], Any]:
+    """An activation computed in float32 at least, whose gradient keeps nothing but the slope.
+
+    Outside XLA every elementary operation passes through memory once: function and slope share most
+    of theirs, so that the slope is no work for the gradient, and takes the memory that the inputs
+    would. TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
     """
+
+    def values_and_slopes(wide: Any, dtype: Any) -> tuple[Any, Any]:
+        return tuple(ops.cast(result, dtype) for result in function(wide))
 
     @ops.custom_gradient
     def activate(inputs: Any) -> Any:
+        values, slopes = values_and_slopes(at_least_float32(inputs), inputs.dtype)
+
         def gradient(*args: Any, upstream: Any = None) -> Any:
             (upstream,) = args if upstream is None else (upstream,)
-            return upstream * ops.cast(slope(_in_float32(inputs)), inputs.dtype)
+            return upstream * slopes
 
-        return ops.cast(function(_in_float32(inputs)), inputs.dtype), gradient
+        return values, gradient
 
-    return activate
+    @ops.custom_gradient
+    def activate_sum(inputs: Any, bias: Any) -> Any:
+        wide = at_least_float32(inputs) + at_least_float32(bias)
+        values, slopes = values_and_slopes(wide, inputs.dtype)
+
+        def gradient(*args: Any, upstream: Any = None) -> Any:
+            (upstream,) = args if upstream is None else (upstream,)
+            inputs_gradient = upstream * slopes
+            leading = tuple(range(len(inputs.shape) - 1))
+            return inputs_gradient, ops.sum(inputs_gradient, axis=leading)
+
+        return values, gradient
+
+    def applied(inputs: Any, bias: Any | None) -> Any:
+        if bias is None:
+            return activate(inputs)
+        # A tensor: functions with a gradient of their own take no variables on TensorFlow.
+        return activate_sum(inputs, ops.reshape(bias, (-1,)))
+
+    return applied
 
 
-def _in_float32(inputs: Any) -> Any:
-    return ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
-
-
-def _normal_cdf(values: Any) -> Any:
-    return 0.5 + 0.5 * ops.erf(values * math.sqrt(0.5))
-
-
-def _gelu(values: Any) -> Any:
-    return values * _normal_cdf(values)
-
-
-def _gelu_slope(values: Any) -> Any:
+def _gelu(values: Any) -> tuple[Any, Any]:
+    distribution = 0.5 + 0.5 * ops.erf(values * math.sqrt(0.5))
     density = ops.exp(-0.5 * ops.square(values)) / math.sqrt(2.0 * math.pi)
-    return _normal_cdf(values) + values * density
+    return values * distribution, distribution + values * density
 
 
-def _tanh_term(values: Any) -> Any:
-    return ops.tanh(_TANH_SCALE * (values + _TANH_CUBE * ops.square(values) * values))
+def _tanh_gelu(values: Any) -> tuple[Any, Any]:
+    squares = ops.square(values)
+    term = ops.tanh(_TANH_SCALE * (values + _TANH_CUBE * squares * values))
+    inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * squares)
+    slopes = 0.5 * (1.0 + term + values * (1.0 - ops.square(term)) * inner)
+    return 0.5 * values * (1.0 + term), slopes
 
 
-def _tanh_gelu(values: Any) -> Any:
-    return 0.5 * values * (1.0 + _tanh_term(values))
-
-
-def _tanh_gelu_slope(values: Any) -> Any:
-    term = _tanh_term(values)
-    inner = _TANH_SCALE * (1.0 + 3.0 * _TANH_CUBE * ops.square(values))
-    return 0.5 * (1.0 + term + values * (1.0 - ops.square(term)) * inner)
-
-
-_EXACT_GELU = _with_slope(_gelu, _gelu_slope)
-_TANH_GELU = _with_slope(_tanh_gelu, _tanh_gelu_slope)
+_EXACT_GELU = _with_slope(_gelu)
+_TANH_GELU = _with_slope(_tanh_gelu)

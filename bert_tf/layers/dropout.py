@@ -14,6 +14,7 @@ from keras import ops
 
 from bert_tf.base.errors import UsageError
 from bert_tf.layers.context_value import context_value
+from bert_tf.layers.wide import at_least_float32
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -123,16 +124,27 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
     """Inputs where `keep` is true, scaled by the inverse of the real keep probability; else 0.
 
     Args:
-        inputs: float tensor.
+        inputs: float tensor; float32 or wider, since bfloat16 would round the scale and move the
+            expected output by a third of a per cent.
         keep: bool tensor of the same shape, see `keep_mask`; None changes nothing.
         rate: that it was drawn with.
     """
     if keep is None:
         return inputs
-    # bfloat16 would round the scale, and move the expected output by a third of a per cent.
-    wide = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))
-    scaled = ops.cast(wide * (LEVELS / keep_level(rate)), inputs.dtype)
-    return ops.where(keep, scaled, ops.zeros((), inputs.dtype))
+
+    def factors() -> Any:
+        return ops.cast(keep, inputs.dtype) * (LEVELS / keep_level(rate))
+
+    # A gradient of its own, so that not the factors are kept for it, but the mask they are made of.
+    @ops.custom_gradient
+    def scale(inputs: Any) -> Any:
+        def gradient(*args: Any, upstream: Any = None) -> Any:
+            (upstream,) = args if upstream is None else (upstream,)
+            return upstream * factors()
+
+        return inputs * factors(), gradient
+
+    return scale(inputs)
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -159,7 +171,8 @@ class StatelessDropout(keras.layers.Layer):
         Raises:
             UsageError: a key is given on another backend than TensorFlow.
         """
-        return dropped(inputs, self.kept(inputs, dropout_key), self.rate)
+        wide = dropped(at_least_float32(inputs), self.kept(inputs, dropout_key), self.rate)
+        return ops.cast(wide, inputs.dtype)
 
     def kept(self, inputs: Any, dropout_key: tf.Tensor | None) -> tf.Tensor | None:
         """Which elements of a tensor like `inputs` stay, for `dropped`; None for all of them.

@@ -11,6 +11,7 @@ from keras import ops
 
 from bert_tf.layers.dropout import StatelessDropout, dropped
 from bert_tf.layers.island import island, row_mean
+from bert_tf.layers.wide import at_least_float32
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -83,9 +84,9 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
             along_normalized = upstream * normalized
             gamma_gradient = ops.sum(along_normalized, axis=leading)
             beta_gradient = ops.sum(upstream, axis=leading)
-            mean = row_mean(upstream * gamma)
+            weighted = upstream * gamma
             slope = row_mean(along_normalized * gamma)
-            centered_gradient = upstream * gamma - mean - normalized * slope
+            centered_gradient = weighted - row_mean(weighted) - normalized * slope
             return ops.cast(centered_gradient * scale, inputs.dtype), gamma_gradient, beta_gradient
 
         return ops.cast(normalized * gamma + beta, output_dtype), gradient
@@ -100,6 +101,7 @@ def _sum_normalization(
     normalize = _normalization(epsilon, dtype, output_dtype)
 
     def normalize_sum(hidden: Any, change: Any, keep: Any | None, gamma: Any, beta: Any) -> Any:
-        return normalize(hidden + dropped(change, keep, rate), gamma, beta)
+        change = dropped(at_least_float32(change), keep, rate)
+        return normalize(at_least_float32(hidden) + change, gamma, beta)
 
     return island(normalize_sum)

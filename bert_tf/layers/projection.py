@@ -10,7 +10,6 @@ import keras
 from keras import ops
 
 from bert_tf.layers.activation import activation
-from bert_tf.layers.fusible import add_bias, are_fusible
 from bert_tf.layers.island import island
 
 
@@ -74,10 +73,7 @@ class Projection(keras.layers.Layer):
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
         outputs = ops.matmul(rows, kernel)
-        if are_fusible():
-            outputs = activation(self.activation_name, add_bias(outputs, bias))
-        else:
-            outputs = _biased_activation(self.activation_name)(outputs, bias)
+        outputs = _biased_activation(self.activation_name)(outputs, bias)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -94,8 +90,6 @@ class Projection(keras.layers.Layer):
 
 @functools.cache
 def _biased_activation(name: str | None) -> Callable[[Any, Any], Any]:
-    def biased(outputs: Any, bias: Any) -> Any:
-        return activation(name, outputs + bias)
-
+    biased = functools.partial(activation, name)
     # A sum alone is one pass already.
     return biased if name is None else island(biased)

@@ -61,7 +61,8 @@ def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
 @functools.cache
 def _dropped_probabilities(dtype: str, rate: float) -> Callable[..., Any]:
     def dropped_probabilities(scores: Any, attention_bias: Any | None, keep: Any | None) -> Any:
-        return dropped(ops.cast(_probabilities(scores, attention_bias), dtype), keep, rate)
+        probabilities = _probabilities(scores, attention_bias)
+        return ops.cast(dropped(probabilities, keep, rate), dtype)
 
     return island(dropped_probabilities)
 

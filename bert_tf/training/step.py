@@ -135,26 +135,37 @@ class TrainingStep:
             ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
 
-    @tf.function
+    # Without autograph, whose look at every call under it is slow to trace.
+    @tf.function(autograph=False)
     def _run(
         self,
-        batches: Iterator[Batch],
+        batches: Any,
         first_step: tf.Tensor,
         count: tf.Tensor,
         learning_rates: tf.Tensor,
         micro_batches: int,
     ) -> tf.Tensor:
-        rows = tf.TensorArray(tf.float32, size=count)
-        for index in tf.range(count):
+        def add_step(index: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
             row = self._strategy.run(
                 self._replica_step,
-                args=(next(batches), first_step + index, learning_rates[index], micro_batches),
+                args=(
+                    batches.get_next(),
+                    first_step + index,
+                    learning_rates[index],
+                    micro_batches,
+                ),
             )
-            rows = rows.write(index, self._strategy.experimental_local_results(row)[0])
+            row = self._strategy.experimental_local_results(row)[0]
+            return index + 1, rows.write(index, row)
+
+        _, rows = tf.while_loop(
+            lambda index, _: index < count,
+            add_step,
+            (tf.constant(0), tf.TensorArray(tf.float32, size=count)),
+            maximum_iterations=count,
+        )
         return rows.stack()
 
-    # Nothing in it needs autograph, whose look at every call under it is slow to trace.
-    @tf.autograph.experimental.do_not_convert
     def _replica_step(
         self, batch: Batch, step: tf.Tensor, learning_rate: tf.Tensor, micro_batches: int
     ) -> tf.Tensor:

@@ -44,12 +44,33 @@ def test_the_tanh_approximation_is_that_of_its_paper(dtype, tolerance):
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_new"])
-def test_bfloat16_is_rounded_once(name):
-    rounded = tf.cast(tf.constant(VALUES, tf.float32), tf.bfloat16)
-    exact = activation(name, tf.cast(rounded, tf.float64)).numpy()
-    outputs = tf.cast(activation(name, rounded), tf.float64).numpy()
+@pytest.mark.parametrize("bias", [None, 0.01])
+def test_bfloat16_is_rounded_once(name, bias):
+    inputs = [tf.cast(tf.constant(VALUES, tf.float32), tf.bfloat16)]
+    if bias is not None:
+        inputs.append(tf.fill([len(VALUES)], tf.cast(bias, tf.bfloat16)))
+    exact = activation(name, *(tf.cast(values, tf.float64) for values in inputs)).numpy()
+    outputs = tf.cast(activation(name, *inputs), tf.float64).numpy()
     # Half a step between two neighboring numbers of 8 significant bits, and float32's own error.
     np.testing.assert_allclose(outputs, exact, rtol=2.0**-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_new", "relu", "tanh", None])
+def test_a_bias_is_added_first(name):
+    inputs = tf.constant(VALUES[1:].reshape(2, 500, 4))
+    bias = tf.constant([-1.0, 0.1, 0.5, 2.0], tf.float64)
+    upstream = tf.constant(np.random.default_rng(0).normal(size=inputs.shape))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([inputs, bias])
+        outputs = activation(name, inputs, bias)
+        expected = activation(name, inputs + bias)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-15)
+    for source in (inputs, bias):
+        np.testing.assert_allclose(
+            tape.gradient(outputs, source, output_gradients=upstream),
+            tape.gradient(expected, source, output_gradients=upstream),
+            atol=1e-12,
+        )
 
 
 def test_an_unknown_name_is_refused():

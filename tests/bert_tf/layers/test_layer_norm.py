@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from behavior.layers import check_layer
 
+from bert_tf.layers.dropout import StatelessDropout
 from bert_tf.layers.layer_norm import LayerNorm
 
 
@@ -61,3 +62,17 @@ def test_a_large_common_offset_costs_no_precision():
     offset = np.float32(values) + np.float32(1000)
     outputs = LayerNorm(epsilon=1e-12)(offset)
     np.testing.assert_allclose(outputs, exact, atol=3e-4)
+
+
+@pytest.mark.parametrize("key", [None, tf.constant([1, 2])])
+def test_the_norm_of_a_sum_is_rounded_once(key):
+    generator = np.random.default_rng(0)
+    norm = LayerNorm(epsilon=1e-12, dtype="mixed_bfloat16")
+    norm.build((None, 64))
+    dropout = StatelessDropout(0.1, stream=0, dtype="float64")
+    hidden, change = (tf.cast(generator.normal(size=(8, 64)), tf.bfloat16) for _ in range(2))
+    total = tf.cast(hidden, tf.float64) + dropout(tf.cast(change, tf.float64), dropout_key=key)
+    exact = keras.layers.LayerNormalization(epsilon=1e-12, dtype="float64")(total)
+    outputs = tf.cast(norm.of_sum(hidden, change, dropout, key), tf.float64)
+    # Half a step between two neighboring numbers of 8 significant bits, and float32's own error.
+    np.testing.assert_allclose(outputs, exact, rtol=2.0**-8, atol=1e-6)
