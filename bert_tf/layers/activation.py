@@ -14,11 +14,10 @@ from bert_tf.layers.wide import at_least_float32
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBE = 0.044715
 
-# Of float32 or wider values: the function and its slope there.
-WithSlope = Callable[[Any], tuple[Any, Any]]
+Biased = Callable[[Any, Any], Any]
 
 
-def activation(name: str | None, inputs: Any, bias: Any | None = None) -> Any:
+def activation(name: str | None, inputs: Any, bias: Any) -> Any:
     """Applies an activation to the sum of inputs and bias.
 
     Args:
@@ -26,7 +25,7 @@ def activation(name: str | None, inputs: Any, bias: Any | None = None) -> Any:
             tanh approximation (google-research/bert, KerasHub; Hendrycks and Gimpel 2016);
             "relu", "tanh"; None changes nothing.
         inputs: float tensor of any shape.
-        bias: float tensor of the shape of the last axis; None for no bias.
+        bias: float tensor [last axis].
 
     Raises:
         ValueError: the name is not known.
@@ -47,37 +46,25 @@ def activation(name: str | None, inputs: Any, bias: Any | None = None) -> Any:
     raise ValueError(f"activation {name!r} is not known")
 
 
-def _sum(inputs: Any, bias: Any | None) -> Any:
-    if bias is None:
-        return inputs
+def _sum(inputs: Any, bias: Any) -> Any:
     return add_bias(inputs, bias) if are_fusible() else inputs + bias
 
 
-def _with_slope(function: WithSlope) -> Callable[[Any, Any | None], Any]:
+def _with_slope(function: Callable[[Any], tuple[Any, Any]]) -> Biased:
     """An activation computed in float32 at least, whose gradient keeps nothing but the slope.
 
     Outside XLA every elementary operation passes through memory once: function and slope share most
     of theirs, so that the slope is no work for the gradient, and takes the memory that the inputs
     would. TensorFlow's `erfc`, which its own GELU is made of, is not vectorized.
+
+    Args:
+        function: maps float32 or wider values to its own and its slope there.
     """
 
-    def values_and_slopes(wide: Any, dtype: Any) -> tuple[Any, Any]:
-        return tuple(ops.cast(result, dtype) for result in function(wide))
-
     @ops.custom_gradient
-    def activate(inputs: Any) -> Any:
-        values, slopes = values_and_slopes(at_least_float32(inputs), inputs.dtype)
-
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            (upstream,) = args if upstream is None else (upstream,)
-            return upstream * slopes
-
-        return values, gradient
-
-    @ops.custom_gradient
-    def activate_sum(inputs: Any, bias: Any) -> Any:
-        wide = at_least_float32(inputs) + at_least_float32(bias)
-        values, slopes = values_and_slopes(wide, inputs.dtype)
+    def activate(inputs: Any, bias: Any) -> Any:
+        results = function(at_least_float32(inputs) + at_least_float32(bias))
+        values, slopes = (ops.cast(result, inputs.dtype) for result in results)
 
         def gradient(*args: Any, upstream: Any = None) -> Any:
             (upstream,) = args if upstream is None else (upstream,)
@@ -87,13 +74,8 @@ def _with_slope(function: WithSlope) -> Callable[[Any, Any | None], Any]:
 
         return values, gradient
 
-    def applied(inputs: Any, bias: Any | None) -> Any:
-        if bias is None:
-            return activate(inputs)
-        # A tensor: functions with a gradient of their own take no variables on TensorFlow.
-        return activate_sum(inputs, ops.reshape(bias, (-1,)))
-
-    return applied
+    # A tensor: functions with a gradient of their own take no variables on TensorFlow.
+    return lambda inputs, bias: activate(inputs, ops.reshape(bias, (-1,)))
 
 
 def _gelu(values: Any) -> tuple[Any, Any]:
