@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 LEVELS = 256
 _COUNTERS_PER_STREAM = 2**40
+# Drawn at least where shapes differ: a tenth of a second to compile each size, a twentieth of a
+# millisecond to draw this many.
+_LEAST_WORDS = 2**14
 _THREEFRY = 2  # its number in TensorFlow's operations
 _STREAM_OFFSET: ContextVar[Any] = ContextVar("stream_offset", default=None)
 
@@ -76,7 +79,7 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
     static_shape = tf.get_static_value(shape)
     if static_shape is None:
         size = tf.reduce_prod(shape)
-        words = tf.reshape(next_power_of_two(-(-size // 4)), [1])
+        words = tf.reshape(next_power_of_two(tf.maximum(-(-size // 4), _LEAST_WORDS)), [1])
     else:
         size = math.prod(static_shape.tolist())
         words = tf.constant([-(-size // 4)])

@@ -7,9 +7,9 @@ import numpy as np
 from bert_tf.base.seeds import unsigned_seed
 
 BATCHES_PER_WINDOW = 50
-# Padded lengths are multiples of this where nothing is compiled for each of them. Fewer tokens pay
-# for the 50 ms of processor time that kernels for a new length take: against multiples of 8, a
-# twentieth less on texts of 46 tokens.
+# Padded lengths in prediction are multiples of this where nothing is compiled for each of them.
+# Fewer tokens pay for the 50 ms of processor time that kernels for a new length take: against
+# multiples of 8, a twentieth less on texts of 46 tokens.
 LENGTH_MULTIPLE = 2
 
 

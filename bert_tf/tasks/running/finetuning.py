@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.model_flops import ModelFlops
@@ -32,7 +31,7 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.training.devices.precision import PrecisionPolicy
+from bert_tf.training.devices.precision import PrecisionPolicy, has_accelerator
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -49,6 +48,7 @@ from bert_tf.weights.vocabulary_subset import VocabularySubset
 
 EVALUATION_TOKENS = 4096
 _LENGTHS_UNDER_XLA = 4
+_LENGTH_MULTIPLE_OF_TENSOR_CORES = 8  # products in 16 bits are fastest in such sizes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -302,5 +302,5 @@ def _total_steps(config: FinetuneConfig, inputs: FinetuningInputs) -> int:
 def length_multiple(precision: PrecisionPolicy, max_seq_length: int) -> int:
     """Padded lengths are multiples of this; XLA compiles for each, so there it makes few."""
     if not precision.use_xla:
-        return LENGTH_MULTIPLE
+        return _LENGTH_MULTIPLE_OF_TENSOR_CORES if has_accelerator() else 1
     return -(-max_seq_length // (_LENGTHS_UNDER_XLA * 8)) * 8
