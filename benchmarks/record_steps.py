@@ -68,7 +68,7 @@ class RecordSteps:
             optimizer=optimizer,
             strategy=strategy,
             use_xla=precision.use_xla,
-            use_islands=precision.use_islands,
+            use_kernels=precision.use_kernels,
             scale_loss=precision.scale_loss,
         )
         self._batches = distributed_iterator(strategy, make_dataset)

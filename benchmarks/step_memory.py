@@ -22,10 +22,10 @@ from bert_tf.training.run.arithmetic import Arithmetic, BatchRows
 from pipeline.cli.startup.memory import keep_freed_memory
 
 WAYS = {
-    "bfloat16": PrecisionPolicy("mixed_bfloat16", False, use_islands=True),
+    "bfloat16": PrecisionPolicy("mixed_bfloat16", False, use_kernels=True),
     "bfloat16-no-xla": PrecisionPolicy("mixed_bfloat16", False),
     "bfloat16-xla": PrecisionPolicy("mixed_bfloat16", True),
-    "float32": PrecisionPolicy("float32", False, use_islands=True),
+    "float32": PrecisionPolicy("float32", False, use_kernels=True),
     "float32-no-xla": PrecisionPolicy("float32", False),
     "float32-xla": PrecisionPolicy("float32", True),
 }

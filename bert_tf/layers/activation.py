@@ -9,6 +9,7 @@ from typing import Any
 from keras import ops
 
 from bert_tf.layers.fusible import add_bias, are_fusible, exact_gelu
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.wide import at_least_float32
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
@@ -24,13 +25,17 @@ def activation(name: str | None, inputs: Any, bias: Any) -> Any:
         name: "gelu" is the exact one (HuggingFace); "gelu_new" and "gelu_pytorch_tanh" are the
             tanh approximation (google-research/bert, KerasHub; Hendrycks and Gimpel 2016);
             "relu", "tanh"; None changes nothing.
-        inputs: float tensor of any shape.
-        bias: float tensor [last axis].
+        inputs: float tensor [rows, width].
+        bias: float tensor [width].
 
     Raises:
         ValueError: the name is not known.
     """
     match name:
+        case "gelu" | "gelu_new" | "gelu_pytorch_tanh" if are_fused():
+            from bert_tf.layers.kernels.graph import biased_gelu
+
+            return biased_gelu(inputs, bias, is_exact=name == "gelu")
         case "gelu" if are_fusible():
             return exact_gelu(_sum(inputs, bias))
         case "gelu":

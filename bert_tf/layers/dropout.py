@@ -37,6 +37,11 @@ def keep_level(rate: float) -> int:
     return min(LEVELS - 1, max(1, round(LEVELS * (1 - rate))))
 
 
+def keep_scale(rate: float) -> float:
+    """What elements that stay are multiplied by: the inverse of the real keep probability."""
+    return LEVELS / keep_level(rate)
+
+
 def stream_offset(offset: tf.Tensor) -> AbstractContextManager[None]:
     """Masks drawn in this context use their layer's stream plus `offset`, int64 [].
 
@@ -136,7 +141,7 @@ def dropped(inputs: Any, keep: Any | None, rate: float) -> Any:
         return inputs
 
     def factors() -> Any:
-        return ops.cast(keep, inputs.dtype) * (LEVELS / keep_level(rate))
+        return ops.cast(keep, inputs.dtype) * keep_scale(rate)
 
     # A gradient of its own, so that not the factors are kept for it, but the mask they are made of.
     @ops.custom_gradient

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.dropout import StatelessDropout, dropped
-from bert_tf.layers.island import island, row_mean
+from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.wide import at_least_float32
 
 
@@ -37,8 +37,7 @@ class LayerNorm(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """Maps a float tensor to the same shape, in the compute dtype."""
-        normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
-        return normalize(inputs, *self._weights())
+        return self._normalized(inputs)
 
     def of_sum(self, hidden: Any, change: Any, dropout: StatelessDropout, key: Any | None) -> Any:
         """Normalizes `hidden` plus `change` after dropout.
@@ -48,10 +47,21 @@ class LayerNorm(keras.layers.Layer):
             dropout: of the change.
             key: int32[2]; None for no dropout.
         """
-        normalize = _sum_normalization(
-            self.epsilon, self.variable_dtype, self.compute_dtype, dropout.rate
-        )
-        return normalize(hidden, change, dropout.kept(change, key), *self._weights())
+        keep = dropout.kept(change, key)
+        if are_fused():
+            from bert_tf.layers.kernels.graph import normalized_sum
+
+            return normalized_sum(
+                *(hidden, change, keep, *self._weights()),
+                scale=keep_scale(dropout.rate),
+                epsilon=self.epsilon,
+            )
+        change = dropped(at_least_float32(change), keep, dropout.rate)
+        return self._normalized(at_least_float32(hidden) + change)
+
+    def _normalized(self, inputs: Any) -> Any:
+        normalize = _normalization(self.epsilon, self.variable_dtype, self.compute_dtype)
+        return normalize(inputs, *self._weights())
 
     def _weights(self) -> list[Any]:
         # Tensors: functions with a gradient of their own take no variables on TensorFlow.
@@ -72,8 +82,8 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
     @ops.custom_gradient
     def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
         centered = ops.cast(inputs, dtype)
-        centered = centered - row_mean(centered)
-        variance = row_mean(ops.square(centered))
+        centered = centered - _row_mean(centered)
+        variance = _row_mean(ops.square(centered))
         scale = ops.rsqrt(variance + epsilon)
         normalized = centered * scale
 
@@ -85,23 +95,14 @@ def _normalization(epsilon: float, dtype: str, output_dtype: str) -> Callable[[A
             gamma_gradient = ops.sum(along_normalized, axis=leading)
             beta_gradient = ops.sum(upstream, axis=leading)
             weighted = upstream * gamma
-            slope = row_mean(along_normalized * gamma)
-            centered_gradient = weighted - row_mean(weighted) - normalized * slope
+            slope = _row_mean(along_normalized * gamma)
+            centered_gradient = weighted - _row_mean(weighted) - normalized * slope
             return ops.cast(centered_gradient * scale, inputs.dtype), gamma_gradient, beta_gradient
 
         return ops.cast(normalized * gamma + beta, output_dtype), gradient
 
-    return island(normalize)
+    return normalize
 
 
-@functools.cache
-def _sum_normalization(
-    epsilon: float, dtype: str, output_dtype: str, rate: float
-) -> Callable[..., Any]:
-    normalize = _normalization(epsilon, dtype, output_dtype)
-
-    def normalize_sum(hidden: Any, change: Any, keep: Any | None, gamma: Any, beta: Any) -> Any:
-        change = dropped(at_least_float32(change), keep, rate)
-        return normalize(at_least_float32(hidden) + change, gamma, beta)
-
-    return island(normalize_sum)
+def _row_mean(values: Any) -> Any:
+    return ops.mean(values, axis=-1, keepdims=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.layers.activation import activation
-from bert_tf.layers.island import island
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -73,7 +70,7 @@ class Projection(keras.layers.Layer):
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
         outputs = ops.matmul(rows, kernel)
-        outputs = _biased_activation(self.activation_name)(outputs, bias)
+        outputs = activation(self.activation_name, outputs, bias)
         return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -86,10 +83,3 @@ class Projection(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "activation_name": self.activation_name,
         }
-
-
-@functools.cache
-def _biased_activation(name: str | None) -> Callable[[Any, Any], Any]:
-    biased = functools.partial(activation, name)
-    # A sum alone is one pass already.
-    return biased if name is None else island(biased)

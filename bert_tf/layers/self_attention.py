@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from bert_tf.layers.dropout import StatelessDropout, dropped
+from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
 from bert_tf.layers.gather_positions import gather_positions
-from bert_tf.layers.island import island
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
@@ -56,15 +54,6 @@ def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
     if attention_bias is not None:
         scores = scores + ops.stop_gradient(attention_bias)
     return ops.softmax(scores, axis=-1)
-
-
-@functools.cache
-def _dropped_probabilities(dtype: str, rate: float) -> Callable[..., Any]:
-    def dropped_probabilities(scores: Any, attention_bias: Any | None, keep: Any | None) -> Any:
-        probabilities = _probabilities(scores, attention_bias)
-        return ops.cast(dropped(probabilities, keep, rate), dtype)
-
-    return island(dropped_probabilities)
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -145,12 +134,23 @@ class SelfAttention(keras.layers.Layer):
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
         scores = _scores(query, key)
-        probabilities = _dropped_probabilities(self.compute_dtype, self.dropout_rate)(
-            scores, attention_bias, self.probability_dropout.kept(scores, dropout_key)
-        )
+        keep = self.probability_dropout.kept(scores, dropout_key)
+        probabilities = self._dropped_probabilities(scores, attention_bias, keep)
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
         batch, number, _, _ = ops.shape(context)
         return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
+
+    def _dropped_probabilities(
+        self, scores: Any, attention_bias: Any | None, keep: Any | None
+    ) -> Any:
+        if are_fused():
+            from bert_tf.layers.kernels.graph import dropped_softmax
+
+            return dropped_softmax(
+                scores, attention_bias, keep, scale=keep_scale(self.dropout_rate)
+            )
+        probabilities = _probabilities(scores, attention_bias)
+        return ops.cast(dropped(probabilities, keep, self.dropout_rate), self.compute_dtype)
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
         """What `call` weights the values of all tokens by, without dropout.

@@ -193,7 +193,7 @@ def _make_loop(
             console=console,
         ),
         use_xla=precision.use_xla,
-        use_islands=precision.use_islands,
+        use_kernels=precision.use_kernels,
         shards=shards,
         scale_loss=precision.scale_loss,
         mirror=mirror,

@@ -44,7 +44,7 @@ class _PeakBytes:
     logit: float
 
 
-# Least squares over the peaks of 44 processes (docs/training.md), and of 24 for those with islands,
+# Least squares over the peaks of 44 processes (docs/training.md), and of 24 for those with kernels,
 # rounded.
 _COMPILED = _PeakBytes(
     libraries=1.09e9, gradient=5, accumulated=20, block=94, ends=21, block_dropout=5,
@@ -58,11 +58,11 @@ _SIXTEEN_BIT = _PeakBytes(
     libraries=0.92e9, gradient=15, accumulated=14, block=40, ends=38, block_dropout=10,
     score=9, score_dropout=4, logit=10.5,
 )  # fmt: skip
-_FLOAT32_ISLANDS = _PeakBytes(
+_FLOAT32_KERNELS = _PeakBytes(
     libraries=0.89e9, gradient=12, accumulated=17, block=62, ends=0, block_dropout=6,
     score=10, score_dropout=0, logit=20,
 )  # fmt: skip
-_SIXTEEN_BIT_ISLANDS = _PeakBytes(
+_SIXTEEN_BIT_KERNELS = _PeakBytes(
     libraries=0.99e9, gradient=11, accumulated=15, block=30, ends=51, block_dropout=5,
     score=6, score_dropout=0, logit=16,
 )  # fmt: skip
@@ -133,8 +133,8 @@ def step_memory(
     """
     is_wide = precision.policy == "float32"
     compiled = precision.use_xla and (is_wide or not is_accelerator)
-    if precision.use_islands:
-        peak = _FLOAT32_ISLANDS if is_wide else _SIXTEEN_BIT_ISLANDS
+    if precision.use_kernels:
+        peak = _FLOAT32_KERNELS if is_wide else _SIXTEEN_BIT_KERNELS
     else:
         peak = _COMPILED if compiled else _FLOAT32 if is_wide else _SIXTEEN_BIT
     rows = shape.rows * local_replicas / (replicas * micro_batches)

@@ -156,7 +156,7 @@ def steps_of(
         optimizer=optimizer,
         strategy=strategy,
         use_xla=arithmetic.precision.use_xla,
-        use_islands=arithmetic.precision.use_islands,
+        use_kernels=arithmetic.precision.use_kernels,
         shards=arithmetic.shards,
         scale_loss=arithmetic.precision.scale_loss,
     )

@@ -100,7 +100,7 @@ class TrainingLoop:
             saved in checkpoints and restored with them: the place to remember the best result so
             far, whose step `early_stop_evals` takes from `notes["best"]["step"]`.
         use_xla: compile the step with XLA.
-        use_islands: compile its element-wise work with XLA, see `bert_tf.layers.island`.
+        use_kernels: whether its layers use kernels, see `TrainingStep`.
         shards: parts of a batch computed side by side, see `bert_tf.training.devices.cores`; they
             divide the rows of each micro-batch.
         scale_loss: dynamic loss scaling, for float16.
@@ -120,7 +120,7 @@ class TrainingLoop:
         console: Console,
         evaluate: Evaluate | None = None,
         use_xla: bool = False,
-        use_islands: bool = False,
+        use_kernels: bool = False,
         shards: int = 1,
         scale_loss: bool = False,
         mirror: RunMirror | None = None,
@@ -147,7 +147,7 @@ class TrainingLoop:
             clip_norm=settings.gradient_clip_norm,
             seed=settings.seed,
             use_xla=use_xla,
-            use_islands=use_islands,
+            use_kernels=use_kernels,
             shards=shards,
             scale_loss=scale_loss,
             averages=self._averages,

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.seeds import int32_seed
-from bert_tf.layers.island import compiled_islands
+from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
@@ -44,7 +44,7 @@ class TrainingStep:
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any whole number; first half of the dropout key.
         use_xla: whether the gradients are compiled by XLA.
-        use_islands: whether their element-wise work is, see `bert_tf.layers.island`.
+        use_kernels: whether layers use those of `bert_tf.layers.kernels`; see `fused_kernels`.
         shards: parts of every batch, or micro-batch, that are computed side by side; see
             `bert_tf.training.devices.cores`. Not with XLA or several replicas.
         scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
@@ -62,7 +62,7 @@ class TrainingStep:
         clip_norm: float = 1.0,
         seed: int = 1,
         use_xla: bool = False,
-        use_islands: bool = False,
+        use_kernels: bool = False,
         shards: int = 1,
         scale_loss: bool = False,
         averages: WeightAverages | None = None,
@@ -94,7 +94,7 @@ class TrainingStep:
         self._gradients = self._summed_gradients
         if use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
-        self._use_islands = use_islands
+        self._use_kernels = use_kernels
         self._shards = shards
         self._copies = ComputeCopies(model)
         # Calls that are not inlined are traced once, and each runs by itself.
@@ -275,7 +275,7 @@ class TrainingStep:
         variables = [variable.value for variable in self._model.trainable_variables]
         if copies:
             variables = self._copies.among(variables, copies)
-        with compiled_islands() if self._use_islands else contextlib.nullcontext():
+        with fused_kernels() if self._use_kernels else contextlib.nullcontext():
             with tf.GradientTape() as tape, self._copies.in_use(copies):
                 tape.watch(copies)
                 parts = self._loss(self._model, batch, training=True, dropout_key=key)

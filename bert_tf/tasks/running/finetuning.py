@@ -281,7 +281,7 @@ def _training_loop(
         console=console,
         evaluate=evaluate,
         use_xla=precision.use_xla,
-        use_islands=precision.use_islands,
+        use_kernels=precision.use_kernels,
         shards=shards,
         scale_loss=precision.scale_loss,
     )

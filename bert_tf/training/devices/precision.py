@@ -20,18 +20,17 @@ class PrecisionPolicy:
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
         use_xla: whether the step is compiled by XLA.
-        use_islands: whether its element-wise work is, without the matrix products between; see
-            `bert_tf.layers.island`.
+        use_kernels: whether its layers use those of `bert_tf.layers.kernels`.
     """
 
     policy: str
     use_xla: bool
-    use_islands: bool = False
+    use_kernels: bool = False
 
     def __str__(self) -> str:
         compiled = "with XLA" if self.use_xla else "without XLA"
-        if self.use_islands:
-            compiled = "with XLA between matrix products"
+        if self.use_kernels:
+            compiled = "with fused kernels"
         return f"{self.policy.removeprefix('mixed_')}, {compiled}"
 
     @property
@@ -52,8 +51,8 @@ def choose_precision(
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
     AVX-512 bf16, else float32. "auto" XLA compiles where shapes are static, except bfloat16 on
-    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not: there
-    it compiles what lies between the matrix products.
+    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not. Layers
+    on processors use fused kernels where XLA does not compile them.
 
     Args:
         precision: "auto", "float32", "bfloat16" or "float16".
@@ -70,8 +69,8 @@ def choose_precision(
         use_xla = device == "TPU" or (
             static_shapes and not (device == "CPU" and precision != "float32")
         )
-    use_islands = xla == "auto" and static_shapes and device == "CPU" and not use_xla
-    chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_islands)
+    use_kernels = device == "CPU" and precision != "float16" and not use_xla
+    chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_kernels)
     console.info(f"{device}, {chosen}")
     return chosen
 

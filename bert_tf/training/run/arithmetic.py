@@ -90,7 +90,7 @@ def settle_arithmetic(
     if kept is not None:
         arithmetic = Arithmetic(
             precision=PrecisionPolicy(
-                kept["policy"], kept["use_xla"], kept.get("use_islands", False)
+                kept["policy"], kept["use_xla"], kept.get("use_kernels", False)
             ),
             shards=kept["shards"],
         )
@@ -135,7 +135,7 @@ def candidate_ways(*, shards: int) -> list[Arithmetic]:
     """
     return [
         Arithmetic(
-            precision=PrecisionPolicy(policy, use_xla, use_islands=not use_xla),
+            precision=PrecisionPolicy(policy, use_xla, use_kernels=not use_xla),
             shards=1 if use_xla else shards,
         )
         for policy in ("mixed_bfloat16", "float32")

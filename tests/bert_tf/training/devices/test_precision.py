@@ -9,15 +9,9 @@ from bert_tf.training.devices.precision import choose_precision
     ("asked", "xla", "static", "flags", "policy", "compiled"),
     [
         ("auto", "auto", True, {"avx2"}, "float32", "with XLA"),
-        (
-            "auto",
-            "auto",
-            True,
-            {"avx512_bf16"},
-            "mixed_bfloat16",
-            "with XLA between matrix products",
-        ),
-        ("auto", "auto", False, {"avx2"}, "float32", "without XLA"),
+        ("auto", "auto", True, {"avx512_bf16"}, "mixed_bfloat16", "with fused kernels"),
+        ("auto", "auto", False, {"avx2"}, "float32", "with fused kernels"),
+        ("bfloat16", "off", True, {"avx2"}, "mixed_bfloat16", "with fused kernels"),
         ("float32", "auto", True, {"avx512_bf16"}, "float32", "with XLA"),
         ("bfloat16", "on", False, {"avx2"}, "mixed_bfloat16", "with XLA"),
         ("float16", "off", True, {"avx2"}, "mixed_float16", "without XLA"),
@@ -31,9 +25,7 @@ def test_what_auto_means_on_processors(
         asked, xla, static_shapes=static, strategy=tf.distribute.get_strategy(), console=console
     )
     assert chosen.policy == policy
-    assert (chosen.use_xla, chosen.use_islands) == (
-        compiled == "with XLA",
-        compiled.endswith("products"),
-    )
+    assert chosen.use_xla == (compiled == "with XLA")
+    assert chosen.use_kernels == (compiled == "with fused kernels")
     assert chosen.scale_loss == (asked == "float16")
     assert console.text == f"CPU, {policy.removeprefix('mixed_')}, {compiled}\n"

@@ -53,13 +53,12 @@ def test_a_resumed_run_keeps_what_it_began_with(tmp_path, console, machine):
     machine(1, {"avx2"})
     assert settle(tmp_path / "run", console, ROWS) == began
     assert console.text.splitlines()[-1] == (
-        "arithmetic as this run began with: "
-        "bfloat16, with XLA between matrix products, batches in 2 parts"
+        "arithmetic as this run began with: bfloat16, with fused kernels, batches in 2 parts"
     )
     assert settle(tmp_path / "other", console, ROWS) == ("float32", True, 1)
 
 
-def test_a_run_from_before_islands_goes_on_without(tmp_path, console, machine):
+def test_a_run_from_before_kernels_goes_on_without(tmp_path, console, machine):
     machine(2, {"avx512_bf16"})
     kept = {"policy": "mixed_bfloat16", "use_xla": False, "shards": 2}
     (tmp_path / ARITHMETIC_FILE).write_text(sealed(kept))
@@ -118,9 +117,7 @@ def test_a_trial_chooses_what_is_clearly_faster(
         }
     )
     assert settle(tmp_path, console, ROWS, trial=trial) == chosen
-    assert (
-        "  bfloat16, with XLA between matrix products, batches in 2 parts: 100 ms\n" in console.text
-    )
+    assert "  bfloat16, with fused kernels, batches in 2 parts: 100 ms\n" in console.text
     assert "  bfloat16, with XLA: 400 ms\n" in console.text
     assert settle(tmp_path, console, ROWS, trial=None) == chosen, "kept for the resumed run"
 

@@ -1,0 +1,184 @@
+"""Kernels as operations of TensorFlow graphs on processors, with their gradients.
+
+Each computes what a chain of Keras' operations elsewhere in `bert_tf.layers` does, in bfloat16 or
+float32. A call costs some 50 microseconds besides its work, for Python; the work holds no lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from bert_tf.layers.kernels.gelu import gelu, gelu_gradient, tanh_gelu
+from bert_tf.layers.kernels.softmax import softmax, softmax_gradient
+from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_THREAD = threading.local()
+_KEEP_ALL_ROWS = np.empty((0, 0), np.bool_)
+_KEEP_ALL = np.empty((0, 0, 0, 0), np.bool_)
+_NO_BIAS = np.empty((0, 0, 0, 0), np.float32)
+
+
+def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
+    """GELU of inputs plus bias.
+
+    Args:
+        inputs: bfloat16 or float32 [rows, width].
+        bias: of their dtype, [width].
+        is_exact: or the tanh approximation.
+    """
+    import tensorflow as tf
+
+    kernel = gelu if is_exact else tanh_gelu
+
+    def forward(*arrays: Any) -> None:
+        kernel(*map(_bits, arrays))
+
+    def backward(upstream: Any, slopes: Any, of_inputs: Any, of_bias: Any) -> None:
+        sums = np.zeros(of_bias.shape, np.float32)
+        gelu_gradient(*map(_bits, (upstream, slopes, of_inputs)), sums)
+        of_bias[:] = sums
+
+    @tf.custom_gradient
+    def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        outputs, slopes = _call(forward, [inputs, bias], [inputs, inputs])
+        return outputs, lambda upstream: _call(backward, [upstream, slopes], [inputs, bias])
+
+    return activate(inputs, tf.convert_to_tensor(bias))
+
+
+def normalized_sum(
+    hidden: tf.Tensor,
+    change: tf.Tensor,
+    keep: tf.Tensor | None,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    *,
+    scale: float,
+    epsilon: float,
+) -> tf.Tensor:
+    """LayerNorm of `hidden` plus `change` after dropout.
+
+    Args:
+        hidden, change: bfloat16 or float32 [..., width].
+        keep: bool of their shape; None for no dropout.
+        gamma, beta: float32 [width].
+        scale: of what dropout keeps.
+        epsilon: added to the variance.
+    """
+    import tensorflow as tf
+
+    numbers = np.float32(scale), np.float32(epsilon)
+    masks = [] if keep is None else [keep]
+
+    def forward(hidden: Any, change: Any, gamma: Any, beta: Any, *others: Any) -> None:
+        *mask, outputs = map(_rows, others)
+        given = _rows(hidden), _rows(change), mask[0] if mask else _KEEP_ALL_ROWS
+        sum_norm(*given, gamma, beta, *numbers, outputs)
+
+    def backward(upstream: Any, hidden: Any, change: Any, gamma: Any, *others: Any) -> None:
+        *mask, of_hidden, of_change = map(_rows, others[:-2])
+        given = map(_rows, (upstream, hidden, change))
+        keep = mask[0] if mask else _KEEP_ALL_ROWS
+        sum_norm_gradient(*given, keep, gamma, *numbers, of_hidden, of_change, *others[-2:])
+
+    @tf.custom_gradient
+    def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            return _call(backward, [upstream, *sources[:3], *masks], sources)
+
+        (outputs,) = _call(forward, [*sources, *masks], sources[:1])
+        return outputs, gradient
+
+    return normalize(hidden, change, gamma, beta)
+
+
+def dropped_softmax(
+    scores: tf.Tensor, bias: tf.Tensor | None, keep: tf.Tensor | None, *, scale: float
+) -> tf.Tensor:
+    """Softmax of scores plus bias over the last axis, then dropout.
+
+    Args:
+        scores: bfloat16 or float32 [batch, heads, queries, keys].
+        bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient; None
+            for 0.
+        keep: bool of the scores' shape; None for no dropout.
+        scale: of what dropout keeps.
+    """
+    import tensorflow as tf
+
+    factor = np.float32(scale)
+    biases = [] if bias is None else [bias]
+    masks = [] if keep is None else [keep]
+
+    def forward(scores: Any, *others: Any) -> None:
+        bias = others[0] if biases else _NO_BIAS
+        mask = others[-3] if masks else _KEEP_ALL
+        softmax(_bits(scores), bias, mask, factor, *map(_bits, others[-2:]))
+
+    def backward(upstream: Any, probabilities: Any, *others: Any) -> None:
+        mask = others[0] if masks else _KEEP_ALL
+        given = _bits(upstream), _bits(probabilities)
+        softmax_gradient(*given, mask, factor, _bits(others[-1]))
+
+    @tf.custom_gradient
+    def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            return _call(backward, [upstream, probabilities, *masks], [scores])[0]
+
+        outputs, probabilities = _call(forward, [scores, *biases, *masks], [scores, scores])
+        return outputs, gradient
+
+    return attend(scores)
+
+
+def _call(
+    function: Callable[..., None], arguments: Sequence[tf.Tensor], like: Sequence[tf.Tensor]
+) -> list[tf.Tensor]:
+    """As an operation, a function of arrays and of what it writes to: arrays like some others.
+
+    TensorFlow allocates those, from memory that it keeps: NumPy would return its memory to the
+    system after every call, and wait for the next as long as a kernel takes.
+    """
+    import tensorflow as tf
+
+    buffers = [tf.raw_ops.Empty(shape=tf.shape(one), dtype=one.dtype) for one in like]
+
+    def run(*arrays: Any) -> list[np.ndarray]:
+        _keep_thread_state()
+        function(*arrays)
+        return list(arrays[len(arguments) :])
+
+    dtypes = [one.dtype for one in like]
+    results = tf.numpy_function(run, [*arguments, *buffers], dtypes, stateful=False)
+    for result, one in zip(results, like, strict=True):
+        result.set_shape(one.shape)
+    return results
+
+
+def _keep_thread_state() -> None:
+    """Has Python keep what it knows of this thread of TensorFlow's, until the process ends.
+
+    Otherwise every call begins by making that state and ends by destroying it, which takes more
+    than twice as long as the rest of the call.
+    """
+    if not getattr(_THREAD, "has_state", False):
+        ctypes.pythonapi.PyGILState_Ensure()
+        _THREAD.has_state = True
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """Without the dtype that Numba does not know, see `bert_tf.layers.kernels.numbers`."""
+    return array.view(np.uint16) if array.dtype == ml_dtypes.bfloat16 else array
+
+
+def _rows(array: np.ndarray) -> np.ndarray:
+    return _bits(array).reshape(-1, array.shape[-1])

@@ -1,0 +1,146 @@
+"""Numbers in kernels: bfloat16 as it lies in memory, and functions that processors have no
+instruction for, in float32.
+
+Kernels compute in float32 whatever their arrays hold. NumPy knows no bfloat16, so that its numbers
+are uint16 here. Everything is inlined into the loops of kernels, which LLVM then vectorizes: hence
+no branches, and no number that is not 32 bits wide. Numba renews a cached kernel only when the file
+of the kernel itself changes: after an edit here, delete the `__pycache__` folders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+_MAX_EXPONENT = np.float32(88.0)
+_MIN_EXPONENT = np.float32(-87.0)
+_LOG2_E = np.float32(1.44269504)
+# Two parts of the logarithm of 2, the first with few bits: whole numbers times it are exact.
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
+_HALF = np.float32(0.5)
+_ONE = np.float32(1.0)
+
+
+@intrinsic
+def _float_of_bits(_: Any, bits: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.uint32), generate
+
+
+@intrinsic
+def _bits_of_float(_: Any, value: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.uint32(types.float32), generate
+
+
+@numba.njit
+def ordered(value: Any) -> Any:
+    """A float32 as a whole number of 32 bits, one above another where the float32 is above.
+
+    The largest of whole numbers is found by vectors, that of float32 is not, for NaN.
+    """
+    bits = np.int32(_bits_of_float(value))
+    return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+
+
+@numba.njit
+def unordered(number: Any) -> Any:
+    """The float32 of a number from `ordered`."""
+    bits = number ^ ((number >> np.int32(31)) & np.int32(0x7FFFFFFF))
+    return _float_of_bits(np.uint32(bits))
+
+
+def wide(number):
+    """The float32 of a number from an array: of bfloat16 in uint16, or of float32."""
+    raise NotImplementedError("kernels alone call this")
+
+
+@overload(wide)
+def _wide(number):
+    if number == types.uint16:
+        return lambda number: _float_of_bits(np.uint32(number) << np.uint32(16))
+    return lambda number: number
+
+
+def narrow(value, like):
+    """A float32 as a number of the array that `like` is from, rounded to nearest, ties to even."""
+    raise NotImplementedError("kernels alone call this")
+
+
+@overload(narrow)
+def _narrow(value, like):
+    if like == types.uint16:
+
+        def rounded(value, like):
+            bits = _bits_of_float(value)
+            odd = (bits >> np.uint32(16)) & np.uint32(1)
+            return np.uint16((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16))
+
+        return rounded
+    return lambda value, like: value
+
+
+@numba.njit
+def _between(value: Any, least: Any, greatest: Any) -> Any:
+    # In this order of arguments, which lets NaN pass.
+    value = least if value < least else value
+    return greatest if value > greatest else value
+
+
+@numba.njit
+def exponential(value: Any) -> Any:
+    """e to the power of a float32, within two units in the last place, from -87 to 88.
+
+    Cephes' `expf` (Moshier): a power of two times a polynomial.
+    """
+    value = _between(value, _MIN_EXPONENT, _MAX_EXPONENT)
+    power = np.floor(value * _LOG2_E + _HALF)
+    rest = value - power * _LN2_HIGH - power * _LN2_LOW
+    series = np.float32(1.9875691500e-4)
+    series = series * rest + np.float32(1.3981999507e-3)
+    series = series * rest + np.float32(8.3334519073e-3)
+    series = series * rest + np.float32(4.1665795894e-2)
+    series = series * rest + np.float32(1.6666665459e-1)
+    series = series * rest + np.float32(5.0000001201e-1)
+    scale = _float_of_bits(np.uint32((np.int32(power) + np.int32(127)) << np.int32(23)))
+    return (series * rest * rest + rest + _ONE) * scale
+
+
+@numba.njit
+def error_function(value: Any) -> Any:
+    """erf of a float32, within a few units in the last place.
+
+    A quotient of polynomials, with the coefficients of Eigen's.
+    """
+    limit = np.float32(3.832506856900711)
+    value = _between(value, -limit, limit)
+    square = value * value
+    above = np.float32(0.00022905065861350646)
+    above = above * square + np.float32(0.0034082910107109506)
+    above = above * square + np.float32(0.050955695062380861)
+    above = above * square + np.float32(0.18520832239976145)
+    above = above * square + np.float32(1.128379143519084)
+    below = np.float32(-1.1791602954361697e-7)
+    below = below * square + np.float32(0.000023547966471313185)
+    below = below * square + np.float32(0.0010179625278914885)
+    below = below * square + np.float32(0.014070470171167667)
+    below = below * square + np.float32(0.11098505178285362)
+    below = below * square + np.float32(0.49746925110067538)
+    below = below * square + _ONE
+    return value * above / below
+
+
+@numba.njit
+def hyperbolic_tangent(value: Any) -> Any:
+    """tanh of a float32, within 1e-7."""
+    return _ONE - np.float32(2.0) / (exponential(value + value) + _ONE)

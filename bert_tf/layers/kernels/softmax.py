@@ -1,0 +1,128 @@
+"""The attention's softmax with its bias and dropout, and its gradient, in one call each."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from bert_tf.layers.kernels.numbers import exponential, narrow, ordered, unordered, wide
+
+_ZERO = np.float32(0.0)
+_ONE = np.float32(1.0)
+_LEAST_ORDERED = np.int32(-(2**31))
+# Numbers that are worked on at a time, which stay in a processor's first cache.
+_BLOCK = 4096
+# Sums within rows may be added up in any order, the same one in every run of a processor.
+_OPTIONS = {
+    "nogil": True,
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+
+
+@numba.njit(**_OPTIONS)
+def softmax(
+    scores: np.ndarray,
+    bias: np.ndarray,
+    keep: np.ndarray,
+    scale: np.float32,
+    outputs: np.ndarray,
+    probabilities: np.ndarray,
+) -> None:
+    """Softmax over keys of scores plus bias, then dropout.
+
+    Args:
+        scores: float32, or bfloat16 as uint16, [batch, heads, queries, keys].
+        bias: float32, broadcasting to the scores' shape; [0, 0, 0, 0] for none.
+        keep: bool like `scores`, probabilities that stay; [0, 0, 0, 0] for all of them.
+        scale: what those are multiplied by.
+        outputs, probabilities: like `scores`, written to: after and before dropout.
+    """
+    batch, heads, queries, keys = scores.shape
+    is_biased, drops = bias.size > 0, keep.size > 0
+    of_row, of_head, of_query = bias.shape[0] > 1, bias.shape[1] > 1, bias.shape[2] > 1
+    at_a_time = max(1, _BLOCK // keys)
+    values = np.empty((at_a_time, keys), np.float32)
+    flat = values.reshape(-1)
+    for row in range(batch):
+        for head in range(heads):
+            for first in range(0, queries, at_a_time):
+                number = min(at_a_time, queries - first)
+                for place in range(number):
+                    query = first + place
+                    if is_biased:
+                        a, b, c = row * of_row, head * of_head, query * of_query
+                        for key in range(keys):
+                            value = wide(scores[row, head, query, key]) + bias[a, b, c, key]
+                            values[place, key] = value
+                    else:
+                        for key in range(keys):
+                            values[place, key] = wide(scores[row, head, query, key])
+                    greatest = _LEAST_ORDERED
+                    for key in range(keys):
+                        greatest = max(greatest, ordered(values[place, key]))
+                    highest = unordered(greatest)
+                    for key in range(keys):
+                        values[place, key] -= highest
+                # Over all of them at once: rows are often shorter than some of the vectors.
+                for place in range(number * keys):
+                    flat[place] = exponential(flat[place])
+                for place in range(number):
+                    query = first + place
+                    total = _ZERO
+                    for key in range(keys):
+                        total += values[place, key]
+                    part = _ONE / total
+                    for key in range(keys):
+                        values[place, key] *= part
+                        probabilities[row, head, query, key] = narrow(
+                            values[place, key], scores[row, head, query, key]
+                        )
+                    if drops:
+                        for key in range(keys):
+                            factor = scale if keep[row, head, query, key] else _ZERO
+                            outputs[row, head, query, key] = narrow(
+                                values[place, key] * factor, scores[row, head, query, key]
+                            )
+                    else:
+                        for key in range(keys):
+                            outputs[row, head, query, key] = probabilities[row, head, query, key]
+
+
+@numba.njit(**_OPTIONS)
+def softmax_gradient(
+    upstream: np.ndarray,
+    probabilities: np.ndarray,
+    keep: np.ndarray,
+    scale: np.float32,
+    scores_gradient: np.ndarray,
+) -> None:
+    """The gradient of scores.
+
+    Args:
+        upstream: of the outputs, like `scores` of `softmax`.
+        probabilities, keep, scale: as of `softmax`.
+        scores_gradient: like `upstream`, written to.
+    """
+    batch, heads, queries, keys = upstream.shape
+    drops = keep.size > 0
+    given = np.empty(keys, np.float32)
+    for row in range(batch):
+        for head in range(heads):
+            for query in range(queries):
+                if drops:
+                    for key in range(keys):
+                        factor = scale if keep[row, head, query, key] else _ZERO
+                        given[key] = wide(upstream[row, head, query, key]) * factor
+                else:
+                    for key in range(keys):
+                        given[key] = wide(upstream[row, head, query, key])
+                along = _ZERO
+                for key in range(keys):
+                    along += given[key] * wide(probabilities[row, head, query, key])
+                for key in range(keys):
+                    probability = wide(probabilities[row, head, query, key])
+                    scores_gradient[row, head, query, key] = narrow(
+                        probability * (given[key] - along), upstream[row, head, query, key]
+                    )

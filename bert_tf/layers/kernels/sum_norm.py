@@ -1,0 +1,142 @@
+"""Dropout, residual sum and LayerNorm, and their gradient, in one call each."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from bert_tf.layers.kernels.numbers import narrow, wide
+
+_ZERO = np.float32(0.0)
+_ONE = np.float32(1.0)
+# Sums within rows may be added up in any order, the same one in every run of a processor.
+_OPTIONS = {
+    "nogil": True,
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz"},
+}
+
+
+@numba.njit(**_OPTIONS)
+def sum_norm(
+    hidden: np.ndarray,
+    change: np.ndarray,
+    keep: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    scale: np.float32,
+    epsilon: np.float32,
+    outputs: np.ndarray,
+) -> None:
+    """LayerNorm of `hidden` plus `change` after dropout.
+
+    Args:
+        hidden, change: float32, or bfloat16 as uint16, [rows, width].
+        keep: bool [rows, width], elements of `change` that stay; [0, 0] for all of them.
+        gamma, beta: float32 [width].
+        scale: what `change` is multiplied by where it stays.
+        epsilon: added to the variance.
+        outputs: like `hidden`, written to.
+    """
+    rows, width = hidden.shape
+    normalized = np.empty(width, np.float32)
+    for row in range(rows):
+        _normalize_row(row, hidden, change, keep, scale, epsilon, normalized)
+        for column in range(width):
+            value = normalized[column] * gamma[column] + beta[column]
+            outputs[row, column] = narrow(value, hidden[row, column])
+
+
+@numba.njit(**_OPTIONS)
+def sum_norm_gradient(
+    upstream: np.ndarray,
+    hidden: np.ndarray,
+    change: np.ndarray,
+    keep: np.ndarray,
+    gamma: np.ndarray,
+    scale: np.float32,
+    epsilon: np.float32,
+    hidden_gradient: np.ndarray,
+    change_gradient: np.ndarray,
+    gamma_gradient: np.ndarray,
+    beta_gradient: np.ndarray,
+) -> None:
+    """The gradients of `sum_norm`'s arguments, which normalizes them again.
+
+    Args:
+        upstream: of the outputs, like `hidden`.
+        hidden, change, keep, gamma, scale, epsilon: as of `sum_norm`.
+        hidden_gradient, change_gradient: like `hidden`, written to.
+        gamma_gradient, beta_gradient: float32 [width], written to.
+    """
+    rows, width = hidden.shape
+    drops = keep.size > 0
+    gamma_gradient[:] = _ZERO
+    beta_gradient[:] = _ZERO
+    normalized = np.empty(width, np.float32)
+    given = np.empty(width, np.float32)
+    part = _ONE / np.float32(width)
+    for row in range(rows):
+        inverse = _normalize_row(row, hidden, change, keep, scale, epsilon, normalized)
+        # Short loops over few arrays: LLVM vectorizes none whose arrays may overlap in many ways.
+        for column in range(width):
+            given[column] = wide(upstream[row, column])
+            beta_gradient[column] += given[column]
+        for column in range(width):
+            gamma_gradient[column] += given[column] * normalized[column]
+        weights, slopes = _ZERO, _ZERO
+        for column in range(width):
+            given[column] *= gamma[column]
+            weights += given[column]
+            slopes += given[column] * normalized[column]
+        weights *= part
+        slopes *= part
+        for column in range(width):
+            value = (given[column] - weights - normalized[column] * slopes) * inverse
+            given[column] = value
+            hidden_gradient[row, column] = narrow(value, hidden[row, column])
+        if drops:
+            for column in range(width):
+                factor = scale if keep[row, column] else _ZERO
+                value = given[column] * factor
+                change_gradient[row, column] = narrow(value, hidden[row, column])
+        else:
+            for column in range(width):
+                change_gradient[row, column] = narrow(given[column], hidden[row, column])
+
+
+@numba.njit(**_OPTIONS)
+def _normalize_row(
+    row: int,
+    hidden: np.ndarray,
+    change: np.ndarray,
+    keep: np.ndarray,
+    scale: np.float32,
+    epsilon: np.float32,
+    normalized: np.ndarray,
+) -> np.float32:
+    """Writes a row's sums with mean 0 and variance 1; the inverse of their standard deviation."""
+    width = hidden.shape[1]
+    part = _ONE / np.float32(width)
+    total = _ZERO
+    if keep.size > 0:
+        for column in range(width):
+            factor = scale if keep[row, column] else _ZERO
+            value = wide(hidden[row, column]) + wide(change[row, column]) * factor
+            normalized[column] = value
+            total += value
+    else:
+        for column in range(width):
+            value = wide(hidden[row, column]) + wide(change[row, column])
+            normalized[column] = value
+            total += value
+    mean = total * part
+    squares = _ZERO
+    for column in range(width):
+        normalized[column] -= mean
+        squares += normalized[column] * normalized[column]
+    inverse = _ONE / np.sqrt(squares * part + epsilon)
+    for column in range(width):
+        normalized[column] *= inverse
+    return inverse

@@ -1,0 +1,203 @@
+"""Layers with kernels against the same layers without, in graphs of any shape."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.dropout import StatelessDropout
+from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.layers.layer_norm import LayerNorm
+from bert_tf.layers.projection import Projection
+from bert_tf.layers.repeated_block import blocks_traced_once
+from bert_tf.layers.self_attention import SelfAttention, attention_bias, same_sequence_mask
+from bert_tf.models.pretraining import BertPretrainingModel
+from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.step_trial import StepShape, full_batch
+
+KEY = tf.constant([1, 2])
+POLICIES = pytest.mark.parametrize(
+    ("policy", "tolerance"), [("float32", 3e-6), ("mixed_bfloat16", 0.02)]
+)
+
+
+def kernel_calls(graph):
+    """Calls of kernels in a graph and in the functions that it calls."""
+    definition = graph.graph.as_graph_def()
+    functions = [function.node_def for function in definition.library.function]
+    nodes = [node for part in (definition.node, *functions) for node in part]
+    return sum(node.op == "PyFuncStateless" for node in nodes)
+
+
+def outputs_and_gradients(call, layer, inputs, *, fused):
+    """Of inputs and weights, in a graph that knows the last axis of the shape alone.
+
+    The upstream gradient differs from element to element.
+    """
+    inputs = [tf.cast(values, layer.compute_dtype) for values in inputs]
+    signature = [tf.TensorSpec([None] * (v.shape.rank - 1) + v.shape[-1:], v.dtype) for v in inputs]
+
+    @tf.function(autograph=False, input_signature=signature)
+    def computed(*inputs):
+        sources = [*inputs, *(variable.value for variable in layer.trainable_variables)]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = call(*inputs)
+        size = tf.cast(tf.size(outputs), tf.float32)
+        upstream = tf.reshape(tf.sin(tf.range(size)), tf.shape(outputs))
+        return [outputs, *tape.gradient(outputs, sources, tf.cast(upstream, outputs.dtype))]
+
+    if not fused:
+        return computed(*inputs)
+    with fused_kernels():
+        graph = computed.get_concrete_function()
+    assert kernel_calls(graph) == 2, "forward and backward"
+    return computed(*inputs)
+
+
+def check_kernels(call, layer, inputs, tolerance):
+    generator = np.random.default_rng(3)
+    for variable in layer.trainable_variables:
+        variable.assign(generator.normal(0.5, 0.5, variable.shape))
+    expected = outputs_and_gradients(call, layer, inputs, fused=False)
+    found = outputs_and_gradients(call, layer, inputs, fused=True)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.dtype == theirs.dtype
+        mine, theirs = (tf.cast(values, tf.float32).numpy() for values in (mine, theirs))
+        np.testing.assert_allclose(mine, theirs, atol=tolerance * np.abs(theirs).max())
+
+
+@POLICIES
+@pytest.mark.parametrize("name", ["gelu", "gelu_new"])
+def test_gelu(policy, tolerance, name):
+    layer = Projection(40, initializer_range=0.02, activation_name=name, dtype=policy)
+    layer.build((None, 8))
+    inputs = np.random.default_rng(1).normal(0, 2, size=(3, 5, 8))
+    check_kernels(layer, layer, [inputs], tolerance)
+
+
+@POLICIES
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_layer_norm_of_sum(policy, tolerance, rate):
+    layer = LayerNorm(epsilon=1e-12, dtype=policy)
+    layer.build((None, 40))
+    dropout = StatelessDropout(rate, stream=2, dtype=policy)
+    inputs = np.random.default_rng(1).normal(3, 2, size=(2, 3, 5, 40))
+    check_kernels(
+        lambda hidden, change: layer.of_sum(hidden, change, dropout, KEY), layer, inputs, tolerance
+    )
+
+
+MASK = np.random.default_rng(4).random((3, 50)) < 0.7
+BIASES = {
+    "no bias": None,
+    "of rows": attention_bias(MASK),
+    "of queries": attention_bias(same_sequence_mask(tf.constant(np.cumsum(MASK, axis=1)))),
+    "of heads": tf.random.stateless_normal([1, 4, 1, 50], [1, 2]),
+}
+
+
+@POLICIES
+@pytest.mark.parametrize("bias", BIASES.values(), ids=list(BIASES))
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_attention(policy, tolerance, bias, rate):
+    layer = SelfAttention(
+        num_heads=4, dropout_rate=rate, dropout_stream=1, initializer_range=0.02, dtype=policy
+    )
+    layer.build((None, None, 16))
+    inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
+    # Where scores are float32 alike, gradients differ by those of a hundred keys.
+    check_kernels(lambda hidden: layer(hidden, bias, KEY), layer, [inputs], 5 * tolerance)
+
+
+def test_long_rows_are_more_than_one_block():
+    layer = SelfAttention(
+        num_heads=1, dropout_rate=0.1, dropout_stream=1, initializer_range=0.02, dtype="float32"
+    )
+    layer.build((None, None, 4))
+    inputs = np.random.default_rng(1).normal(0, 0.3, size=(1, 4500, 4))
+    check_kernels(lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_nan_comes_out_again(policy):
+    block = keras.Sequential(
+        [
+            Projection(8, initializer_range=0.02, activation_name="gelu", dtype=policy),
+            Projection(8, initializer_range=0.02, activation_name="gelu_new", dtype=policy),
+        ]
+    )
+    attention = SelfAttention(
+        num_heads=2, dropout_rate=0.0, dropout_stream=1, initializer_range=0.02, dtype=policy
+    )
+    attention.build((None, None, 8))
+    inputs = np.ones((2, 3, 8), np.float32)
+    inputs[0, 1, 2] = np.nan
+
+    @tf.function(autograph=False)
+    def computed(inputs):
+        inputs = tf.cast(inputs, attention.compute_dtype)
+        return block(inputs), attention(inputs)
+
+    with fused_kernels():
+        activated, attended = computed(tf.constant(inputs))
+    assert np.isnan(tf.cast(activated, tf.float32)[0, 1]).all()
+    assert np.isfinite(tf.cast(activated, tf.float32)[0, 0]).all()
+    assert np.isnan(tf.cast(attended, tf.float32)[0]).all()
+    assert np.isfinite(tf.cast(attended, tf.float32)[1]).all()
+
+
+def test_there_are_none_outside_the_context():
+    layer = Projection(8, initializer_range=0.02, activation_name="gelu")
+    layer.build((None, 8))
+    with fused_kernels():
+        pass
+    graph = tf.function(layer, autograph=False).get_concrete_function(tf.ones([2, 8]))
+    assert not kernel_calls(graph)
+
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=8,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+    hidden_act="gelu_new",
+)
+
+
+def loss_and_gradients(model, *, fused, batch):
+    """Of a pretraining step with dropout, traced as `TrainingStep` does."""
+
+    @tf.function(autograph=False)
+    def computed():
+        variables = [variable.value for variable in model.trainable_variables]
+        with tf.GradientTape() as tape:
+            parts = PretrainingLoss()(model, batch, training=True, dropout_key=KEY)
+            loss = tf.add_n(list(parts.losses.values()))
+        gradients = tape.gradient(loss, variables)
+        return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    if not fused:
+        return computed()
+    with fused_kernels(), blocks_traced_once():
+        assert kernel_calls(computed.get_concrete_function())
+        return computed()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.01)])
+def test_a_pretraining_step_has_the_same_loss_and_gradients(policy, tolerance):
+    keras.utils.set_random_seed(1)
+    batch = full_batch(StepShape(rows=4, length=16, predictions=3), CONFIG.vocab_size)
+    batch["input_mask"][1:, 9:] = 0
+    tensors = {name: tf.constant(values) for name, values in batch.items()}
+    model = BertPretrainingModel(CONFIG, dtype=policy)
+    model.build_weights()
+    loss, gradients = loss_and_gradients(model, fused=False, batch=tensors)
+    fused_loss, fused = loss_and_gradients(model, fused=True, batch=tensors)
+    np.testing.assert_allclose(fused_loss, loss, rtol=tolerance)
+    mine, expected = (np.concatenate([np.ravel(g) for g in each]) for each in (fused, gradients))
+    assert np.linalg.norm(mine - expected) < tolerance * np.linalg.norm(expected)
