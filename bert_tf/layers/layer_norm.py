@@ -53,7 +53,7 @@ class LayerNorm(keras.layers.Layer):
 
             return normalized_sum(
                 *(hidden, change, keep, *self._weights()),
-                scale=keep_scale(dropout.rate),
+                keep_scale=keep_scale(dropout.rate),
                 epsilon=self.epsilon,
             )
         change = dropped(at_least_float32(change), keep, dropout.rate)

@@ -44,9 +44,16 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
-def _scores(query: Any, key: Any) -> Any:
-    query = query * ops.cast(query.shape[-1] ** -0.5, query.dtype)
+def _products(query: Any, key: Any) -> Any:
     return ops.matmul(query, ops.swapaxes(key, -1, -2))
+
+
+def _scale(query: Any) -> float:
+    return query.shape[-1] ** -0.5
+
+
+def _scores(query: Any, key: Any) -> Any:
+    return _products(query * ops.cast(_scale(query), query.dtype), key)
 
 
 def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
@@ -133,24 +140,28 @@ class SelfAttention(keras.layers.Layer):
             (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
-        scores = _scores(query, key)
-        keep = self.probability_dropout.kept(scores, dropout_key)
-        probabilities = self._dropped_probabilities(scores, attention_bias, keep)
+        probabilities = self._dropped_probabilities(query, key, attention_bias, dropout_key)
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
         batch, number, _, _ = ops.shape(context)
         return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
 
     def _dropped_probabilities(
-        self, scores: Any, attention_bias: Any | None, keep: Any | None
+        self, query: Any, key: Any, attention_bias: Any | None, dropout_key: Any | None
     ) -> Any:
+        dropout = self.probability_dropout
         if are_fused():
             from bert_tf.layers.kernels.graph import dropped_softmax
 
+            products = _products(query, key)
             return dropped_softmax(
-                scores, attention_bias, keep, scale=keep_scale(self.dropout_rate)
+                *(products, attention_bias, dropout.kept(products, dropout_key)),
+                scale=_scale(query),
+                keep_scale=keep_scale(dropout.rate),
             )
-        probabilities = _probabilities(scores, attention_bias)
-        return ops.cast(dropped(probabilities, keep, self.dropout_rate), self.compute_dtype)
+        scores = _scores(query, key)
+        keep = dropout.kept(scores, dropout_key)
+        probabilities = dropped(_probabilities(scores, attention_bias), keep, dropout.rate)
+        return ops.cast(probabilities, self.compute_dtype)
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
         """What `call` weights the values of all tokens by, without dropout.

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_tf.layers.kernels.gelu import gelu, gelu_gradient, tanh_gelu
+from bert_tf.layers.kernels.keep_elements import keep_elements
 from bert_tf.layers.kernels.softmax import softmax, softmax_gradient
 from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
 
@@ -25,6 +26,22 @@ _THREAD = threading.local()
 _KEEP_ALL_ROWS = np.empty((0, 0), np.bool_)
 _KEEP_ALL = np.empty((0, 0, 0, 0), np.bool_)
 _NO_BIAS = np.empty((0, 0, 0, 0), np.float32)
+
+
+def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level: int) -> tf.Tensor:
+    """Which draws of dropout are below a level, bool.
+
+    Args:
+        key, counter: uint64 [1], of the generator; see `bert_tf.layers.dropout.keep_mask`.
+        shape: int32 [rank], of the result.
+        level: of 256.
+    """
+    import tensorflow as tf
+
+    def draw(key: Any, counter: Any, outputs: Any) -> None:
+        keep_elements(key.view(np.uint32), counter.view(np.uint32), level, outputs.reshape(-1))
+
+    return _call(draw, [key, counter], [tf.raw_ops.Empty(shape=shape, dtype=tf.bool)])[0]
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
@@ -49,8 +66,8 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        outputs, slopes = _call(forward, [inputs, bias], [inputs, inputs])
-        return outputs, lambda upstream: _call(backward, [upstream, slopes], [inputs, bias])
+        outputs, slopes = _call(forward, [inputs, bias], _like(inputs, inputs))
+        return outputs, lambda upstream: _call(backward, [upstream, slopes], _like(inputs, bias))
 
     return activate(inputs, tf.convert_to_tensor(bias))
 
@@ -62,7 +79,7 @@ def normalized_sum(
     gamma: tf.Tensor,
     beta: tf.Tensor,
     *,
-    scale: float,
+    keep_scale: float,
     epsilon: float,
 ) -> tf.Tensor:
     """LayerNorm of `hidden` plus `change` after dropout.
@@ -71,12 +88,12 @@ def normalized_sum(
         hidden, change: bfloat16 or float32 [..., width].
         keep: bool of their shape; None for no dropout.
         gamma, beta: float32 [width].
-        scale: of what dropout keeps.
+        keep_scale: of what dropout keeps.
         epsilon: added to the variance.
     """
     import tensorflow as tf
 
-    numbers = np.float32(scale), np.float32(epsilon)
+    numbers = np.float32(keep_scale), np.float32(epsilon)
     masks = [] if keep is None else [keep]
 
     def forward(hidden: Any, change: Any, gamma: Any, beta: Any, *others: Any) -> None:
@@ -93,74 +110,85 @@ def normalized_sum(
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            return _call(backward, [upstream, *sources[:3], *masks], sources)
+            return _call(backward, [upstream, *sources[:3], *masks], _like(*sources))
 
-        (outputs,) = _call(forward, [*sources, *masks], sources[:1])
+        (outputs,) = _call(forward, [*sources, *masks], _like(sources[0]))
         return outputs, gradient
 
     return normalize(hidden, change, gamma, beta)
 
 
 def dropped_softmax(
-    scores: tf.Tensor, bias: tf.Tensor | None, keep: tf.Tensor | None, *, scale: float
+    scores: tf.Tensor,
+    bias: tf.Tensor | None,
+    keep: tf.Tensor | None,
+    *,
+    scale: float,
+    keep_scale: float,
 ) -> tf.Tensor:
-    """Softmax of scores plus bias over the last axis, then dropout.
+    """Softmax of scaled scores plus bias over the last axis, then dropout.
 
     Args:
         scores: bfloat16 or float32 [batch, heads, queries, keys].
         bias: float32 [1 or batch, 1 or heads, 1 or queries, keys], which gets no gradient; None
             for 0.
         keep: bool of the scores' shape; None for no dropout.
-        scale: of what dropout keeps.
+        scale: of the scores.
+        keep_scale: of what dropout keeps.
     """
     import tensorflow as tf
 
-    factor = np.float32(scale)
+    factors = np.float32(scale), np.float32(keep_scale)
     biases = [] if bias is None else [bias]
     masks = [] if keep is None else [keep]
 
     def forward(scores: Any, *others: Any) -> None:
         bias = others[0] if biases else _NO_BIAS
         mask = others[-3] if masks else _KEEP_ALL
-        softmax(_bits(scores), bias, mask, factor, *map(_bits, others[-2:]))
+        softmax(_bits(scores), bias, mask, *factors, *map(_bits, others[-2:]))
 
     def backward(upstream: Any, probabilities: Any, *others: Any) -> None:
         mask = others[0] if masks else _KEEP_ALL
         given = _bits(upstream), _bits(probabilities)
-        softmax_gradient(*given, mask, factor, _bits(others[-1]))
+        softmax_gradient(*given, mask, *factors, _bits(others[-1]))
 
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return _call(backward, [upstream, probabilities, *masks], [scores])[0]
+            return _call(backward, [upstream, probabilities, *masks], _like(scores))[0]
 
-        outputs, probabilities = _call(forward, [scores, *biases, *masks], [scores, scores])
+        outputs, probabilities = _call(forward, [scores, *biases, *masks], _like(scores, scores))
         return outputs, gradient
 
     return attend(scores)
 
 
-def _call(
-    function: Callable[..., None], arguments: Sequence[tf.Tensor], like: Sequence[tf.Tensor]
-) -> list[tf.Tensor]:
-    """As an operation, a function of arrays and of what it writes to: arrays like some others.
+def _like(*tensors: tf.Tensor) -> list[tf.Tensor]:
+    """Memory for results of their shapes and dtypes, of TensorFlow's, which it keeps.
 
-    TensorFlow allocates those, from memory that it keeps: NumPy would return its memory to the
-    system after every call, and wait for the next as long as a kernel takes.
+    NumPy would return its memory to the system after every call, and wait for the next as long as a
+    kernel takes.
     """
     import tensorflow as tf
 
-    buffers = [tf.raw_ops.Empty(shape=tf.shape(one), dtype=one.dtype) for one in like]
+    return [tf.raw_ops.Empty(shape=tf.shape(tensor), dtype=tensor.dtype) for tensor in tensors]
+
+
+def _call(
+    function: Callable[..., None], arguments: Sequence[tf.Tensor], buffers: Sequence[tf.Tensor]
+) -> list[tf.Tensor]:
+    """As an operation, a function of arrays, then of those that it writes its results to."""
+    import tensorflow as tf
 
     def run(*arrays: Any) -> list[np.ndarray]:
         _keep_thread_state()
         function(*arrays)
         return list(arrays[len(arguments) :])
 
-    dtypes = [one.dtype for one in like]
+    dtypes = [buffer.dtype for buffer in buffers]
     results = tf.numpy_function(run, [*arguments, *buffers], dtypes, stateful=False)
-    for result, one in zip(results, like, strict=True):
-        result.set_shape(one.shape)
+    for result, buffer in zip(results, buffers, strict=True):
+        result.set_shape(buffer.shape)
     return results
 
 

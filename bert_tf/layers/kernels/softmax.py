@@ -27,16 +27,18 @@ def softmax(
     bias: np.ndarray,
     keep: np.ndarray,
     scale: np.float32,
+    keep_scale: np.float32,
     outputs: np.ndarray,
     probabilities: np.ndarray,
 ) -> None:
-    """Softmax over keys of scores plus bias, then dropout.
+    """Softmax over keys of scaled scores plus bias, then dropout.
 
     Args:
         scores: float32, or bfloat16 as uint16, [batch, heads, queries, keys].
         bias: float32, broadcasting to the scores' shape; [0, 0, 0, 0] for none.
         keep: bool like `scores`, probabilities that stay; [0, 0, 0, 0] for all of them.
-        scale: what those are multiplied by.
+        scale: of the scores.
+        keep_scale: what probabilities that stay are multiplied by.
         outputs, probabilities: like `scores`, written to: after and before dropout.
     """
     batch, heads, queries, keys = scores.shape
@@ -54,11 +56,11 @@ def softmax(
                     if is_biased:
                         a, b, c = row * of_row, head * of_head, query * of_query
                         for key in range(keys):
-                            value = wide(scores[row, head, query, key]) + bias[a, b, c, key]
-                            values[place, key] = value
+                            value = scale * wide(scores[row, head, query, key])
+                            values[place, key] = value + bias[a, b, c, key]
                     else:
                         for key in range(keys):
-                            values[place, key] = wide(scores[row, head, query, key])
+                            values[place, key] = scale * wide(scores[row, head, query, key])
                     greatest = _LEAST_ORDERED
                     for key in range(keys):
                         greatest = max(greatest, ordered(values[place, key]))
@@ -81,7 +83,7 @@ def softmax(
                         )
                     if drops:
                         for key in range(keys):
-                            factor = scale if keep[row, head, query, key] else _ZERO
+                            factor = keep_scale if keep[row, head, query, key] else _ZERO
                             outputs[row, head, query, key] = narrow(
                                 values[place, key] * factor, scores[row, head, query, key]
                             )
@@ -96,13 +98,14 @@ def softmax_gradient(
     probabilities: np.ndarray,
     keep: np.ndarray,
     scale: np.float32,
+    keep_scale: np.float32,
     scores_gradient: np.ndarray,
 ) -> None:
     """The gradient of scores.
 
     Args:
         upstream: of the outputs, like `scores` of `softmax`.
-        probabilities, keep, scale: as of `softmax`.
+        probabilities, keep, scale, keep_scale: as of `softmax`.
         scores_gradient: like `upstream`, written to.
     """
     batch, heads, queries, keys = upstream.shape
@@ -113,7 +116,7 @@ def softmax_gradient(
             for query in range(queries):
                 if drops:
                     for key in range(keys):
-                        factor = scale if keep[row, head, query, key] else _ZERO
+                        factor = keep_scale if keep[row, head, query, key] else _ZERO
                         given[key] = wide(upstream[row, head, query, key]) * factor
                 else:
                     for key in range(keys):
@@ -124,5 +127,5 @@ def softmax_gradient(
                 for key in range(keys):
                     probability = wide(probabilities[row, head, query, key])
                     scores_gradient[row, head, query, key] = narrow(
-                        probability * (given[key] - along), upstream[row, head, query, key]
+                        scale * probability * (given[key] - along), upstream[row, head, query, key]
                     )

@@ -25,7 +25,7 @@ def sum_norm(
     keep: np.ndarray,
     gamma: np.ndarray,
     beta: np.ndarray,
-    scale: np.float32,
+    keep_scale: np.float32,
     epsilon: np.float32,
     outputs: np.ndarray,
 ) -> None:
@@ -35,14 +35,14 @@ def sum_norm(
         hidden, change: float32, or bfloat16 as uint16, [rows, width].
         keep: bool [rows, width], elements of `change` that stay; [0, 0] for all of them.
         gamma, beta: float32 [width].
-        scale: what `change` is multiplied by where it stays.
+        keep_scale: what `change` is multiplied by where it stays.
         epsilon: added to the variance.
         outputs: like `hidden`, written to.
     """
     rows, width = hidden.shape
     normalized = np.empty(width, np.float32)
     for row in range(rows):
-        _normalize_row(row, hidden, change, keep, scale, epsilon, normalized)
+        _normalize_row(row, hidden, change, keep, keep_scale, epsilon, normalized)
         for column in range(width):
             value = normalized[column] * gamma[column] + beta[column]
             outputs[row, column] = narrow(value, hidden[row, column])
@@ -55,7 +55,7 @@ def sum_norm_gradient(
     change: np.ndarray,
     keep: np.ndarray,
     gamma: np.ndarray,
-    scale: np.float32,
+    keep_scale: np.float32,
     epsilon: np.float32,
     hidden_gradient: np.ndarray,
     change_gradient: np.ndarray,
@@ -66,7 +66,7 @@ def sum_norm_gradient(
 
     Args:
         upstream: of the outputs, like `hidden`.
-        hidden, change, keep, gamma, scale, epsilon: as of `sum_norm`.
+        hidden, change, keep, gamma, keep_scale, epsilon: as of `sum_norm`.
         hidden_gradient, change_gradient: like `hidden`, written to.
         gamma_gradient, beta_gradient: float32 [width], written to.
     """
@@ -78,7 +78,7 @@ def sum_norm_gradient(
     given = np.empty(width, np.float32)
     part = _ONE / np.float32(width)
     for row in range(rows):
-        inverse = _normalize_row(row, hidden, change, keep, scale, epsilon, normalized)
+        inverse = _normalize_row(row, hidden, change, keep, keep_scale, epsilon, normalized)
         # Short loops over few arrays: LLVM vectorizes none whose arrays may overlap in many ways.
         for column in range(width):
             given[column] = wide(upstream[row, column])
@@ -98,7 +98,7 @@ def sum_norm_gradient(
             hidden_gradient[row, column] = narrow(value, hidden[row, column])
         if drops:
             for column in range(width):
-                factor = scale if keep[row, column] else _ZERO
+                factor = keep_scale if keep[row, column] else _ZERO
                 value = given[column] * factor
                 change_gradient[row, column] = narrow(value, hidden[row, column])
         else:
@@ -112,7 +112,7 @@ def _normalize_row(
     hidden: np.ndarray,
     change: np.ndarray,
     keep: np.ndarray,
-    scale: np.float32,
+    keep_scale: np.float32,
     epsilon: np.float32,
     normalized: np.ndarray,
 ) -> np.float32:
@@ -122,7 +122,7 @@ def _normalize_row(
     total = _ZERO
     if keep.size > 0:
         for column in range(width):
-            factor = scale if keep[row, column] else _ZERO
+            factor = keep_scale if keep[row, column] else _ZERO
             value = wide(hidden[row, column]) + wide(change[row, column]) * factor
             normalized[column] = value
             total += value
