@@ -28,8 +28,8 @@ class LoopSection(Section):
         advanced=True,
     )
     xla: str = option(
-        "compile the training step with XLA (auto: as a whole, or what lies between its matrix "
-        "products, where measured to be faster); the random numbers of dropout are always compiled",
+        "compile the training step with XLA (auto: on TPUs, on GPUs where shapes are fixed, on "
+        "processors where a trial finds it faster)",
         default="auto",
         choices=("auto", "on", "off"),
         advanced=True,

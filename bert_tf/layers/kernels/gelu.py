@@ -15,6 +15,7 @@ from bert_tf.layers.kernels.numbers import (
     wide,
 )
 
+_ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
 _SQRT_HALF = np.float32(math.sqrt(0.5))
@@ -72,8 +73,9 @@ def gelu_gradient(
         upstream: of the outputs, float32 or bfloat16 as uint16, [rows, width].
         slopes: like it, of `gelu` or `tanh_gelu`.
         inputs_gradient: like it, written to.
-        bias_gradient: float32 [width], zeros, added to.
+        bias_gradient: float32 [width], written to.
     """
+    bias_gradient[:] = _ZERO
     for row in range(upstream.shape[0]):
         for column in range(upstream.shape[1]):
             value = wide(upstream[row, column]) * wide(slopes[row, column])

@@ -16,6 +16,7 @@ import numpy as np
 
 from bert_tf.layers.kernels.gelu import gelu, gelu_gradient, tanh_gelu
 from bert_tf.layers.kernels.keep_elements import keep_elements
+from bert_tf.layers.kernels.pieces import PIECE_SIZE, for_each, pieces_of
 from bert_tf.layers.kernels.softmax import softmax, softmax_gradient
 from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
 
@@ -39,7 +40,12 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
     import tensorflow as tf
 
     def draw(key: Any, counter: Any, outputs: Any) -> None:
-        keep_elements(key.view(np.uint32), counter.view(np.uint32), level, outputs.reshape(-1))
+        words = key.view(np.uint32), counter.view(np.uint32)
+        flat = outputs.reshape(-1)
+        for_each(
+            lambda start: keep_elements(*words, level, start, flat[start : start + PIECE_SIZE]),
+            range(0, flat.size, PIECE_SIZE),
+        )
 
     return _call(draw, [key, counter], [tf.raw_ops.Empty(shape=shape, dtype=tf.bool)])[0]
 
@@ -57,12 +63,23 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     kernel = gelu if is_exact else tanh_gelu
 
     def forward(*arrays: Any) -> None:
-        kernel(*map(_bits, arrays))
+        inputs, bias, outputs, slopes = map(_bits, arrays)
+        for_each(
+            lambda rows: kernel(inputs[rows], bias, outputs[rows], slopes[rows]), pieces_of(inputs)
+        )
 
-    def backward(upstream: Any, slopes: Any, of_inputs: Any, of_bias: Any) -> None:
-        sums = np.zeros(of_bias.shape, np.float32)
-        gelu_gradient(*map(_bits, (upstream, slopes, of_inputs)), sums)
-        of_bias[:] = sums
+    def backward(*arrays: Any) -> None:
+        upstream, slopes, of_inputs = map(_bits, arrays[:-1])
+        of_bias = arrays[-1]
+        pieces = pieces_of(upstream)
+        sums = np.empty((len(pieces), *of_bias.shape), np.float32)
+
+        def of_piece(number: int) -> None:
+            rows = pieces[number]
+            gelu_gradient(upstream[rows], slopes[rows], of_inputs[rows], sums[number])
+
+        for_each(of_piece, range(len(pieces)))
+        of_bias[:] = sums.sum(axis=0)
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
@@ -99,13 +116,27 @@ def normalized_sum(
     def forward(hidden: Any, change: Any, gamma: Any, beta: Any, *others: Any) -> None:
         *mask, outputs = map(_rows, others)
         given = _rows(hidden), _rows(change), mask[0] if mask else _KEEP_ALL_ROWS
-        sum_norm(*given, gamma, beta, *numbers, outputs)
+
+        def of_piece(rows: slice) -> None:
+            sum_norm(*(array[rows] for array in given), gamma, beta, *numbers, outputs[rows])
+
+        for_each(of_piece, pieces_of(outputs))
 
     def backward(upstream: Any, hidden: Any, change: Any, gamma: Any, *others: Any) -> None:
         *mask, of_hidden, of_change = map(_rows, others[:-2])
-        given = map(_rows, (upstream, hidden, change))
         keep = mask[0] if mask else _KEEP_ALL_ROWS
-        sum_norm_gradient(*given, keep, gamma, *numbers, of_hidden, of_change, *others[-2:])
+        given = *map(_rows, (upstream, hidden, change)), keep
+        pieces = pieces_of(of_hidden)
+        sums = np.empty((2, len(pieces), *gamma.shape), np.float32)
+
+        def of_piece(number: int) -> None:
+            rows = pieces[number]
+            results = of_hidden[rows], of_change[rows], *sums[:, number]
+            sum_norm_gradient(*(array[rows] for array in given), gamma, *numbers, *results)
+
+        for_each(of_piece, range(len(pieces)))
+        for of_weights, sum_of_pieces in zip(others[-2:], sums.sum(axis=1), strict=True):
+            of_weights[:] = sum_of_pieces
 
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
@@ -144,13 +175,24 @@ def dropped_softmax(
 
     def forward(scores: Any, *others: Any) -> None:
         bias = others[0] if biases else _NO_BIAS
-        mask = others[-3] if masks else _KEEP_ALL
-        softmax(_bits(scores), bias, mask, *factors, *map(_bits, others[-2:]))
+        keep = others[-3] if masks else _KEEP_ALL
+        scores, outputs, probabilities = map(_bits, (scores, *others[-2:]))
+
+        def of_piece(rows: slice) -> None:
+            added = bias[rows] if len(bias) > 1 else bias
+            results = outputs[rows], probabilities[rows]
+            softmax(scores[rows], added, keep[rows], *factors, *results)
+
+        for_each(of_piece, pieces_of(scores))
 
     def backward(upstream: Any, probabilities: Any, *others: Any) -> None:
-        mask = others[0] if masks else _KEEP_ALL
-        given = _bits(upstream), _bits(probabilities)
-        softmax_gradient(*given, mask, *factors, _bits(others[-1]))
+        given = _bits(upstream), _bits(probabilities), others[0] if masks else _KEEP_ALL
+        of_scores = _bits(others[-1])
+
+        def of_piece(rows: slice) -> None:
+            softmax_gradient(*(array[rows] for array in given), *factors, of_scores[rows])
+
+        for_each(of_piece, pieces_of(of_scores))
 
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:

@@ -14,7 +14,9 @@ _BYTES = 8  # of a pair
 
 
 @numba.njit(nogil=True, cache=True)
-def keep_elements(key: np.ndarray, counter: np.ndarray, level: int, outputs: np.ndarray) -> None:
+def keep_elements(
+    key: np.ndarray, counter: np.ndarray, level: int, first: int, outputs: np.ndarray
+) -> None:
     """Writes which of the 8-bit draws are below a level.
 
     Draw by draw what XLA's generator gives for a key and a counter: of Threefry-2x32 with 20 rounds
@@ -22,16 +24,17 @@ def keep_elements(key: np.ndarray, counter: np.ndarray, level: int, outputs: np.
 
     Args:
         key: uint32 [2].
-        counter: uint32 [2], the lower half first, which an eighth of the outputs can be added to
+        counter: uint32 [2], the lower half first, which an eighth of the draws can be added to
             without a carry.
         level: from 0 to 255.
+        first: which draw is the first output's, a multiple of 8.
         outputs: bool [size], written to.
     """
     limit = np.uint8(level)
     pairs = np.empty(_BLOCK, np.uint64)
     draws = pairs.view(np.uint8)
     for start in range(0, outputs.size, _BYTES * _BLOCK):
-        _draw(key, counter, start // _BYTES, pairs)
+        _draw(key, counter, (first + start) // _BYTES, pairs)
         part = outputs[start : start + draws.size]
         for place in range(part.size):
             part[place] = draws[place] < limit

@@ -50,9 +50,8 @@ def choose_precision(
     """Resolves what the config leaves to "auto", and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16, else float32. "auto" XLA compiles where shapes are static, except bfloat16 on
-    processors, where TensorFlow's oneDNN kernels use the bf16 instructions and XLA does not. Layers
-    on processors use fused kernels where XLA does not compile them.
+    AVX-512 bf16, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are static. On
+    processors oneDNN's products and fused kernels are faster.
 
     Args:
         precision: "auto", "float32", "bfloat16" or "float16".
@@ -66,9 +65,7 @@ def choose_precision(
         precision = "bfloat16" if has_bfloat16 else "float32"
     use_xla = xla == "on"
     if xla == "auto":
-        use_xla = device == "TPU" or (
-            static_shapes and not (device == "CPU" and precision != "float32")
-        )
+        use_xla = device == "TPU" or (device == "GPU" and static_shapes)
     use_kernels = device == "CPU" and precision != "float16" and not use_xla
     chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_kernels)
     console.info(f"{device}, {chosen}")

@@ -8,11 +8,11 @@ from bert_tf.training.devices.precision import choose_precision
 @pytest.mark.parametrize(
     ("asked", "xla", "static", "flags", "policy", "compiled"),
     [
-        ("auto", "auto", True, {"avx2"}, "float32", "with XLA"),
+        ("auto", "auto", True, {"avx2"}, "float32", "with fused kernels"),
         ("auto", "auto", True, {"avx512_bf16"}, "mixed_bfloat16", "with fused kernels"),
         ("auto", "auto", False, {"avx2"}, "float32", "with fused kernels"),
         ("bfloat16", "off", True, {"avx2"}, "mixed_bfloat16", "with fused kernels"),
-        ("float32", "auto", True, {"avx512_bf16"}, "float32", "with XLA"),
+        ("float32", "auto", True, {"avx512_bf16"}, "float32", "with fused kernels"),
         ("bfloat16", "on", False, {"avx2"}, "mixed_bfloat16", "with XLA"),
         ("float16", "off", True, {"avx2"}, "mixed_float16", "without XLA"),
     ],

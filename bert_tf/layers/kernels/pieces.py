@@ -1,0 +1,46 @@
+"""Rows in pieces, for kernels to work on side by side where there are cores to spare."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from bert_tf.base.processor import usable_cores
+
+# Not by the number of cores: sums are those of pieces, so that every machine adds up in one order.
+PIECE_SIZE = 2**18
+# Batches are computed in two parts, and on two cores each has one of them.
+_LEAST_CORES = 3
+
+Item = TypeVar("Item")
+
+
+def pieces_of(array: np.ndarray) -> list[slice]:
+    """Runs of rows, the first axis, of about `PIECE_SIZE` numbers each, one row at least."""
+    rows = array.shape[0]
+    step = max(1, PIECE_SIZE * rows // max(1, array.size))
+    return [slice(start, start + step) for start in range(0, rows, step)]
+
+
+def for_each(function: Callable[[Item], None], items: Iterable[Item]) -> None:
+    """Calls a function, which holds no lock while it works, with every item."""
+    items = list(items)
+    pool = _pool()
+    if pool is None or len(items) < 2:
+        for item in items:
+            function(item)
+    else:
+        for _ in pool.map(function, items):
+            pass
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor | None:
+    cores = usable_cores()
+    if cores < _LEAST_CORES:
+        return None
+    return ThreadPoolExecutor(cores, thread_name_prefix="kernels")
