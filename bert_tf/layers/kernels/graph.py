@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +23,7 @@ from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
 if TYPE_CHECKING:
     import tensorflow as tf
 
+_Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"  # shape and dtype
 _THREAD = threading.local()
 _KEEP_ALL_ROWS = np.empty((0, 0), np.bool_)
 _KEEP_ALL = np.empty((0, 0, 0, 0), np.bool_)
@@ -47,7 +48,7 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
             range(0, flat.size, PIECE_SIZE),
         )
 
-    return _call(draw, [key, counter], [tf.raw_ops.Empty(shape=shape, dtype=tf.bool)])[0]
+    return _call(draw, [key, counter], [(shape, tf.bool)])[0]
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
@@ -205,33 +206,36 @@ def dropped_softmax(
     return attend(scores)
 
 
-def _like(*tensors: tf.Tensor) -> list[tf.Tensor]:
-    """Memory for results of their shapes and dtypes, of TensorFlow's, which it keeps.
-
-    NumPy would return its memory to the system after every call, and wait for the next as long as a
-    kernel takes.
-    """
+def _like(*tensors: tf.Tensor) -> list[_Result]:
     import tensorflow as tf
 
-    return [tf.raw_ops.Empty(shape=tf.shape(tensor), dtype=tensor.dtype) for tensor in tensors]
+    return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
 
 
 def _call(
-    function: Callable[..., None], arguments: Sequence[tf.Tensor], buffers: Sequence[tf.Tensor]
+    function: Callable[..., None], arguments: Sequence[tf.Tensor], results: Sequence[_Result]
 ) -> list[tf.Tensor]:
-    """As an operation, a function of arrays, then of those that it writes its results to."""
+    """As an operation, a function of arrays, then of those that it writes its results to.
+
+    TensorFlow allocates these, from memory that it keeps: NumPy would return its memory to the
+    system after every call, and wait for the next as long as a kernel takes. It does so when all
+    arguments are there; before, the memory of a whole step would be taken at its beginning.
+    """
     import tensorflow as tf
+
+    with tf.control_dependencies(arguments):
+        buffers = [tf.raw_ops.Empty(shape=shape, dtype=dtype) for shape, dtype in results]
 
     def run(*arrays: Any) -> list[np.ndarray]:
         _keep_thread_state()
         function(*arrays)
         return list(arrays[len(arguments) :])
 
-    dtypes = [buffer.dtype for buffer in buffers]
-    results = tf.numpy_function(run, [*arguments, *buffers], dtypes, stateful=False)
-    for result, buffer in zip(results, buffers, strict=True):
-        result.set_shape(buffer.shape)
-    return results
+    dtypes = [dtype for _, dtype in results]
+    outputs = tf.numpy_function(run, [*arguments, *buffers], dtypes, stateful=False)
+    for output, buffer in zip(outputs, buffers, strict=True):
+        output.set_shape(buffer.shape)
+    return outputs
 
 
 def _keep_thread_state() -> None:
