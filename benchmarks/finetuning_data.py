@@ -111,7 +111,7 @@ def data_sets(folder: Path) -> dict[str, DataSet]:
                 eval=str(folder / f"squad/dev-v{version}-part.json"),
                 metric=metric,
                 scale=1.0,
-                epochs=2.0,
+                epochs=1.0,
                 batch_size=16,
                 learning_rate=1e-4,
                 max_seq_length=384,

@@ -44,7 +44,7 @@ class _PeakBytes:
     logit: float
 
 
-# Least squares over the peaks of 44 processes (docs/training.md), and of 24 for those with kernels,
+# Least squares over the peaks of 44 processes (docs/training.md), and of 34 for those with kernels,
 # rounded.
 _COMPILED = _PeakBytes(
     libraries=1.09e9, gradient=5, accumulated=20, block=94, ends=21, block_dropout=5,
@@ -59,12 +59,12 @@ _SIXTEEN_BIT = _PeakBytes(
     score=9, score_dropout=4, logit=10.5,
 )  # fmt: skip
 _FLOAT32_KERNELS = _PeakBytes(
-    libraries=0.89e9, gradient=12, accumulated=17, block=62, ends=0, block_dropout=6,
-    score=10, score_dropout=0, logit=20,
+    libraries=0.91e9, gradient=12, accumulated=17, block=71, ends=0, block_dropout=6,
+    score=17, score_dropout=1, logit=17,
 )  # fmt: skip
 _SIXTEEN_BIT_KERNELS = _PeakBytes(
-    libraries=0.99e9, gradient=11, accumulated=15, block=30, ends=51, block_dropout=5,
-    score=6, score_dropout=0, logit=16,
+    libraries=0.93e9, gradient=16, accumulated=15, block=29, ends=0, block_dropout=5,
+    score=10, score_dropout=1, logit=19,
 )  # fmt: skip
 
 
