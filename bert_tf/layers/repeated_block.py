@@ -10,6 +10,7 @@ import keras
 
 from bert_tf.layers.context_value import context_value
 from bert_tf.layers.dropout import stream_offset
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _IS_WANTED = ContextVar("is_wanted", default=False)
@@ -35,7 +36,7 @@ class RepeatedBlock:
 
     def __init__(self, block: TransformerBlock):
         self._block = block
-        self._graph: Any = None
+        self._graphs: dict[bool, Any] = {}
 
     def __call__(
         self,
@@ -53,11 +54,12 @@ class RepeatedBlock:
             return block(hidden, positions=positions, **arguments)
         import tensorflow as tf
 
-        if self._graph is None:
-            self._graph = tf.function(self._call, autograph=False)
+        is_fused = are_fused()
+        if is_fused not in self._graphs:
+            self._graphs[is_fused] = tf.function(self._call, autograph=False)
         weights = [tf.convert_to_tensor(variable.value) for variable in block.variables]
         streams = block.first_dropout_stream - self._block.first_dropout_stream
-        return self._graph(weights, tf.constant(streams, tf.int64), hidden, **arguments)
+        return self._graphs[is_fused](weights, tf.constant(streams, tf.int64), hidden, **arguments)
 
     def _call(
         self,

@@ -123,8 +123,8 @@ def step_memory(
     Args:
         model: its shape; its dropout counts.
         shape: of the whole batch.
-        precision: of the layers, and what of the step XLA compiles. XLA on processors computes
-            16-bit numbers in float32.
+        precision: of the layers, and whether XLA compiles the step or layers use kernels. XLA on
+            processors computes 16-bit numbers in float32.
         micro_batches: that the batch is computed in, one after the other.
         replicas: that compute a part of the batch each.
         local_replicas: of them, those that share the memory.

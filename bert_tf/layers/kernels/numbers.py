@@ -23,8 +23,13 @@ _LOG2_E = np.float32(1.44269504)
 # Two parts of the logarithm of 2, the first with few bits: whole numbers times it are exact.
 _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
+_ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
+
+# Of the functions here themselves: Numba would otherwise compile each with the options of the
+# kernel that calls it first.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 @intrinsic
@@ -43,21 +48,27 @@ def _bits_of_float(_: Any, value: Any) -> Any:
     return types.uint32(types.float32), generate
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def ordered(value: Any) -> Any:
     """A float32 as a whole number of 32 bits, one above another where the float32 is above.
 
     The largest of whole numbers is found by vectors, that of float32 is not, for NaN.
     """
     bits = np.int32(_bits_of_float(value))
-    return bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+    return _with_order_turned(bits)
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def unordered(number: Any) -> Any:
     """The float32 of a number from `ordered`."""
-    bits = number ^ ((number >> np.int32(31)) & np.int32(0x7FFFFFFF))
-    return _float_of_bits(np.uint32(bits))
+    return _float_of_bits(np.uint32(_with_order_turned(number)))
+
+
+@numba.njit(**_OPTIONS)
+def _with_order_turned(bits: Any) -> Any:
+    # Numba makes numbers of 64 bits of operations on 32.
+    sign = np.int32(bits >> np.int32(31))
+    return np.int32(bits ^ np.int32(sign & np.int32(0x7FFFFFFF)))
 
 
 def wide(number):
@@ -65,7 +76,7 @@ def wide(number):
     raise NotImplementedError("kernels alone call this")
 
 
-@overload(wide)
+@overload(wide, jit_options=_OPTIONS)
 def _wide(number):
     if number == types.uint16:
         return lambda number: _float_of_bits(np.uint32(number) << np.uint32(16))
@@ -77,7 +88,7 @@ def narrow(value, like):
     raise NotImplementedError("kernels alone call this")
 
 
-@overload(narrow)
+@overload(narrow, jit_options=_OPTIONS)
 def _narrow(value, like):
     if like == types.uint16:
 
@@ -90,22 +101,22 @@ def _narrow(value, like):
     return lambda value, like: value
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def _between(value: Any, least: Any, greatest: Any) -> Any:
     # In this order of arguments, which lets NaN pass.
     value = least if value < least else value
     return greatest if value > greatest else value
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def exponential(value: Any) -> Any:
-    """e to the power of a float32, within two units in the last place, from -87 to 88.
+    """e to the power of a float32 up to 88, within two units in the last place; 0 below -87.
 
     Cephes' `expf` (Moshier): a power of two times a polynomial.
     """
-    value = _between(value, _MIN_EXPONENT, _MAX_EXPONENT)
-    power = np.floor(value * _LOG2_E + _HALF)
-    rest = value - power * _LN2_HIGH - power * _LN2_LOW
+    exponent = _between(value, _MIN_EXPONENT, _MAX_EXPONENT)
+    power = np.floor(exponent * _LOG2_E + _HALF)
+    rest = exponent - power * _LN2_HIGH - power * _LN2_LOW
     series = np.float32(1.9875691500e-4)
     series = series * rest + np.float32(1.3981999507e-3)
     series = series * rest + np.float32(8.3334519073e-3)
@@ -113,10 +124,12 @@ def exponential(value: Any) -> Any:
     series = series * rest + np.float32(1.6666665459e-1)
     series = series * rest + np.float32(5.0000001201e-1)
     scale = _float_of_bits(np.uint32((np.int32(power) + np.int32(127)) << np.int32(23)))
-    return (series * rest * rest + rest + _ONE) * scale
+    result = (series * rest * rest + rest + _ONE) * scale
+    # Not the least number: what follows from that is subnormal, and slow in some threads.
+    return _ZERO if value < _MIN_EXPONENT else result
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def error_function(value: Any) -> Any:
     """erf of a float32, within a few units in the last place.
 
@@ -140,7 +153,7 @@ def error_function(value: Any) -> Any:
     return value * above / below
 
 
-@numba.njit
+@numba.njit(**_OPTIONS)
 def hyperbolic_tangent(value: Any) -> Any:
     """tanh of a float32, within 1e-7."""
     return _ONE - np.float32(2.0) / (exponential(value + value) + _ONE)

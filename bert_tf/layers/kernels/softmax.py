@@ -63,7 +63,7 @@ def softmax(
                             values[place, key] = scale * wide(scores[row, head, query, key])
                     greatest = _LEAST_ORDERED
                     for key in range(keys):
-                        greatest = max(greatest, ordered(values[place, key]))
+                        greatest = np.int32(max(greatest, ordered(values[place, key])))
                     highest = unordered(greatest)
                     for key in range(keys):
                         values[place, key] -= highest

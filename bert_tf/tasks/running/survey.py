@@ -170,6 +170,7 @@ class Surveyor:
             clip_norm=config.gradient_clip_norm,
             seed=config.seed,
             use_xla=precision.use_xla,
+            use_kernels=precision.use_kernels,
             shards=shards,
             scale_loss=precision.scale_loss,
         )

@@ -46,7 +46,7 @@ class Arithmetic:
     """How steps are computed.
 
     Attributes:
-        precision: of the layers, and whether XLA compiles the step.
+        precision: of the layers, and whether XLA compiles the step or layers use kernels.
         shards: parts of a batch that are computed side by side, see `devices.cores`.
     """
 

@@ -1,5 +1,7 @@
 """Layers with kernels against the same layers without, in graphs of any shape."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout, keep_mask
+from bert_tf.layers.kernels import graph, pieces
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
@@ -22,18 +25,29 @@ POLICIES = pytest.mark.parametrize(
 )
 
 
-def kernel_calls(graph):
-    """Calls of kernels in a graph and in the functions that it calls."""
-    definition = graph.graph.as_graph_def()
+IN_PIECES = pytest.mark.usefixtures("piece_size")
+
+
+@pytest.fixture(params=["one piece", "pieces"])
+def piece_size(request, monkeypatch):
+    """Kernels get all rows at once, or a few at a time."""
+    if request.param == "pieces":
+        monkeypatch.setattr(pieces, "PIECE_SIZE", 64)
+        monkeypatch.setattr(graph, "PIECE_SIZE", 64)
+
+
+def kernel_calls(function):
+    """Calls of kernels in the graph of a function and in those that it calls."""
+    definition = function.graph.as_graph_def()
     functions = [function.node_def for function in definition.library.function]
     nodes = [node for part in (definition.node, *functions) for node in part]
     return sum(node.op == "PyFuncStateless" for node in nodes)
 
 
-def outputs_and_gradients(call, layer, inputs, *, fused):
+def outputs_and_gradients(call, layer, inputs, *, calls):
     """Of inputs and weights, in a graph that knows the last axis of the shape alone.
 
-    The upstream gradient differs from element to element.
+    The upstream gradient differs from element to element. `calls` of kernels are expected.
     """
     inputs = [tf.cast(values, layer.compute_dtype) for values in inputs]
     signature = [tf.TensorSpec([None] * (v.shape.rank - 1) + v.shape[-1:], v.dtype) for v in inputs]
@@ -48,26 +62,25 @@ def outputs_and_gradients(call, layer, inputs, *, fused):
         upstream = tf.reshape(tf.sin(tf.range(size)), tf.shape(outputs))
         return [outputs, *tape.gradient(outputs, sources, tf.cast(upstream, outputs.dtype))]
 
-    if not fused:
-        return computed(*inputs)
-    with fused_kernels():
-        graph = computed.get_concrete_function()
-    assert kernel_calls(graph) in (2, 3), "forward, backward, and dropout's draws"
+    with fused_kernels() if calls else contextlib.nullcontext():
+        assert kernel_calls(computed.get_concrete_function()) == calls
     return computed(*inputs)
 
 
-def check_kernels(call, layer, inputs, tolerance):
+def check_kernels(call, layer, inputs, tolerance, *, rate=0.0):
+    """One call forward, one backward, and one for dropout's draws."""
     generator = np.random.default_rng(3)
     for variable in layer.trainable_variables:
         variable.assign(generator.normal(0.5, 0.5, variable.shape))
-    expected = outputs_and_gradients(call, layer, inputs, fused=False)
-    found = outputs_and_gradients(call, layer, inputs, fused=True)
+    expected = outputs_and_gradients(call, layer, inputs, calls=0)
+    found = outputs_and_gradients(call, layer, inputs, calls=3 if rate else 2)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.dtype == theirs.dtype
         mine, theirs = (tf.cast(values, tf.float32).numpy() for values in (mine, theirs))
         np.testing.assert_allclose(mine, theirs, atol=tolerance * np.abs(theirs).max())
 
 
+@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize("name", ["gelu", "gelu_new"])
 def test_gelu(policy, tolerance, name):
@@ -77,6 +90,7 @@ def test_gelu(policy, tolerance, name):
     check_kernels(layer, layer, [inputs], tolerance)
 
 
+@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 def test_layer_norm_of_sum(policy, tolerance, rate):
@@ -85,7 +99,9 @@ def test_layer_norm_of_sum(policy, tolerance, rate):
     dropout = StatelessDropout(rate, stream=2, dtype=policy)
     inputs = np.random.default_rng(1).normal(3, 2, size=(2, 3, 5, 40))
     check_kernels(
-        lambda hidden, change: layer.of_sum(hidden, change, dropout, KEY), layer, inputs, tolerance
+        lambda hidden, change: layer.of_sum(hidden, change, dropout, KEY),
+        *(layer, inputs, tolerance),
+        rate=rate,
     )
 
 
@@ -98,6 +114,7 @@ BIASES = {
 }
 
 
+@IN_PIECES
 @POLICIES
 @pytest.mark.parametrize("bias", BIASES.values(), ids=list(BIASES))
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -108,7 +125,9 @@ def test_attention(policy, tolerance, bias, rate):
     layer.build((None, None, 16))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
     # Where scores are float32 alike, gradients differ by those of a hundred keys.
-    check_kernels(lambda hidden: layer(hidden, bias, KEY), layer, [inputs], 5 * tolerance)
+    check_kernels(
+        lambda hidden: layer(hidden, bias, KEY), layer, [inputs], 5 * tolerance, rate=rate
+    )
 
 
 def test_long_rows_are_more_than_one_block():
@@ -117,11 +136,12 @@ def test_long_rows_are_more_than_one_block():
     )
     layer.build((None, None, 4))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(1, 4500, 4))
-    check_kernels(lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5)
+    check_kernels(lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5, rate=0.1)
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.nan])
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_nan_comes_out_again(policy):
+def test_nan_comes_out_again(policy, value):
     block = keras.Sequential(
         [
             Projection(8, initializer_range=0.02, activation_name="gelu", dtype=policy),
@@ -132,22 +152,45 @@ def test_nan_comes_out_again(policy):
         num_heads=2, dropout_rate=0.0, dropout_stream=1, initializer_range=0.02, dtype=policy
     )
     attention.build((None, None, 8))
+    norm = LayerNorm(epsilon=1e-3, dtype=policy)
+    norm.build((None, None, 8))
     inputs = np.ones((2, 3, 8), np.float32)
-    inputs[0, 1, 2] = np.nan
+    inputs[0, 1, 2] = value
 
     @tf.function(autograph=False)
     def computed(inputs):
         inputs = tf.cast(inputs, attention.compute_dtype)
-        return block(inputs), attention(inputs)
+        total = norm.of_sum(inputs, inputs, StatelessDropout(0.0, stream=1), None)
+        return [
+            tf.cast(outputs, tf.float32) for outputs in (block(inputs), total, attention(inputs))
+        ]
 
     with fused_kernels():
-        activated, attended = computed(tf.constant(inputs))
-    assert np.isnan(tf.cast(activated, tf.float32)[0, 1]).all()
-    assert np.isfinite(tf.cast(activated, tf.float32)[0, 0]).all()
-    assert np.isnan(tf.cast(attended, tf.float32)[0]).all()
-    assert np.isfinite(tf.cast(attended, tf.float32)[1]).all()
+        activated, normalized, attended = computed(tf.constant(inputs))
+    for outputs in (activated, normalized):
+        np.testing.assert_array_equal(np.isnan(outputs).all(axis=-1), np.isnan(inputs).any(axis=-1))
+        assert np.isfinite(outputs[1]).all()
+    assert np.isnan(attended[0]).all()
+    assert np.isfinite(attended[1]).all()
 
 
+def test_a_bias_that_does_not_fit_is_refused():
+    layer = SelfAttention(
+        num_heads=2, dropout_rate=0.0, dropout_stream=1, initializer_range=0.02, dtype="float32"
+    )
+    layer.build((None, None, 8))
+
+    @tf.function(autograph=False)
+    def computed(bias):
+        return layer(tf.ones([2, 3, 8]), bias)
+
+    with fused_kernels():
+        for shape in ([2, 1, 1, 1], [3, 1, 1, 3], [2, 1, 2, 3]):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="an attention bias of shape"):
+                computed(tf.zeros(shape))
+
+
+@IN_PIECES
 @pytest.mark.parametrize("shape", [(1,), (7, 3), (5, 12, 40, 50)])
 def test_dropout_draws_what_xla_does(shape):
     def drawn(shape):
@@ -155,9 +198,9 @@ def test_dropout_draws_what_xla_does(shape):
 
     expected = drawn(tf.constant(shape))
     with fused_kernels():
-        graph = tf.function(drawn, autograph=False)
-        assert kernel_calls(graph.get_concrete_function(tf.constant(shape))) == 1
-    np.testing.assert_array_equal(graph(tf.constant(shape)), expected)
+        traced = tf.function(drawn, autograph=False)
+        assert kernel_calls(traced.get_concrete_function(tf.constant(shape))) == 1
+    np.testing.assert_array_equal(traced(tf.constant(shape)), expected)
 
 
 def test_there_are_none_outside_the_context():
@@ -165,8 +208,8 @@ def test_there_are_none_outside_the_context():
     layer.build((None, 8))
     with fused_kernels():
         pass
-    graph = tf.function(layer, autograph=False).get_concrete_function(tf.ones([2, 8]))
-    assert not kernel_calls(graph)
+    traced = tf.function(layer, autograph=False).get_concrete_function(tf.ones([2, 8]))
+    assert not kernel_calls(traced)
 
 
 CONFIG = BertConfig(

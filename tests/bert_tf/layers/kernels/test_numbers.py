@@ -89,7 +89,7 @@ def test_whole_numbers_have_the_order_of_float32():
     ids=["exponential", "error_function", "hyperbolic_tangent"],
 )
 def test_functions_equal_those_of_scipy(function, reference, scale, tolerance):
-    @numba.njit
+    @numba.njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
     def of_all(values, outputs):
         for place in range(len(values)):
             outputs[place] = function(values[place])
@@ -102,5 +102,5 @@ def test_functions_equal_those_of_scipy(function, reference, scale, tolerance):
     of_all(np.array([np.nan, -1e30, 1e30], np.float32), outputs)
     assert np.isnan(outputs[0])
     np.testing.assert_allclose(
-        outputs[1:3], reference(np.array([-87.0, 88.0])), rtol=3e-7, atol=1e-37
+        outputs[1:3], reference(np.array([-np.inf, 88.0])), rtol=3e-7, atol=1e-37
     )

@@ -9,6 +9,7 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.kernels import graph, pieces
 from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.layers.self_attention import attention_bias
 from bert_tf.layers.transformer_block import TransformerBlock
 
 CONFIG = BertConfig(
@@ -34,7 +35,7 @@ def outputs_and_gradients():
 
     @tf.function(autograph=False)
     def computed(hidden):
-        bias = tf.zeros([6, 1, 1, 5])
+        bias = attention_bias(tf.sequence_mask([5, 4, 3, 2, 1, 5]))
         with tf.GradientTape() as tape:
             outputs = block(hidden, attention_bias=bias, dropout_key=tf.constant([1, 2]))
         return [outputs, *tape.gradient(outputs, block.trainable_variables)]
