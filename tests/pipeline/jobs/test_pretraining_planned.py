@@ -18,7 +18,7 @@ def test_a_dry_run_says_what_a_step_takes_and_writes_nothing(data, model_config,
     assert found["steps"] == 12
     assert found["memory"]["total"] == pytest.approx(sum(found["memory"]["step"].values()), abs=6)
     assert found["memory"]["available"] > 0
-    assert "memory of a step: about 0.89 GB (libraries 0.89" in said
+    assert "memory of a step: about 0.91 GB (libraries 0.91" in said
     assert not (tmp_path / "run").exists()
 
 
@@ -30,7 +30,7 @@ def test_a_step_that_is_not_likely_to_fit_is_told_with_two_keys(
     keys = {"model_config": model_config, "dry_run": True, "gradient_accumulation_steps": 2}
     _, said = train(data, tmp_path / "run", **keys)
     assert (
-        "a step takes about 0.89 GB of memory, and 0.10 GB are available here: raise "
+        "a step takes about 0.91 GB of memory, and 0.10 GB are available here: raise "
         "gradient_accumulation_steps (now 2), which computes the same batch from fewer rows at a "
         "time, or lower batch_size (now 4)"
     ) in said
@@ -50,7 +50,7 @@ def test_a_step_that_did_not_fit_is_one_line(
     with pytest.raises(raised or type(error)) as caught:
         train(data, tmp_path / "run", model_config=model_config)
     if raised is not None:
-        assert "a step did not fit into the memory; it takes about 0.89 GB: raise" in str(
+        assert "a step did not fit into the memory; it takes about 0.91 GB: raise" in str(
             caught.value
         )
 
