@@ -14,6 +14,7 @@ from bert_tf.layers.kernels.numbers import (
     narrow,
     wide,
 )
+from bert_tf.layers.kernels.options import KERNEL
 
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
@@ -23,10 +24,9 @@ _DENSITY = np.float32(1.0 / math.sqrt(2.0 * math.pi))
 _TANH_SCALE = np.float32(math.sqrt(2.0 / math.pi))
 _TANH_CUBE = np.float32(0.044715)
 _THREE_CUBES = np.float32(3 * 0.044715)
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**KERNEL)
 def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray) -> None:
     """The exact GELU of inputs plus bias, and its slope there.
 
@@ -44,7 +44,7 @@ def gelu(inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.n
             slopes[row, column] = narrow(distribution + value * density, bias[column])
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**KERNEL)
 def tanh_gelu(
     inputs: np.ndarray, bias: np.ndarray, outputs: np.ndarray, slopes: np.ndarray
 ) -> None:
@@ -60,7 +60,7 @@ def tanh_gelu(
             slopes[row, column] = narrow(slope, bias[column])
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**KERNEL)
 def gelu_gradient(
     upstream: np.ndarray,
     slopes: np.ndarray,

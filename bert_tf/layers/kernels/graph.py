@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"  # shape and dtype
 _THREAD = threading.local()
-_KEEP_ALL_ROWS = np.empty((0, 0), np.bool_)
-_KEEP_ALL = np.empty((0, 0, 0, 0), np.bool_)
-_NO_BIAS = np.empty((0, 0, 0, 0), np.float32)
 
 
 def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level: int) -> tf.Tensor:
@@ -113,21 +110,21 @@ def normalized_sum(
     import tensorflow as tf
 
     numbers = np.float32(keep_scale), np.float32(epsilon)
-    masks = [] if keep is None else [keep]
+    mask = tf.zeros([0, hidden.shape[-1]], tf.bool) if keep is None else keep
 
-    def forward(hidden: Any, change: Any, gamma: Any, beta: Any, *others: Any) -> None:
-        *mask, outputs = map(_rows, others)
-        given = _rows(hidden), _rows(change), mask[0] if mask else _KEEP_ALL_ROWS
+    def forward(hidden: Any, change: Any, gamma: Any, beta: Any, mask: Any, outputs: Any) -> None:
+        *given, outputs = map(_rows, (hidden, change, mask, outputs))
 
         def of_piece(rows: slice) -> None:
             sum_norm(*(array[rows] for array in given), gamma, beta, *numbers, outputs[rows])
 
         for_each(of_piece, pieces_of(outputs))
 
-    def backward(upstream: Any, hidden: Any, change: Any, gamma: Any, *others: Any) -> None:
-        *mask, of_hidden, of_change = map(_rows, others[:-2])
-        keep = mask[0] if mask else _KEEP_ALL_ROWS
-        given = *map(_rows, (upstream, hidden, change)), keep
+    def backward(
+        upstream: Any, hidden: Any, change: Any, gamma: Any, mask: Any, *gradients: Any
+    ) -> None:
+        given = [_rows(array) for array in (upstream, hidden, change, mask)]
+        of_hidden, of_change = map(_rows, gradients[:2])
         pieces = pieces_of(of_hidden)
         sums = np.empty((2, len(pieces), *gamma.shape), np.float32)
 
@@ -137,15 +134,15 @@ def normalized_sum(
             sum_norm_gradient(*(array[rows] for array in given), gamma, *numbers, *results)
 
         for_each(of_piece, range(len(pieces)))
-        for of_weights, sum_of_pieces in zip(others[-2:], sums.sum(axis=1), strict=True):
+        for of_weights, sum_of_pieces in zip(gradients[2:], sums.sum(axis=1), strict=True):
             of_weights[:] = sum_of_pieces
 
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            return _call(backward, [upstream, *sources[:3], *masks], _like(*sources))
+            return _call(backward, [upstream, *sources[:3], mask], _like(*sources))
 
-        (outputs,) = _call(forward, [*sources, *masks], _like(sources[0]))
+        (outputs,) = _call(forward, [*sources, mask], _like(sources[0]))
         return outputs, gradient
 
     return normalize(hidden, change, gamma, beta)
@@ -172,26 +169,23 @@ def dropped_softmax(
     import tensorflow as tf
 
     factors = np.float32(scale), np.float32(keep_scale)
-    biases = [] if bias is None else [bias]
-    masks = [] if keep is None else [keep]
-    is_biased, drops = bool(biases), bool(masks)
+    added = tf.zeros([0, 0, 0, 0]) if bias is None else bias
+    mask = tf.zeros([0, 0, 0, 0], tf.bool) if keep is None else keep
 
-    def forward(scores: Any, *others: Any) -> None:
-        bias = others[0] if is_biased else _NO_BIAS
-        keep = others[-3] if drops else _KEEP_ALL
+    def forward(bias: Any, mask: Any, *arrays: Any) -> None:
+        scores, outputs, probabilities = map(_bits, arrays)
         _check_bias(bias, scores.shape)
-        scores, outputs, probabilities = map(_bits, (scores, *others[-2:]))
 
         def of_piece(rows: slice) -> None:
             added = bias[rows] if len(bias) > 1 else bias
             results = outputs[rows], probabilities[rows]
-            softmax(scores[rows], added, keep[rows], *factors, *results)
+            softmax(scores[rows], added, mask[rows], *factors, *results)
 
         for_each(of_piece, pieces_of(scores))
 
-    def backward(upstream: Any, probabilities: Any, *others: Any) -> None:
-        given = _bits(upstream), _bits(probabilities), others[0] if drops else _KEEP_ALL
-        of_scores = _bits(others[-1])
+    def backward(upstream: Any, probabilities: Any, mask: Any, of_scores: Any) -> None:
+        given = _bits(upstream), _bits(probabilities), mask
+        of_scores = _bits(of_scores)
 
         def of_piece(rows: slice) -> None:
             softmax_gradient(*(array[rows] for array in given), *factors, of_scores[rows])
@@ -201,9 +195,9 @@ def dropped_softmax(
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return _call(backward, [upstream, probabilities, *masks], _like(scores))[0]
+            return _call(backward, [upstream, probabilities, mask], _like(scores))[0]
 
-        outputs, probabilities = _call(forward, [scores, *biases, *masks], _like(scores, scores))
+        outputs, probabilities = _call(forward, [added, mask, scores], _like(scores, scores))
         return outputs, gradient
 
     return attend(scores)

@@ -17,6 +17,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
+from bert_tf.layers.kernels.options import FUNCTION
+
 _MAX_EXPONENT = np.float32(88.0)
 _MIN_EXPONENT = np.float32(-87.0)
 _LOG2_E = np.float32(1.44269504)
@@ -26,10 +28,6 @@ _LN2_LOW = np.float32(-2.12194440e-4)
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1.0)
-
-# Of the functions here themselves: Numba would otherwise compile each with the options of the
-# kernel that calls it first.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 @intrinsic
@@ -48,7 +46,7 @@ def _bits_of_float(_: Any, value: Any) -> Any:
     return types.uint32(types.float32), generate
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def ordered(value: Any) -> Any:
     """A float32 as a whole number of 32 bits, one above another where the float32 is above.
 
@@ -58,13 +56,13 @@ def ordered(value: Any) -> Any:
     return _with_order_turned(bits)
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def unordered(number: Any) -> Any:
     """The float32 of a number from `ordered`."""
     return _float_of_bits(np.uint32(_with_order_turned(number)))
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def _with_order_turned(bits: Any) -> Any:
     # Numba makes numbers of 64 bits of operations on 32.
     sign = np.int32(bits >> np.int32(31))
@@ -76,7 +74,7 @@ def wide(number):
     raise NotImplementedError("kernels alone call this")
 
 
-@overload(wide, jit_options=_OPTIONS)
+@overload(wide, jit_options=FUNCTION)
 def _wide(number):
     if number == types.uint16:
         return lambda number: _float_of_bits(np.uint32(number) << np.uint32(16))
@@ -88,7 +86,7 @@ def narrow(value, like):
     raise NotImplementedError("kernels alone call this")
 
 
-@overload(narrow, jit_options=_OPTIONS)
+@overload(narrow, jit_options=FUNCTION)
 def _narrow(value, like):
     if like == types.uint16:
 
@@ -101,14 +99,14 @@ def _narrow(value, like):
     return lambda value, like: value
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def _between(value: Any, least: Any, greatest: Any) -> Any:
     # In this order of arguments, which lets NaN pass.
     value = least if value < least else value
     return greatest if value > greatest else value
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def exponential(value: Any) -> Any:
     """e to the power of a float32 up to 88, within two units in the last place; 0 below -87.
 
@@ -129,7 +127,7 @@ def exponential(value: Any) -> Any:
     return _ZERO if value < _MIN_EXPONENT else result
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def error_function(value: Any) -> Any:
     """erf of a float32, within a few units in the last place.
 
@@ -153,7 +151,7 @@ def error_function(value: Any) -> Any:
     return value * above / below
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**FUNCTION)
 def hyperbolic_tangent(value: Any) -> Any:
     """tanh of a float32, within 1e-7."""
     return _ONE - np.float32(2.0) / (exponential(value + value) + _ONE)

@@ -6,22 +6,16 @@ import numba
 import numpy as np
 
 from bert_tf.layers.kernels.numbers import exponential, narrow, ordered, unordered, wide
+from bert_tf.layers.kernels.options import SUMMING_KERNEL
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _LEAST_ORDERED = np.int32(-(2**31))
 # Numbers that are worked on at a time, which stay in a processor's first cache.
 _BLOCK = 4096
-# Sums within rows may be added up in any order, the same one in every run of a processor.
-_OPTIONS = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz"},
-}
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**SUMMING_KERNEL)
 def softmax(
     scores: np.ndarray,
     bias: np.ndarray,
@@ -92,7 +86,7 @@ def softmax(
                             outputs[row, head, query, key] = probabilities[row, head, query, key]
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**SUMMING_KERNEL)
 def softmax_gradient(
     upstream: np.ndarray,
     probabilities: np.ndarray,

@@ -6,19 +6,13 @@ import numba
 import numpy as np
 
 from bert_tf.layers.kernels.numbers import narrow, wide
+from bert_tf.layers.kernels.options import SUMMING_KERNEL
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
-# Sums within rows may be added up in any order, the same one in every run of a processor.
-_OPTIONS = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz"},
-}
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**SUMMING_KERNEL)
 def sum_norm(
     hidden: np.ndarray,
     change: np.ndarray,
@@ -48,7 +42,7 @@ def sum_norm(
             outputs[row, column] = narrow(value, hidden[row, column])
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**SUMMING_KERNEL)
 def sum_norm_gradient(
     upstream: np.ndarray,
     hidden: np.ndarray,
@@ -106,7 +100,7 @@ def sum_norm_gradient(
                 change_gradient[row, column] = narrow(given[column], hidden[row, column])
 
 
-@numba.njit(**_OPTIONS)
+@numba.njit(**SUMMING_KERNEL)
 def _normalize_row(
     row: int,
     hidden: np.ndarray,

@@ -7,6 +7,7 @@ import pytest
 import scipy.special
 
 from bert_tf.layers.kernels import numbers
+from bert_tf.layers.kernels.options import SUMMING_KERNEL
 
 
 @numba.njit
@@ -89,7 +90,7 @@ def test_whole_numbers_have_the_order_of_float32():
     ids=["exponential", "error_function", "hyperbolic_tangent"],
 )
 def test_functions_equal_those_of_scipy(function, reference, scale, tolerance):
-    @numba.njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+    @numba.njit(**{**SUMMING_KERNEL, "cache": False})
     def of_all(values, outputs):
         for place in range(len(values)):
             outputs[place] = function(values[place])

@@ -1,0 +1,12 @@
+"""How Numba compiles kernels and the functions that they call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Functions have these explicitly: Numba would otherwise compile each with the options of the kernel
+# that calls it first.
+FUNCTION: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+KERNEL: dict[str, Any] = {**FUNCTION, "nogil": True, "cache": True}
+# Sums within rows may be added up in any order, the same one in every run of a processor.
+SUMMING_KERNEL: dict[str, Any] = {**KERNEL, "fastmath": {"contract", "reassoc", "nsz"}}
