@@ -17,7 +17,7 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import choose_precision
+from bert_tf.training.devices.precision import Arithmetic, choose_precision
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 
@@ -67,9 +67,7 @@ class RecordSteps:
             loss=PretrainingLoss(data.pair_task),
             optimizer=optimizer,
             strategy=strategy,
-            use_xla=precision.use_xla,
-            use_kernels=precision.use_kernels,
-            scale_loss=precision.scale_loss,
+            arithmetic=Arithmetic(precision=precision),
         )
         self._batches = distributed_iterator(strategy, make_dataset)
         self._done = 0

@@ -17,8 +17,8 @@ from bert_tf.config.bert import sized_config
 from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.step_memory import gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape
-from bert_tf.training.devices.precision import PrecisionPolicy
-from bert_tf.training.run.arithmetic import Arithmetic, BatchRows
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.run.arithmetic import BatchRows
 from pipeline.cli.startup.memory import keep_freed_memory
 
 WAYS = {

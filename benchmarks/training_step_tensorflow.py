@@ -51,8 +51,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.models.model_flops import ModelFlops
     from bert_tf.pretraining.step_trial import steps_of
     from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
-    from bert_tf.training.devices.precision import choose_precision
-    from bert_tf.training.run.arithmetic import Arithmetic
+    from bert_tf.training.devices.precision import Arithmetic, choose_precision
 
     precision = choose_precision(
         settings["precision"],

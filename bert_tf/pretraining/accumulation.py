@@ -25,8 +25,8 @@ from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.step_memory import StepMemory, gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
 from bert_tf.training.devices.memory import memory_for_steps
-from bert_tf.training.devices.precision import choose_precision, has_accelerator
-from bert_tf.training.run.arithmetic import Arithmetic, BatchRows, candidate_ways
+from bert_tf.training.devices.precision import Arithmetic, choose_precision, has_accelerator
+from bert_tf.training.run.arithmetic import BatchRows, candidate_ways
 
 ACCUMULATION_FILE = "accumulation.json"
 _SURE = 0.5  # of the memory: an estimate within it needs no trial

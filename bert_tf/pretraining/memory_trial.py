@@ -24,8 +24,7 @@ from bert_tf.pretraining.step_trial import StepShape, steps_of
 from bert_tf.training.devices.cores import divide_cores_among_parts
 from bert_tf.training.devices.machine_memory import peak_bytes
 from bert_tf.training.devices.memory import is_out_of_memory
-from bert_tf.training.devices.precision import PrecisionPolicy
-from bert_tf.training.run.arithmetic import Arithmetic
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 
 _STEPS = 2  # the first one compiles
 _MOST_LIKELY_ENDED = "1000"  # of all processes, where the system ends one for want of memory

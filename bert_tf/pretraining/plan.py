@@ -21,9 +21,9 @@ from bert_tf.pretraining.step_memory import StepMemory, gigabytes, parameter_cou
 from bert_tf.pretraining.step_trial import StepShape, step_trial
 from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.devices.memory import is_out_of_memory, memory_for_steps
-from bert_tf.training.devices.precision import has_accelerator
+from bert_tf.training.devices.precision import Arithmetic, has_accelerator
 from bert_tf.training.devices.strategy import make_strategy, worker_count
-from bert_tf.training.run.arithmetic import Arithmetic, settle_arithmetic
+from bert_tf.training.run.arithmetic import settle_arithmetic
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
 from bert_tf.pretraining.plan import plan_pretraining
-from bert_tf.training.devices.precision import PrecisionPolicy
+from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -104,13 +104,12 @@ def pretrain(
     """
     plan = plan_pretraining(config, bert_config=bert_config, data=data, console=console)
     strategy, phases, inputs = plan.strategy, plan.phases, plan.inputs
-    precision, shards = plan.arithmetic.precision, plan.arithmetic.shards
     shortage = plan.shortage()
     if shortage is not None:
         console.warn(shortage)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
-        model = BertPretrainingModel(bert_config, dtype=precision.policy)
+        model = BertPretrainingModel(bert_config, dtype=plan.arithmetic.precision.policy)
         model.build_weights()
     if initial is not None:
         for name in load_weights(model, initial):
@@ -130,8 +129,7 @@ def pretrain(
         inputs=inputs,
         model=model,
         best=best,
-        precision=precision,
-        shards=shards,
+        arithmetic=plan.arithmetic,
         strategy=strategy,
         console=console,
         mirror=mirror,
@@ -155,15 +153,14 @@ def _make_loop(
     inputs: list[PretrainingInputs],
     model: BertPretrainingModel,
     best: BestModelKeeper,
-    precision: PrecisionPolicy,
-    shards: int,
+    arithmetic: Arithmetic,
     strategy: tf.distribute.Strategy,
     console: Console,
     mirror: RunMirror | None,
 ) -> TrainingLoop:
     with strategy.scope():
         optimizer = make_optimizer(config, num_hidden_layers=model.config.num_hidden_layers)
-    peak_flops = measure_matmul_peak(precision.policy, strategy)
+    peak_flops = measure_matmul_peak(arithmetic.precision.policy, strategy)
     if peak_flops is not None:
         console.info(f"peak: matrix products reach {peak_flops / 1e9:,.0f} GFLOP/s here")
     loss = PretrainingLoss(common_pair_task(phases))
@@ -182,6 +179,7 @@ def _make_loop(
             steps_per_call=config.steps_per_call,
         ),
         run_directory=Path(config.output),
+        arithmetic=arithmetic,
         console=console,
         evaluate=RecordsEvaluation(
             config,
@@ -192,10 +190,6 @@ def _make_loop(
             best=best,
             console=console,
         ),
-        use_xla=precision.use_xla,
-        use_kernels=precision.use_kernels,
-        shards=shards,
-        scale_loss=precision.scale_loss,
         mirror=mirror,
     )
 

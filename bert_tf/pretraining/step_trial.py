@@ -28,9 +28,9 @@ from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.devices.cores import divide_cores_among_parts
 from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import PrecisionPolicy
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.run.arithmetic import Arithmetic, StepTrial
+from bert_tf.training.run.arithmetic import StepTrial
 from bert_tf.training.step import TrainingStep
 
 # Operations of a run for which a trial pays, about a minute of it: half an hour at 300 GFLOP/s.
@@ -155,10 +155,7 @@ def steps_of(
         loss=PretrainingLoss(),
         optimizer=optimizer,
         strategy=strategy,
-        use_xla=arithmetic.precision.use_xla,
-        use_kernels=arithmetic.precision.use_kernels,
-        shards=arithmetic.shards,
-        scale_loss=arithmetic.precision.scale_loss,
+        arithmetic=arithmetic,
     )
     batch = full_batch(shape, bert_config.vocab_size)
     batches = distributed_iterator(strategy, lambda: tf.data.Dataset.from_tensors(batch).repeat())

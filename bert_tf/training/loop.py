@@ -8,6 +8,7 @@
         strategy=strategy,                # bert_tf.training.devices.strategy.make_strategy
         settings=LoopSettings(phases=(PhaseSettings(steps=1000, peak_learning_rate=1e-4),)),
         run_directory=Path("runs/first"),
+        arithmetic=Arithmetic(),          # bert_tf.training.devices.precision
         console=Console(),
         evaluate=lambda step, notes: {"loss": 1.0},
     )
@@ -35,6 +36,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly
 from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import WORK_COUNTS
 from bert_tf.training.devices.worker_sync import WorkerSync, naming_lost_worker
@@ -93,17 +95,13 @@ class TrainingLoop:
         settings: how long, how fast, how carefully.
         run_directory: gets `metrics.jsonl`, `checkpoints/` and what trackers keep there; None
             writes nothing.
+        arithmetic: how steps are computed, see `TrainingStep`.
         console: progress and warnings.
         evaluate: called with (steps done, notes) every `eval_every` steps and at the end of a
             phase, on every worker, while the model has its averaged weights if any; what it returns
             is logged as an eval line ({} logs nothing). `notes` is a dict of JSON values that is
             saved in checkpoints and restored with them: the place to remember the best result so
             far, whose step `early_stop_evals` takes from `notes["best"]["step"]`.
-        use_xla: compile the step with XLA.
-        use_kernels: whether its layers use kernels, see `TrainingStep`.
-        shards: parts of a batch computed side by side, see `bert_tf.training.devices.cores`; they
-            divide the rows of each micro-batch.
-        scale_loss: dynamic loss scaling, for float16.
         mirror: where the run is kept, if `run_directory` is not that place.
     """
 
@@ -117,12 +115,9 @@ class TrainingLoop:
         strategy: tf.distribute.Strategy,
         settings: LoopSettings,
         run_directory: Path | None,
+        arithmetic: Arithmetic,
         console: Console,
         evaluate: Evaluate | None = None,
-        use_xla: bool = False,
-        use_kernels: bool = False,
-        shards: int = 1,
-        scale_loss: bool = False,
         mirror: RunMirror | None = None,
     ):
         self._inputs = inputs
@@ -130,7 +125,7 @@ class TrainingLoop:
         self._settings = settings
         self._console = console
         self._evaluate = evaluate
-        self._scale_loss = scale_loss
+        self._scale_loss = arithmetic.precision.scale_loss
         self._early_stop = EarlyStop(settings.early_stop_evals)
         self._averages = None
         if settings.ema_decay:
@@ -144,12 +139,9 @@ class TrainingLoop:
             loss=loss,
             optimizer=optimizer,
             strategy=strategy,
+            arithmetic=arithmetic,
             clip_norm=settings.gradient_clip_norm,
             seed=settings.seed,
-            use_xla=use_xla,
-            use_kernels=use_kernels,
-            shards=shards,
-            scale_loss=scale_loss,
             averages=self._averages,
         )
         self._variables = variables_by_name(

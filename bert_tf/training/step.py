@@ -23,6 +23,7 @@ from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
+from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
@@ -41,14 +42,11 @@ class TrainingStep:
         loss: the task's loss.
         optimizer: built on the model's trainable variables.
         strategy: what the steps are spread over.
+        arithmetic: how gradients are computed; the model was made with its dtype policy. In float16
+            losses are scaled: a step whose gradients overflow is skipped and the scale halved;
+            after 2,000 good steps it is doubled.
         clip_norm: global norm that gradients are clipped to; 0 does not clip.
         seed: any whole number; first half of the dropout key.
-        use_xla: whether the gradients are compiled by XLA.
-        use_kernels: whether layers use those of `bert_tf.layers.kernels`; see `fused_kernels`.
-        shards: parts of every batch, or micro-batch, that are computed side by side; see
-            `bert_tf.training.devices.cores`. Not with XLA or several replicas.
-        scale_loss: dynamic loss scaling, for float16: a step whose gradients overflow is skipped
-            and the scale halved; after 2,000 good steps it is doubled.
         averages: of the weights, updated after every step.
     """
 
@@ -59,12 +57,9 @@ class TrainingStep:
         loss: TaskLoss,
         optimizer: StepOptimizer,
         strategy: tf.distribute.Strategy,
+        arithmetic: Arithmetic,
         clip_norm: float = 1.0,
         seed: int = 1,
-        use_xla: bool = False,
-        use_kernels: bool = False,
-        shards: int = 1,
-        scale_loss: bool = False,
         averages: WeightAverages | None = None,
     ):
         self._averages = averages
@@ -74,12 +69,12 @@ class TrainingStep:
         self._strategy = strategy
         self._clip_norm = clip_norm
         self._seed = seed
-        self._scale_loss = scale_loss
+        self._scale_loss = arithmetic.precision.scale_loss
         self._replicas = strategy.num_replicas_in_sync
         self._names: list[str] = []
         with strategy.scope():
             self.loss_scale = tf.Variable(
-                INITIAL_LOSS_SCALE if scale_loss else 1.0,
+                INITIAL_LOSS_SCALE if self._scale_loss else 1.0,
                 trainable=False,
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
@@ -92,10 +87,10 @@ class TrainingStep:
         # Not the sums over replicas, which XLA cannot compile on all devices, nor the optimizer,
         # whose updates are fused already: a third less to compile.
         self._gradients = self._summed_gradients
-        if use_xla:
+        if arithmetic.precision.use_xla:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
-        self._use_kernels = use_kernels
-        self._shards = shards
+        self._use_kernels = arithmetic.precision.use_kernels
+        self._shards = arithmetic.shards
         self._copies = ComputeCopies(model)
         # Calls that are not inlined are traced once, and each runs by itself.
         self._shard_gradients = tf.function(

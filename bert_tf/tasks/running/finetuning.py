@@ -31,7 +31,7 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.training.devices.precision import PrecisionPolicy, has_accelerator
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy, has_accelerator
 from bert_tf.training.devices.strategy import is_chief, make_strategy
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
@@ -99,7 +99,7 @@ def finetune(
     arithmetic = settle_arithmetic(
         config, batch_rows(config), static_shapes=False, strategy=strategy, console=console
     )
-    precision, shards = arithmetic.precision, arithmetic.shards
+    precision = arithmetic.precision
     init = read_model_directory(config.init)
     for note in init.notes:
         console.info(note)
@@ -130,7 +130,9 @@ def finetune(
     inputs = FinetuningInputs(
         rows.train,
         batch_size=config.batch_size,
-        row_multiple=strategy.num_replicas_in_sync * config.gradient_accumulation_steps * shards,
+        row_multiple=strategy.num_replicas_in_sync
+        * config.gradient_accumulation_steps
+        * arithmetic.shards,
         length_multiple=length_multiple(precision, task.max_seq_length),
         max_seq_length=task.max_seq_length,
         pad_id=pad_id,
@@ -162,8 +164,7 @@ def finetune(
         loss=loss,
         inputs=inputs,
         strategy=strategy,
-        precision=precision,
-        shards=shards,
+        arithmetic=arithmetic,
         evaluate=EpochEvaluation(
             config,
             model,
@@ -244,8 +245,7 @@ def _training_loop(
     loss: FinetuningLoss,
     inputs: FinetuningInputs,
     strategy: tf.distribute.Strategy,
-    precision: PrecisionPolicy,
-    shards: int,
+    arithmetic: Arithmetic,
     evaluate: EpochEvaluation,
     console: Console,
 ) -> TrainingLoop:
@@ -273,17 +273,14 @@ def _training_loop(
                     ),
                 ),
             ),
-            peak_flops=measure_matmul_peak(precision.policy, strategy),
+            peak_flops=measure_matmul_peak(arithmetic.precision.policy, strategy),
             eval_every=inputs.steps_per_epoch,
             shown_metrics=config.shown_metrics,
         ),
         run_directory=Path(config.output),
+        arithmetic=arithmetic,
         console=console,
         evaluate=evaluate,
-        use_xla=precision.use_xla,
-        use_kernels=precision.use_kernels,
-        shards=shards,
-        scale_loss=precision.scale_loss,
     )
 
 

@@ -19,9 +19,10 @@ from bert_tf.tasks.running.finetuning import batch_rows, build_model, length_mul
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.distribution import distributed_iterator
+from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.strategy import make_strategy
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.run.arithmetic import Arithmetic, settle_arithmetic
+from bert_tf.training.run.arithmetic import settle_arithmetic
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.vocabulary_subset import VocabularySubset
@@ -149,11 +150,10 @@ class Surveyor:
             strategy=self._strategy,
             console=self._console,
         )
-        shards = self._arithmetic.shards
         inputs = FinetuningInputs(
             data.renumbered(subset.numbers),
             batch_size=config.batch_size,
-            row_multiple=config.gradient_accumulation_steps * shards,
+            row_multiple=config.gradient_accumulation_steps * self._arithmetic.shards,
             length_multiple=length_multiple(precision, task.max_seq_length),
             max_seq_length=task.max_seq_length,
             pad_id=int(subset.numbers(self._tokenizer.pad_id)),
@@ -167,12 +167,9 @@ class Surveyor:
             loss=FinetuningLoss(task),
             optimizer=optimizer,
             strategy=self._strategy,
+            arithmetic=self._arithmetic,
             clip_norm=config.gradient_clip_norm,
             seed=config.seed,
-            use_xla=precision.use_xla,
-            use_kernels=precision.use_kernels,
-            shards=shards,
-            scale_loss=precision.scale_loss,
         )
         return self._time(config, step, inputs, seconds, begin)
 

@@ -39,6 +39,24 @@ class PrecisionPolicy:
         return self.policy == "mixed_float16"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """How steps are computed.
+
+    Attributes:
+        precision: of the layers, and whether XLA compiles the step or layers use kernels.
+        shards: parts of every batch, or micro-batch, that are computed side by side, see
+            `bert_tf.training.devices.cores`; they divide its rows. 1 with XLA or several replicas.
+    """
+
+    precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)
+    shards: int = 1
+
+    def __str__(self) -> str:
+        parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
+        return f"{self.precision}{parts}"
+
+
 def choose_precision(
     precision: str,
     xla: str,

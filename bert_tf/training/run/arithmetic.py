@@ -13,7 +13,12 @@ from bert_tf.base.console import Console
 from bert_tf.base.sealed_json import read_if_sound, sealed
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
-from bert_tf.training.devices.precision import PrecisionPolicy, choose_precision, has_accelerator
+from bert_tf.training.devices.precision import (
+    Arithmetic,
+    PrecisionPolicy,
+    choose_precision,
+    has_accelerator,
+)
 
 ARITHMETIC_FILE = "arithmetic.json"
 # Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
@@ -39,23 +44,6 @@ class BatchRows:
         shards = row_shards(self.batch // self.micro_batches)
         divisible = self.batch % (self.micro_batches * shards) == 0
         return shards if self.is_filled_up or divisible else 1
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Arithmetic:
-    """How steps are computed.
-
-    Attributes:
-        precision: of the layers, and whether XLA compiles the step or layers use kernels.
-        shards: parts of a batch that are computed side by side, see `devices.cores`.
-    """
-
-    precision: PrecisionPolicy
-    shards: int
-
-    def __str__(self) -> str:
-        parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
-        return f"{self.precision}{parts}"
 
 
 # Seconds of a step, computed in each of several ways.

@@ -16,8 +16,7 @@ from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import pretraining_phases
 from bert_tf.pretraining.step_trial import StepShape
 from bert_tf.training.devices.machine_memory import Memory
-from bert_tf.training.devices.precision import PrecisionPolicy
-from bert_tf.training.run.arithmetic import Arithmetic
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 
 DATA = PretrainingData(
     directory="data", max_seq_length=128, max_predictions_per_seq=20, vocab_size=30522,

@@ -18,6 +18,7 @@ from bert_tf.data.records.schema import encode_records
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import Evaluate, TrainingLoop
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
@@ -123,9 +124,9 @@ def make_packed_loop(
         strategy=strategy,
         settings=LoopSettings(phases=(phase,), **values),
         run_directory=run_directory,
+        arithmetic=Arithmetic(precision=PrecisionPolicy("float32", use_xla)),
         console=Console(io.StringIO()),
         evaluate=evaluate,
-        use_xla=use_xla,
     )
 
 

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import TrainingLoop
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.optimizers.lamb import Lamb
@@ -78,13 +79,16 @@ def make_loop(
     noise=0.0,
     console=None,
     evaluate=None,
+    policy="float32",
     use_xla=False,
     shards=1,
-    scale_loss=False,
     optimizer="adamw",
     **settings,
 ) -> TrainingLoop:
-    """The loop of this task; the same initial weights every time."""
+    """The loop of this task; the same initial weights every time.
+
+    The layers are float32 under any `policy`, which decides on loss scaling.
+    """
     strategy = strategy or tf.distribute.get_strategy()
     with strategy.scope():
         model = keras.Sequential(
@@ -116,9 +120,7 @@ def make_loop(
         strategy=strategy,
         settings=LoopSettings(**values),
         run_directory=run_directory,
+        arithmetic=Arithmetic(precision=PrecisionPolicy(policy, use_xla), shards=shards),
         console=console or Console(io.StringIO()),
         evaluate=evaluate,
-        use_xla=use_xla,
-        shards=shards,
-        scale_loss=scale_loss,
     )

@@ -252,13 +252,13 @@ def test_xla_gives_the_same_curve():
 
 def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
     plain = make_loop().run().train
-    loop = make_loop(scale_loss=True, run_directory=tmp_path)
+    loop = make_loop(policy="mixed_float16", run_directory=tmp_path)
     loop._compiled.loss_scale.assign(4e19)  # its square is beyond float32
     scaled = loop.run().train
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert lines[0]["step"] > 1, "the first steps overflow and are not logged"
     assert scaled["loss_scale"] < 4e19
-    loop = make_loop(scale_loss=True)
+    loop = make_loop(policy="mixed_float16")
     assert loop.run().train["loss"] == pytest.approx(plain["loss"], rel=1e-4)
 
 

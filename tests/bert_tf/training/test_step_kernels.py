@@ -11,6 +11,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 
@@ -39,8 +40,10 @@ def three_steps(*, use_kernels, frozen_blocks, shards, accumulation_steps):
         loss=PretrainingLoss(),
         optimizer=optimizer,
         strategy=tf.distribute.get_strategy(),
-        use_kernels=use_kernels,
-        shards=shards,
+        arithmetic=Arithmetic(
+            precision=PrecisionPolicy("float32", use_xla=False, use_kernels=use_kernels),
+            shards=shards,
+        ),
     )
     batch = full_batch(StepShape(rows=8, length=16, predictions=3), CONFIG.vocab_size)
     batch["input_mask"][1:, 9:] = 0
