@@ -1,10 +1,9 @@
-"""Large weights in the dtype of products, converted once per step for all parts of its batch."""
+"""Large weights in the dtype of products, which all parts of a batch read."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -16,29 +15,40 @@ _LARGE = 2**17
 class ComputeCopies:
     """What a model's layers read instead of variables that Keras would convert wherever read.
 
-    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16, and
-    `sum_of_parts` converts and adds them in one pass over memory.
+    Gradients of a copy have its dtype: parts of a batch hand them over in bfloat16.
 
     Args:
-        model: a built Keras model.
+        variables: the trainable ones of a built Keras model.
+        dtype: of the copies, the compute dtype of the model.
+
+    Attributes:
+        variables: the copies, by their number among the trainable variables. Not saved: `refresh`
+            makes them from the weights, and optimizers change them with these.
     """
 
-    def __init__(self, model: Any):
-        variables = model.trainable_variables
-        self._dtype = model.compute_dtype
-        self._positions = [
-            position
-            for position, variable in enumerate(variables)
+    def __init__(self, variables: Sequence[Any], dtype: str):
+        self._dtype = dtype
+        self._originals = {
+            number: variable
+            for number, variable in enumerate(variables)
             if variable._autocast
-            and variable.dtype != self._dtype
+            and variable.dtype != dtype
             and len(variable.shape) > 1
             and variable.value.shape.num_elements() >= _LARGE
-        ]
-        self._variables = [variables[position] for position in self._positions]
+        }
+        self.variables = {
+            number: tf.Variable(tf.cast(original.value, dtype), trainable=False)
+            for number, original in self._originals.items()
+        }
+
+    def refresh(self) -> None:
+        """Converts the current weights."""
+        for number, original in self._originals.items():
+            self.variables[number].assign(tf.cast(original.value, self._dtype))
 
     def read(self) -> list[tf.Tensor]:
-        """Converts the current weights."""
-        return [tf.cast(variable.value, self._dtype) for variable in self._variables]
+        """The copies' values."""
+        return [copy.read_value() for copy in self.variables.values()]
 
     @contextlib.contextmanager
     def in_use(self, copies: Sequence[tf.Tensor]) -> Iterator[None]:
@@ -47,29 +57,13 @@ class ComputeCopies:
             yield
             return
         with keras.StatelessScope() as scope:
-            for variable, copy in zip(self._variables, copies, strict=True):
-                scope.add_update((variable, copy))
+            for original, copy in zip(self._originals.values(), copies, strict=True):
+                scope.add_update((original, copy))
             yield
 
     def among(self, values: Sequence[Any], copies: Sequence[tf.Tensor]) -> list[Any]:
         """The values of all trainable variables, with copies in the places of theirs."""
         found = list(values)
-        for position, copy in zip(self._positions, copies, strict=True):
-            found[position] = copy
+        for number, copy in zip(self._originals, copies, strict=True):
+            found[number] = copy
         return found
-
-
-def sum_of_parts(*values: tf.Tensor) -> tf.Tensor:
-    """The sum of tensors of one shape; float32 where they have less."""
-    if values[0].dtype.size >= tf.float32.size:
-        return tf.add_n(values)
-    return _compiled_sum()(*values)
-
-
-@functools.cache
-def _compiled_sum() -> Callable[..., tf.Tensor]:
-    @tf.function(autograph=False, jit_compile=True)
-    def converted_sum(*values: tf.Tensor) -> tf.Tensor:
-        return functools.reduce(tf.add, (tf.cast(value, tf.float32) for value in values))
-
-    return converted_sum

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -21,16 +21,18 @@ import tensorflow as tf
 from bert_tf.base.seeds import int32_seed
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
-from bert_tf.training.compute_copies import ComputeCopies, sum_of_parts
+from bert_tf.training.compute_copies import ComputeCopies
 from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
+from bert_tf.training.optimizers.gradients import Gradient, global_norm, joined, summed
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.plan.protocols import Batch, LossParts, TaskLoss
 
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
+_Gradients: TypeAlias = tuple[list[Gradient], dict[str, tf.Tensor]]  # and logged numbers
 _RATES_MULTIPLE = 128  # vectors of rates have few lengths, since each one is traced anew
 
 
@@ -91,7 +93,11 @@ class TrainingStep:
             self._gradients = tf.function(self._summed_gradients, autograph=False, jit_compile=True)
         self._use_kernels = arithmetic.precision.use_kernels
         self._shards = arithmetic.shards
-        self._copies = ComputeCopies(model)
+        # One replica has parts of its batch.
+        divided = model.trainable_variables if self._shards > 1 else []
+        self._copies = ComputeCopies(divided, model.compute_dtype)
+        if self._replicas == 1:
+            optimizer.update_in_place(self._copies.variables)
         # Calls that are not inlined are traced once, and each runs by itself.
         self._shard_gradients = tf.function(
             self._gradients_of, autograph=False, experimental_attributes={"_noinline": True}
@@ -153,6 +159,8 @@ class TrainingStep:
             row = self._strategy.experimental_local_results(row)[0]
             return index + 1, rows.write(index, row)
 
+        self._optimizer.take_memory()
+        self._copies.refresh()
         _, rows = tf.while_loop(
             lambda index, _: index < count,
             add_step,
@@ -172,7 +180,7 @@ class TrainingStep:
                 batch, weights, scale, step, tf.convert_to_tensor(replica), micro_batches
             )
         )
-        norm = tf.linalg.global_norm(gradients) / scale
+        norm = global_norm(gradients) / scale
         loss = tf.add_n([sums[f"loss/{term}"] for term in weights])
         finite = tf.cast(tf.math.is_finite(norm) & tf.math.is_finite(loss), tf.float32)
         factor = 1.0 / scale
@@ -215,7 +223,7 @@ class TrainingStep:
         step: tf.Tensor,
         replica: tf.Tensor,
         micro_batches: int,
-    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+    ) -> _Gradients:
         key = tf.stack([tf.constant(int32_seed(self._seed), tf.int32), step])
         if micro_batches == 1:
             if self._replicas > 1:
@@ -223,10 +231,11 @@ class TrainingStep:
             return self._sharded_gradients(batch, weights, scale, key)
         split = {name: _split_rows(tensor, micro_batches) for name, tensor in batch.items()}
 
-        def micro_batch_gradients(index: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+        def micro_batch_gradients(index: tf.Tensor) -> _Gradients:
             micro_batch_key = tf.random.fold_in(key, index * self._replicas + replica, alg="philox")
             micro_batch = {name: tensor[index] for name, tensor in split.items()}
-            return self._sharded_gradients(micro_batch, weights, scale, micro_batch_key)
+            gradients, sums = self._sharded_gradients(micro_batch, weights, scale, micro_batch_key)
+            return [summed(gradient) for gradient in gradients], sums
 
         def add_micro_batch(index: tf.Tensor, total: Any) -> tuple[tf.Tensor, Any]:
             return index + 1, tf.nest.map_structure(tf.add, total, micro_batch_gradients(index))
@@ -241,7 +250,7 @@ class TrainingStep:
 
     def _sharded_gradients(
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
-    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+    ) -> _Gradients:
         if self._shards == 1:
             return self._gradients_of(batch, weights, scale, key)
         split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
@@ -257,7 +266,11 @@ class TrainingStep:
                 )
                 for index in range(self._shards)
             ]
-        return tf.nest.map_structure(sum_of_parts, *parts)
+        gradients, sums = zip(*parts, strict=True)
+        return (
+            [joined(of_parts) for of_parts in zip(*gradients, strict=True)],
+            tf.nest.map_structure(lambda *values: tf.add_n(values), *sums),
+        )
 
     def _gradients_of(
         self,

@@ -7,14 +7,11 @@ Second derivatives are not defined.
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
+from bert_tf.layers.kernels.call import Result, bits_of, results_of
 from bert_tf.layers.kernels.gelu import gelu, gelu_gradient, tanh_gelu
 from bert_tf.layers.kernels.keep_elements import keep_elements
 from bert_tf.layers.kernels.pieces import PIECE_SIZE, for_each, pieces_of
@@ -23,9 +20,6 @@ from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
 
 if TYPE_CHECKING:
     import tensorflow as tf
-
-_Result: TypeAlias = "tuple[tf.Tensor, tf.DType]"  # shape and dtype
-_THREAD = threading.local()
 
 
 def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level: int) -> tf.Tensor:
@@ -46,7 +40,7 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
             range(0, flat.size, PIECE_SIZE),
         )
 
-    return _call(draw, [key, counter], [(shape, tf.bool)])[0]
+    return results_of(draw, [key, counter], [(shape, tf.bool)])[0]
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
@@ -62,13 +56,13 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     kernel = gelu if is_exact else tanh_gelu
 
     def forward(*arrays: Any) -> None:
-        inputs, bias, outputs, slopes = map(_bits, arrays)
+        inputs, bias, outputs, slopes = map(bits_of, arrays)
         for_each(
             lambda rows: kernel(inputs[rows], bias, outputs[rows], slopes[rows]), pieces_of(inputs)
         )
 
     def backward(*arrays: Any) -> None:
-        upstream, slopes, of_inputs = map(_bits, arrays[:-1])
+        upstream, slopes, of_inputs = map(bits_of, arrays[:-1])
         of_bias = arrays[-1]
         pieces = pieces_of(upstream)
         sums = np.empty((len(pieces), *of_bias.shape), np.float32)
@@ -82,8 +76,10 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        outputs, slopes = _call(forward, [inputs, bias], _like(inputs, inputs))
-        return outputs, lambda upstream: _call(backward, [upstream, slopes], _like(inputs, bias))
+        outputs, slopes = results_of(forward, [inputs, bias], _like(inputs, inputs))
+        return outputs, lambda upstream: results_of(
+            backward, [upstream, slopes], _like(inputs, bias)
+        )
 
     return activate(inputs, tf.convert_to_tensor(bias))
 
@@ -140,9 +136,9 @@ def normalized_sum(
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            return _call(backward, [upstream, *sources[:3], mask], _like(*sources))
+            return results_of(backward, [upstream, *sources[:3], mask], _like(*sources))
 
-        (outputs,) = _call(forward, [*sources, mask], _like(sources[0]))
+        (outputs,) = results_of(forward, [*sources, mask], _like(sources[0]))
         return outputs, gradient
 
     return normalize(hidden, change, gamma, beta)
@@ -173,7 +169,7 @@ def dropped_softmax(
     mask = tf.zeros([0, 0, 0, 0], tf.bool) if keep is None else keep
 
     def forward(bias: Any, mask: Any, *arrays: Any) -> None:
-        scores, outputs, probabilities = map(_bits, arrays)
+        scores, outputs, probabilities = map(bits_of, arrays)
         _check_bias(bias, scores.shape)
 
         def of_piece(rows: slice) -> None:
@@ -184,8 +180,8 @@ def dropped_softmax(
         for_each(of_piece, pieces_of(scores))
 
     def backward(upstream: Any, probabilities: Any, mask: Any, of_scores: Any) -> None:
-        given = _bits(upstream), _bits(probabilities), mask
-        of_scores = _bits(of_scores)
+        given = bits_of(upstream), bits_of(probabilities), mask
+        of_scores = bits_of(of_scores)
 
         def of_piece(rows: slice) -> None:
             softmax_gradient(*(array[rows] for array in given), *factors, of_scores[rows])
@@ -195,47 +191,18 @@ def dropped_softmax(
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return _call(backward, [upstream, probabilities, mask], _like(scores))[0]
+            return results_of(backward, [upstream, probabilities, mask], _like(scores))[0]
 
-        outputs, probabilities = _call(forward, [added, mask, scores], _like(scores, scores))
+        outputs, probabilities = results_of(forward, [added, mask, scores], _like(scores, scores))
         return outputs, gradient
 
     return attend(scores)
 
 
-def _like(*tensors: tf.Tensor) -> list[_Result]:
+def _like(*tensors: tf.Tensor) -> list[Result]:
     import tensorflow as tf
 
     return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
-
-
-def _call(
-    function: Callable[..., None], arguments: Sequence[tf.Tensor], results: Sequence[_Result]
-) -> list[tf.Tensor]:
-    """As an operation, a function of arrays, then of those that it writes its results to.
-
-    TensorFlow allocates these, from memory that it keeps: NumPy would return its memory to the
-    system after every call, and wait for the next as long as a kernel takes. It does so when all
-    arguments are there; before, the memory of a whole step would be taken at its beginning.
-    """
-    import tensorflow as tf
-
-    with tf.control_dependencies(arguments):
-        buffers = [tf.raw_ops.Empty(shape=shape, dtype=dtype) for shape, dtype in results]
-
-    # The graph keeps functions that keep no tensors of it, or it would never be freed.
-    number = len(arguments)
-
-    def run(*arrays: Any) -> list[np.ndarray]:
-        _keep_thread_state()
-        function(*arrays)
-        return list(arrays[number:])
-
-    dtypes = [dtype for _, dtype in results]
-    outputs = tf.numpy_function(run, [*arguments, *buffers], dtypes, stateful=False)
-    for output, buffer in zip(outputs, buffers, strict=True):
-        output.set_shape(buffer.shape)
-    return outputs
 
 
 def _check_bias(bias: np.ndarray, shape: tuple[int, ...]) -> None:
@@ -247,21 +214,5 @@ def _check_bias(bias: np.ndarray, shape: tuple[int, ...]) -> None:
         raise ValueError(f"an attention bias of shape {bias.shape} for scores of shape {shape}")
 
 
-def _keep_thread_state() -> None:
-    """Has Python keep what it knows of this thread of TensorFlow's, until the process ends.
-
-    Otherwise every call begins by making that state and ends by destroying it, which takes more
-    than twice as long as the rest of the call.
-    """
-    if not getattr(_THREAD, "has_state", False):
-        ctypes.pythonapi.PyGILState_Ensure()
-        _THREAD.has_state = True
-
-
-def _bits(array: np.ndarray) -> np.ndarray:
-    """Without the dtype that Numba does not know, see `bert_tf.layers.kernels.numbers`."""
-    return array.view(np.uint16) if array.dtype == ml_dtypes.bfloat16 else array
-
-
 def _rows(array: np.ndarray) -> np.ndarray:
-    return _bits(array).reshape(-1, array.shape[-1])
+    return bits_of(array).reshape(-1, array.shape[-1])

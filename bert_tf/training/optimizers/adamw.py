@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from bert_tf.layers.kernels.call import bits_of, in_place
+from bert_tf.layers.kernels.pieces import for_each, pieces_of
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
-
-# Weights of a variable that XLA's update is compiled for: 70 ms per shape, paid back in some steps.
-_LARGE = 2**17
+from bert_tf.training.optimizers.gradients import Gradient, summed
+from bert_tf.training.optimizers.one_pass import adamw_update
 
 
 class AdamW(StepOptimizer):
@@ -20,32 +20,22 @@ class AdamW(StepOptimizer):
     The updates are those of `keras.optimizers.AdamW`. Without bias correction it is the optimizer
     of google-research/bert (`optimization.py`).
 
-    On processors, where memory limits it, the update of a large variable is one pass over weights,
-    moments and gradient, compiled by XLA: 1.1 ms of processor time per million weights, where
-    clipping, decay and TensorFlow's fused kernel, a pass each, take 1.7. Variables run side by side
-    on the threads between operations. Elsewhere it is TensorFlow's kernel.
+    On processors, where memory limits it, the update of a large variable in place is one pass over
+    weights, moments, gradient and the copy in the dtype of products. Elsewhere, and for small
+    variables, it is TensorFlow's kernel.
     """
 
     def __init__(self, **arguments: Any):
         super().__init__(name="adamw", **arguments)
 
-    def build(self, variables: list[Any]) -> None:
-        """Makes the moments."""
-        super().build(variables)
-        self._one_replica = tf.distribute.get_strategy().num_replicas_in_sync == 1
-
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
+        self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
         """See `StepOptimizer.update_variable`."""
         rate = self.rate(index, scalars)
         decay = self.decay * rate if self.decay and self._decays[index] else None
         m, v = self._momentums[index].value, self._velocities[index].value
-        if (
-            self._one_replica
-            and "CPU" in variable.device
-            and variable.shape.num_elements() >= _LARGE
-        ):
+        if self.is_in_place(index):
             corrected = rate * tf.sqrt(1.0 - scalars.beta_2_power) / (1.0 - scalars.beta_1_power)
             numbers = (
                 scalars.gradient_factor,
@@ -55,7 +45,9 @@ class AdamW(StepOptimizer):
                 corrected,
                 self.epsilon,
             )
-            _compiled_update()(variable, m, v, gradient, tf.stack(numbers))
+            copies = [self.copies[index]] if index in self.copies else []
+            parts = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
+            in_place(_update, [variable, m, v, *copies], [tf.stack(numbers), *parts])
             return
         if decay is not None:
             variable.assign_sub(variable * decay)
@@ -69,28 +61,24 @@ class AdamW(StepOptimizer):
             beta1=scalars.beta_1,
             beta2=scalars.beta_2,
             epsilon=self.epsilon,
-            grad=scaled(gradient, scalars.gradient_factor),
+            grad=scaled(summed(gradient), scalars.gradient_factor),
         )
 
 
-@functools.cache
-def _compiled_update() -> Callable[..., None]:
-    """The update in the order of TensorFlow's kernels, once for all variables of a shape."""
-
-    @tf.function(autograph=False, jit_compile=True)
-    def update(
-        variable: tf.Variable,
-        momentum: tf.Variable,
-        velocity: tf.Variable,
-        gradient: tf.Tensor,
-        numbers: tf.Tensor,
-    ) -> None:
-        factor, decay, beta_1, beta_2, rate, epsilon = tf.unstack(numbers)
-        gradient = scaled(gradient, factor)
-        m = momentum + (gradient - momentum) * (1.0 - beta_1)
-        v = velocity + (tf.square(gradient) - velocity) * (1.0 - beta_2)
-        momentum.assign(m)
-        velocity.assign(v)
-        variable.assign(variable - variable * decay - m * rate / (tf.sqrt(v) + epsilon))
-
-    return update
+def _update(*arrays: Any) -> None:
+    """Weights, moments and, if there is one, a copy; numbers; the parts of the gradient."""
+    *written, numbers, first, second = arrays
+    *written, first, second = (bits_of(array).reshape(-1) for array in (*written, first, second))
+    weights, momentum, velocity, copy = [*written, np.empty(0, np.uint16)][:4]
+    for_each(
+        lambda piece: adamw_update(
+            weights[piece],
+            momentum[piece],
+            velocity[piece],
+            copy[piece],
+            first[piece],
+            second[piece],
+            numbers,
+        ),
+        pieces_of(weights),
+    )

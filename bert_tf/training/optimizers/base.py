@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+from bert_tf.training.optimizers.gradients import Gradient
+
+# Weights of a variable that is worth a kernel's call.
+_LARGE = 2**17
 
 RateFactor = Callable[[keras.Variable], float]
 
@@ -42,6 +47,8 @@ class StepOptimizer(keras.optimizers.Optimizer):
       MirroredStrategy);
     - `prepare_step` takes the factor that clips the gradients, so that an update may multiply by it
       in the same pass over memory;
+    - after `update_in_place` an update may write to the memory of variables, and keeps copies of
+      weights up to date;
     - a variable may have a factor of its own on the learning rate, weight decay included;
     - what is the same for all variables is computed once per step.
 
@@ -70,6 +77,8 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self.decay = weight_decay
         self.bias_correction = bias_correction
         self._rate_factor = rate_factor
+        self._is_in_place = False
+        self.copies: dict[int, tf.Variable] = {}
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments."""
@@ -86,6 +95,34 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self._rate_factors = tuple(
             self._rate_factor(variable) if self._rate_factor else 1.0 for variable in variables
         )
+
+    def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
+        """Lets `apply` write to the memory of large variables on processors, and to copies.
+
+        For one replica, and for `apply` inside of a TensorFlow function that has called
+        `take_memory` since anything else has read or assigned the variables.
+
+        Args:
+            copies: by the number of a variable, what has its value in another dtype.
+        """
+        self._is_in_place = True
+        self.copies = copies
+
+    def is_in_place(self, index: int) -> bool:
+        """Whether `update_variable` is to write to the memory of a variable."""
+        variable = self._trainable_variables[index].value
+        is_large = variable.shape.num_elements() >= _LARGE
+        return self._is_in_place and is_large and "CPU" in variable.device
+
+    def take_memory(self) -> None:
+        """Gives variables that are updated in place memory that no other tensor shares.
+
+        TensorFlow's variables share theirs with what was assigned to them or read from them.
+        """
+        for index, variable in enumerate(self._trainable_variables):
+            if self.is_in_place(index):
+                for owner in (variable, self._momentums[index], self._velocities[index]):
+                    owner.value.assign(tf.raw_ops.DeepCopy(x=owner.value.read_value()))
 
     def prepare_step(
         self,
@@ -105,21 +142,23 @@ class StepOptimizer(keras.optimizers.Optimizer):
         self.gradient_factor.assign(tf.where(applied > 0, gradient_factor, 0.0))
         self.learning_rate.assign(learning_rate * applied)
 
-    def apply(self, grads: list[tf.Tensor], trainable_variables: Any = None) -> None:
+    def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> None:
         """Applies the step or skips it, as `prepare_step` has set."""
         super().apply(grads, trainable_variables)
         skipped = 1 - tf.cast(tf.convert_to_tensor(self.applied), self.iterations.dtype)
         self.iterations.assign_sub(skipped)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
+        self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
-        """Updates one variable and its moments; traced into a graph, on the variable's device.
+        """Updates one variable and its moments, and its copy where `is_in_place`.
+
+        Traced into a graph, on the variable's device.
 
         Args:
             variable: on this replica.
             index: its number among the variables that the optimizer was built on.
-            gradient: of the variable's shape, to be scaled by `scaled`.
+            gradient: of the variable's shape, to be scaled as by `scaled`.
             scalars: of this step.
         """
         raise NotImplementedError
@@ -134,8 +173,12 @@ class StepOptimizer(keras.optimizers.Optimizer):
     ) -> None:
         scalars = self._scalars()
 
-        def update(variable: tf.Variable, gradient: tf.Tensor) -> None:
-            self.update_variable(variable, self._get_variable_index(variable), gradient, scalars)
+        def update(variable: tf.Variable, gradient: Gradient) -> None:
+            index = self._get_variable_index(variable)
+            self.update_variable(variable, index, gradient, scalars)
+            if index in self.copies and not self.is_in_place(index):
+                copy = self.copies[index]
+                copy.assign(tf.cast(variable, copy.dtype))
 
         for gradient, variable in grads_and_vars:
             distribution.extended.update(variable, update, args=(gradient,), group=False)

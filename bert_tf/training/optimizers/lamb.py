@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
+from bert_tf.training.optimizers.gradients import Gradient, summed
 
 
 class Lamb(StepOptimizer):
@@ -29,10 +30,10 @@ class Lamb(StepOptimizer):
         self._matrices = tuple(_matrices_in(variable) for variable in variables)
 
     def update_variable(
-        self, variable: tf.Variable, index: int, gradient: tf.Tensor, scalars: StepScalars
+        self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
     ) -> None:
         """See `StepOptimizer.update_variable`."""
-        gradient = scaled(gradient, scalars.gradient_factor)
+        gradient = scaled(summed(gradient), scalars.gradient_factor)
         m, v = self._momentums[index].value, self._velocities[index].value
         momentum = m.assign(scalars.beta_1 * m + (1.0 - scalars.beta_1) * gradient)
         velocity = v.assign(scalars.beta_2 * v + (1.0 - scalars.beta_2) * tf.square(gradient))

@@ -56,33 +56,6 @@ def test_updates_are_those_of_keras():
         np.testing.assert_allclose(ours.numpy(), expected.numpy(), rtol=1e-5)
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_the_compiled_update_of_a_large_variable_is_that_of_keras(decay):
-    generator = np.random.default_rng(0)
-    start, *steps = generator.normal(size=(4, 2**9, 2**8)).astype(np.float32)
-    weight, expected = (keras.Variable(start, name="kernel") for _ in range(2))
-    theirs = keras.optimizers.AdamW(
-        learning_rate=RATE, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=decay
-    )
-    theirs.build([expected])
-    optimizer = adamw(weight_decay=decay)
-    optimizer.build([weight])
-    for gradient in steps:
-        theirs.apply([tf.constant(gradient / 4)])
-        optimizer.prepare_step(tf.constant(1.0), tf.constant(RATE), tf.constant(0.25))
-        optimizer.apply([tf.constant(gradient)])
-    np.testing.assert_allclose(weight.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
-    before = [weight.numpy(), *(moments[0].numpy() for moments in moments_of(optimizer))]
-    optimizer.prepare_step(tf.constant(0.0), tf.constant(RATE), tf.constant(np.nan))
-    optimizer.apply([tf.constant(np.full_like(start, np.nan))])
-    after = [weight.numpy(), *(moments[0].numpy() for moments in moments_of(optimizer))]
-    np.testing.assert_array_equal(after, before)
-
-
-def moments_of(optimizer):
-    return optimizer._momentums, optimizer._velocities
-
-
 def test_without_bias_correction_it_is_the_optimizer_of_the_original_bert():
     """google-research/bert optimization.py, AdamWeightDecayOptimizer.apply_gradients."""
     expected = [weight.numpy().astype(np.float64) for weight in variables()]

@@ -1,0 +1,68 @@
+"""Gradients of one step, large ones in parts that nobody has added up yet."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.layers.kernels.call import bits_of, results_of
+from bert_tf.layers.kernels.pieces import for_each, pieces_of
+from bert_tf.training.optimizers.one_pass import squared_norm
+
+# Numbers of a gradient that is worth a kernel's call.
+_LARGE = 2**17
+# Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum.
+Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor]"
+
+
+def joined(parts: Sequence[tf.Tensor]) -> Gradient:
+    """The gradient that is the sum of parts; two large ones are left as they are."""
+    if len(parts) == 2 and (parts[0].shape.num_elements() or 0) >= _LARGE:
+        return tuple(parts)
+    return tf.add_n([tf.cast(part, tf.float32) for part in parts])
+
+
+def summed(gradient: Gradient) -> tf.Tensor:
+    """As one tensor; parts in bfloat16 are converted and added in one pass over memory."""
+    if not isinstance(gradient, tuple):
+        return gradient
+    if gradient[0].dtype == tf.float32:
+        return tf.add(*gradient)
+    return _compiled_sum()(*gradient)
+
+
+def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
+    """The square root of the sum of all squares, float32 []; parts are added up for it alone."""
+    squares = [
+        _squared_norm(gradient) if isinstance(gradient, tuple) else 2.0 * tf.nn.l2_loss(gradient)
+        for gradient in gradients
+    ]
+    return tf.sqrt(tf.add_n(squares))
+
+
+def _squared_norm(parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    def square(first: Any, second: Any, output: Any) -> None:
+        first, second = (bits_of(part).reshape(-1) for part in (first, second))
+        pieces = pieces_of(first)
+        sums = np.empty(len(pieces))
+
+        def of_piece(number: int) -> None:
+            sums[number] = squared_norm(first[pieces[number]], second[pieces[number]])
+
+        for_each(of_piece, range(len(pieces)))
+        output[0] = sums.sum()
+
+    return results_of(square, parts, [(tf.constant([1]), tf.float32)])[0][0]
+
+
+@functools.cache
+def _compiled_sum() -> Callable[..., tf.Tensor]:
+    @tf.function(autograph=False, jit_compile=True)
+    def converted_sum(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        return tf.cast(first, tf.float32) + tf.cast(second, tf.float32)
+
+    return converted_sum

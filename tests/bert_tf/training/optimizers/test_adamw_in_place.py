@@ -1,0 +1,133 @@
+"""AdamW that writes to the memory of variables, against Keras' optimizer."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.layers.kernels import pieces
+from bert_tf.training.optimizers.adamw import AdamW
+from bert_tf.training.optimizers.gradients import global_norm, joined, summed
+
+RATE = 0.01
+# No whole number of the kernel's blocks, and large enough for it.
+SHAPE = (2**9 + 1, 2**8 + 3)
+
+
+def normal(seed, dtype=tf.float32):
+    values = np.random.default_rng(seed).normal(size=SHAPE).astype(np.float32)
+    return tf.cast(values, dtype)
+
+
+def one(seed):
+    return normal(seed)
+
+
+def two(seed):
+    return normal(seed), normal(seed + 100)
+
+
+def two_of_bfloat16(seed):
+    return normal(seed, tf.bfloat16), normal(seed + 100, tf.bfloat16)
+
+
+def made(weights, *, copies=None, **changes):
+    values = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6, "weight_decay": 0.1, **changes}
+    optimizer = AdamW(**values)
+    optimizer.build(weights)
+    optimizer.update_in_place(copies or {})
+    return optimizer
+
+
+def take_steps(optimizer, gradients, *, applied=1.0, factor=0.25):
+    """Steps as the training step takes them: one function for all."""
+
+    @tf.function(autograph=False)
+    def steps():
+        optimizer.take_memory()
+        for gradient in gradients:
+            optimizer.prepare_step(
+                tf.constant(applied), tf.constant(RATE), tf.constant(factor, tf.float32)
+            )
+            optimizer.apply([gradient])
+
+    steps()
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("gradient", [one, two, two_of_bfloat16])
+def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
+    monkeypatch.setattr(pieces, "usable_cores", lambda: cores)
+    pieces._pool.cache_clear()
+    weight, expected = (keras.Variable(normal(9), name="kernel") for _ in range(2))
+    theirs = keras.optimizers.AdamW(
+        learning_rate=RATE, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=decay
+    )
+    theirs.build([expected])
+    copy = tf.Variable(tf.zeros(SHAPE, tf.bfloat16), trainable=False)
+    optimizer = made([weight], copies={0: copy}, weight_decay=decay)
+    take_steps(optimizer, [gradient(step) for step in range(3)])
+    pieces._pool.cache_clear()
+    for step in range(3):
+        parts = gradient(step) if isinstance(gradient(step), tuple) else [gradient(step)]
+        theirs.apply([tf.add_n([tf.cast(part, tf.float32) for part in parts]) / 4])
+    assert int(optimizer.iterations.numpy()) == 3
+    np.testing.assert_allclose(weight.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(copy.numpy(), tf.cast(weight.value, tf.bfloat16).numpy())
+
+
+def test_a_skipped_step_changes_nothing_whatever_the_gradient():
+    weight = keras.Variable(normal(9), name="kernel")
+    copy = tf.Variable(tf.cast(weight.value, tf.bfloat16), trainable=False)
+    optimizer = made([weight], copies={0: copy})
+    take_steps(optimizer, [one(0)])
+    watched = [weight, *optimizer._momentums, *optimizer._velocities, copy, optimizer.iterations]
+    before = [variable.numpy() for variable in watched]
+    take_steps(optimizer, [tf.fill(SHAPE, np.nan)], applied=0.0, factor=np.nan)
+    for variable, value in zip(watched, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+
+
+def test_what_shared_the_memory_of_weights_stays_as_it_was():
+    start = normal(9)
+    weight, other = (keras.Variable(start, name="kernel") for _ in range(2))
+    optimizer = made([weight])
+    take_steps(optimizer, [one(0)])
+    taken = weight.numpy()
+    read = tf.convert_to_tensor(weight.value)
+    other.assign(weight.value)
+    moment = tf.convert_to_tensor(optimizer._momentums[0].value)
+    moment_taken = moment.numpy()
+    take_steps(optimizer, [one(1)])
+    assert np.any(weight.numpy() != taken)
+    np.testing.assert_array_equal(read, taken)
+    np.testing.assert_array_equal(other.numpy(), taken)
+    np.testing.assert_array_equal(moment, moment_taken)
+
+
+def test_copies_of_weights_that_are_not_updated_in_place_follow_them():
+    weight = keras.Variable(np.ones((4, 3), np.float32), name="kernel")
+    copy = tf.Variable(tf.zeros((4, 3), tf.bfloat16), trainable=False)
+    take_steps(made([weight], copies={0: copy}), [tf.ones((4, 3))])
+    np.testing.assert_array_equal(copy.numpy(), tf.cast(weight.value, tf.bfloat16).numpy())
+    assert np.all(weight.numpy() < 1.0)
+
+
+@pytest.mark.parametrize("gradient", [one, two, two_of_bfloat16])
+def test_the_norm_of_parts_is_that_of_their_sum(gradient):
+    gradients = [gradient(0), tf.constant([3.0, 4.0])]
+    found = tf.function(lambda: global_norm(gradients), autograph=False)()
+    parts = gradients[0] if isinstance(gradients[0], tuple) else [gradients[0]]
+    whole = sum(tf.cast(part, tf.float64) for part in parts)
+    expected = np.sqrt(np.sum(whole.numpy() ** 2) + 25.0)
+    assert float(found) == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_array_equal(summed(gradients[0]), tf.cast(whole, tf.float32))
+
+
+def test_parts_are_left_alone_where_two_large_ones_are_added_up_in_a_pass_that_comes_later():
+    assert joined(two(0))[1].shape == SHAPE
+    small = [tf.cast([1.0, 2.0], tf.bfloat16) for _ in range(2)]
+    np.testing.assert_array_equal(joined(small), [2.0, 4.0])
+    three = [one(seed) for seed in range(3)]
+    np.testing.assert_allclose(joined(three), sum(part.numpy() for part in three), rtol=1e-5)
