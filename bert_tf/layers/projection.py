@@ -44,7 +44,13 @@ class Projection(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 
-    def call(self, inputs: Any, other_inputs: Any | None = None, width: int = 0) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        other_inputs: Any | None = None,
+        width: int = 0,
+        is_finished: bool = True,
+    ) -> Any:
         """Maps [..., input width] to [..., size] in the compute dtype.
 
         Args:
@@ -52,26 +58,29 @@ class Projection(keras.layers.Layer):
             other_inputs: float tensor that the outputs from the `width`-th on are computed of;
                 None for `inputs`.
             width: how many of the outputs are computed of `inputs` then.
+            is_finished: False leaves bias and activation to the caller.
 
         Returns:
             The outputs; with `other_inputs` two tensors, [..., width] and [..., size - width].
+            Unfinished ones are each a pair with the bias, [its width].
         """
+        kernel, bias = ops.convert_to_tensor(self.kernel), ops.convert_to_tensor(self.bias)
         if other_inputs is None:
-            return self._projected(inputs, self.kernel, self.bias)
+            return self._projected(inputs, kernel, bias, is_finished)
         # One split, whose gradient is one concatenation: that of two slices is a sum of matrices.
-        kernels = ops.split(ops.convert_to_tensor(self.kernel), [width], axis=1)
-        biases = ops.split(ops.convert_to_tensor(self.bias), [width], axis=0)
+        kernels, biases = ops.split(kernel, [width], axis=1), ops.split(bias, [width], axis=0)
         return [
-            self._projected(*part)
+            self._projected(*part, is_finished)
             for part in zip((inputs, other_inputs), kernels, biases, strict=True)
         ]
 
-    def _projected(self, inputs: Any, kernel: Any, bias: Any) -> Any:
+    def _projected(self, inputs: Any, kernel: Any, bias: Any, is_finished: bool) -> Any:
         shape = ops.shape(inputs)
-        rows = ops.reshape(inputs, (-1, shape[-1]))
-        outputs = ops.matmul(rows, kernel)
-        outputs = activation(self.activation_name, outputs, bias)
-        return ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
+        outputs = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), kernel)
+        if is_finished:
+            outputs = activation(self.activation_name, outputs, bias)
+        outputs = ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
+        return outputs if is_finished else (outputs, bias)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.size)

@@ -44,16 +44,13 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
-def _products(query: Any, key: Any) -> Any:
-    return ops.matmul(query, ops.swapaxes(key, -1, -2))
-
-
 def _scale(query: Any) -> float:
     return query.shape[-1] ** -0.5
 
 
 def _scores(query: Any, key: Any) -> Any:
-    return _products(query * ops.cast(_scale(query), query.dtype), key)
+    query = query * ops.cast(_scale(query), query.dtype)
+    return ops.matmul(query, ops.swapaxes(key, -1, -2))
 
 
 def _probabilities(scores: Any, attention_bias: Any | None) -> Any:
@@ -131,12 +128,17 @@ class SelfAttention(keras.layers.Layer):
         Returns:
             [batch, length, hidden], or [batch, number, hidden] of the tokens at `positions`.
         """
+        is_finished = not are_fused()
         if positions is None:
-            query, key, value = self._heads(self.query_key_value(hidden), 3)
+            projected = self.query_key_value(hidden, is_finished=is_finished)
+            query, key, value = self._heads(projected, 3)
         else:
-            width = hidden.shape[-1]
-            queries = gather_positions(hidden, positions)
-            projected = self.query_key_value(queries, other_inputs=hidden, width=width)
+            projected = self.query_key_value(
+                gather_positions(hidden, positions),
+                other_inputs=hidden,
+                width=hidden.shape[-1],
+                is_finished=is_finished,
+            )
             (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
@@ -150,9 +152,11 @@ class SelfAttention(keras.layers.Layer):
     ) -> Any:
         dropout = self.probability_dropout
         if are_fused():
+            import tensorflow as tf
+
             from bert_tf.layers.kernels.graph import dropped_softmax
 
-            products = _products(query, key)
+            products = tf.matmul(query, key, transpose_b=True)
             return dropped_softmax(
                 *(products, attention_bias, dropout.kept(products, dropout_key)),
                 scale=_scale(query),
@@ -176,7 +180,14 @@ class SelfAttention(keras.layers.Layer):
         return _probabilities(_scores(query, key), attention_bias)
 
     def _heads(self, projected: Any, parts: int) -> list[Any]:
-        """[batch, length, parts x hidden] to as many of [batch, heads, length, head size]."""
+        """[batch, length, parts x hidden] to as many of [batch, heads, length, head size].
+
+        Of a projection without the bias, both.
+        """
+        if isinstance(projected, tuple):
+            from bert_tf.layers.kernels.graph import biased_heads
+
+            return biased_heads(*projected, parts=parts, num_heads=self.num_heads)
         batch, length, width = ops.shape(projected)
         shape = (batch, length, parts, self.num_heads, width // (parts * self.num_heads))
         return ops.unstack(

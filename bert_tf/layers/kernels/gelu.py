@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import numba
 import numpy as np
 
+from bert_tf.layers.kernels.native import ENTRY, rows_of, vector
 from bert_tf.layers.kernels.numbers import (
     error_function,
     exponential,
@@ -81,3 +84,46 @@ def gelu_gradient(
             value = wide(upstream[row, column]) * wide(slopes[row, column])
             inputs_gradient[row, column] = narrow(value, slopes[row, column])
             bias_gradient[column] += value
+
+
+@functools.cache
+def gelu_entry(kind: Any, *, is_exact: bool) -> Any:
+    """Of inputs, bias; outputs, slopes.
+
+    Args:
+        kind: NumPy's type of their numbers, uint16 for bfloat16.
+        is_exact: for `gelu`, or for `tanh_gelu`.
+    """
+
+    @numba.cfunc(ENTRY, cache=True)
+    def exact(data: Any, dims: Any, start: int, stop: int) -> int:
+        inputs = rows_of(data, dims, 0, start, stop, kind)
+        outputs = rows_of(data, dims, 2, start, stop, kind)
+        slopes = rows_of(data, dims, 3, start, stop, kind)
+        gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
+        return 0
+
+    @numba.cfunc(ENTRY, cache=True)
+    def approximate(data: Any, dims: Any, start: int, stop: int) -> int:
+        inputs = rows_of(data, dims, 0, start, stop, kind)
+        outputs = rows_of(data, dims, 2, start, stop, kind)
+        slopes = rows_of(data, dims, 3, start, stop, kind)
+        tanh_gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
+        return 0
+
+    return exact if is_exact else approximate
+
+
+@functools.cache
+def gelu_gradient_entry(kind: Any) -> Any:
+    """Of upstream, slopes; the gradient of the inputs, of the bias (a sum)."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        upstream = rows_of(data, dims, 0, start, stop, kind)
+        slopes = rows_of(data, dims, 1, start, stop, kind)
+        of_inputs = rows_of(data, dims, 2, start, stop, kind)
+        gelu_gradient(upstream, slopes, of_inputs, vector(data, dims, 3, np.float32))
+        return 0
+
+    return entry

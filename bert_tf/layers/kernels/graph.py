@@ -1,8 +1,7 @@
-"""Kernels as operations of TensorFlow graphs on processors, with their gradients.
+"""Kernels in TensorFlow graphs on processors, with their gradients.
 
 Each computes what a chain of Keras' operations elsewhere in `bert_tf.layers` does, in bfloat16 or
-float32. A call costs some 30 microseconds besides its work, for Python; the work holds no lock.
-Second derivatives are not defined.
+float32. Second derivatives are not defined.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.layers.kernels.call import Result, bits_of, results_of
-from bert_tf.layers.kernels.gelu import gelu, gelu_gradient, tanh_gelu
-from bert_tf.layers.kernels.keep_elements import keep_elements
-from bert_tf.layers.kernels.pieces import PIECE_SIZE, for_each, pieces_of
-from bert_tf.layers.kernels.softmax import softmax, softmax_gradient
-from bert_tf.layers.kernels.sum_norm import sum_norm, sum_norm_gradient
+from bert_tf.layers.kernels.gelu import gelu_entry, gelu_gradient_entry
+from bert_tf.layers.kernels.heads import heads_entry, heads_gradient_entry
+from bert_tf.layers.kernels.keep_elements import keep_elements_entry
+from bert_tf.layers.kernels.operation import Result, results_of
+from bert_tf.layers.kernels.softmax import softmax_entry, softmax_gradient_entry
+from bert_tf.layers.kernels.sum_norm import sum_norm_entry, sum_norm_gradient_entry
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,15 +31,10 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
     """
     import tensorflow as tf
 
-    def draw(key: Any, counter: Any, outputs: Any) -> None:
-        words = key.view(np.uint32), counter.view(np.uint32)
-        flat = outputs.reshape(-1)
-        for_each(
-            lambda start: keep_elements(*words, level, start, flat[start : start + PIECE_SIZE]),
-            range(0, flat.size, PIECE_SIZE),
-        )
-
-    return results_of(draw, [key, counter], [(shape, tf.bool)])[0]
+    arguments = [key, counter, tf.constant([level])]
+    return results_of(
+        keep_elements_entry, arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
+    )[0]
 
 
 def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Tensor:
@@ -53,33 +47,24 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     """
     import tensorflow as tf
 
-    kernel = gelu if is_exact else tanh_gelu
-
-    def forward(*arrays: Any) -> None:
-        inputs, bias, outputs, slopes = map(bits_of, arrays)
-        for_each(
-            lambda rows: kernel(inputs[rows], bias, outputs[rows], slopes[rows]), pieces_of(inputs)
-        )
-
-    def backward(*arrays: Any) -> None:
-        upstream, slopes, of_inputs = map(bits_of, arrays[:-1])
-        of_bias = arrays[-1]
-        pieces = pieces_of(upstream)
-        sums = np.empty((len(pieces), *of_bias.shape), np.float32)
-
-        def of_piece(number: int) -> None:
-            rows = pieces[number]
-            gelu_gradient(upstream[rows], slopes[rows], of_inputs[rows], sums[number])
-
-        for_each(of_piece, range(len(pieces)))
-        of_bias[:] = sums.sum(axis=0)
+    kind = kind_of(inputs)
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        outputs, slopes = results_of(forward, [inputs, bias], _like(inputs, inputs))
-        return outputs, lambda upstream: results_of(
-            backward, [upstream, slopes], _like(inputs, bias)
+        outputs, slopes = results_of(
+            *(gelu_entry(kind, is_exact=is_exact), [inputs, bias], _like(inputs, inputs)),
+            row_axes=1,
         )
+
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            of_inputs, of_bias = results_of(
+                *(gelu_gradient_entry(kind), [upstream, slopes], _like(inputs) + _sums(bias)),
+                row_axes=1,
+                sums=1,
+            )
+            return [of_inputs, tf.cast(of_bias, bias.dtype)]
+
+        return outputs, gradient
 
     return activate(inputs, tf.convert_to_tensor(bias))
 
@@ -105,43 +90,74 @@ def normalized_sum(
     """
     import tensorflow as tf
 
-    numbers = np.float32(keep_scale), np.float32(epsilon)
+    kind = kind_of(hidden)
+    numbers = tf.constant([keep_scale, epsilon])
     mask = tf.zeros([0, hidden.shape[-1]], tf.bool) if keep is None else keep
-
-    def forward(hidden: Any, change: Any, gamma: Any, beta: Any, mask: Any, outputs: Any) -> None:
-        *given, outputs = map(_rows, (hidden, change, mask, outputs))
-
-        def of_piece(rows: slice) -> None:
-            sum_norm(*(array[rows] for array in given), gamma, beta, *numbers, outputs[rows])
-
-        for_each(of_piece, pieces_of(outputs))
-
-    def backward(
-        upstream: Any, hidden: Any, change: Any, gamma: Any, mask: Any, *gradients: Any
-    ) -> None:
-        given = [_rows(array) for array in (upstream, hidden, change, mask)]
-        of_hidden, of_change = map(_rows, gradients[:2])
-        pieces = pieces_of(of_hidden)
-        sums = np.empty((2, len(pieces), *gamma.shape), np.float32)
-
-        def of_piece(number: int) -> None:
-            rows = pieces[number]
-            results = of_hidden[rows], of_change[rows], *sums[:, number]
-            sum_norm_gradient(*(array[rows] for array in given), gamma, *numbers, *results)
-
-        for_each(of_piece, range(len(pieces)))
-        for of_weights, sum_of_pieces in zip(gradients[2:], sums.sum(axis=1), strict=True):
-            of_weights[:] = sum_of_pieces
 
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            return results_of(backward, [upstream, *sources[:3], mask], _like(*sources))
+        hidden, change, gamma, beta = sources
+        (outputs,) = results_of(
+            sum_norm_entry(kind),
+            [hidden, change, mask, gamma, beta, numbers],
+            _like(hidden),
+            row_axes=1,
+        )
 
-        (outputs,) = results_of(forward, [*sources, mask], _like(sources[0]))
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            return results_of(
+                sum_norm_gradient_entry(kind),
+                [upstream, hidden, change, mask, gamma, numbers],
+                _like(hidden, change) + _sums(gamma, beta),
+                row_axes=1,
+                sums=2,
+            )
+
         return outputs, gradient
 
     return normalize(hidden, change, gamma, beta)
+
+
+def biased_heads(
+    projected: tf.Tensor, bias: tf.Tensor, *, parts: int, num_heads: int
+) -> list[tf.Tensor]:
+    """Divides a projection into heads, and adds its bias.
+
+    Args:
+        projected: bfloat16 or float32 [batch, length, width]; queries first, then keys and values.
+        bias: of their dtype, [width].
+        parts: how many of queries, keys and values there are.
+        num_heads: of each.
+
+    Returns:
+        The parts, [batch, num_heads, length, width / parts / num_heads] each.
+    """
+    import tensorflow as tf
+
+    kind = kind_of(projected)
+    size = projected.shape[-1] // (parts * num_heads)
+
+    @tf.custom_gradient
+    def divide(projected: tf.Tensor, bias: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
+        batch, length = tf.unstack(tf.shape(projected)[:2])
+        result = tf.stack([batch, num_heads, length, size]), projected.dtype
+        outputs = results_of(
+            heads_entry(kind, parts), [projected, bias], [result] * parts, row_axes=2
+        )
+        for output in outputs:
+            output.set_shape([projected.shape[0], num_heads, projected.shape[1], size])
+
+        def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
+            of_projected, of_bias = results_of(
+                *(heads_gradient_entry(kind, parts), upstream, _like(projected) + _sums(bias)),
+                row_axes=3,
+                sums=1,
+            )
+            return [of_projected, tf.cast(of_bias, bias.dtype)]
+
+        return outputs, gradient
+
+    return divide(projected, bias)
 
 
 def dropped_softmax(
@@ -164,39 +180,34 @@ def dropped_softmax(
     """
     import tensorflow as tf
 
-    factors = np.float32(scale), np.float32(keep_scale)
+    kind = kind_of(scores)
+    numbers = tf.constant([scale, keep_scale])
     added = tf.zeros([0, 0, 0, 0]) if bias is None else bias
     mask = tf.zeros([0, 0, 0, 0], tf.bool) if keep is None else keep
 
-    def forward(bias: Any, mask: Any, *arrays: Any) -> None:
-        scores, outputs, probabilities = map(bits_of, arrays)
-        _check_bias(bias, scores.shape)
-
-        def of_piece(rows: slice) -> None:
-            added = bias[rows] if len(bias) > 1 else bias
-            results = outputs[rows], probabilities[rows]
-            softmax(scores[rows], added, mask[rows], *factors, *results)
-
-        for_each(of_piece, pieces_of(scores))
-
-    def backward(upstream: Any, probabilities: Any, mask: Any, of_scores: Any) -> None:
-        given = bits_of(upstream), bits_of(probabilities), mask
-        of_scores = bits_of(of_scores)
-
-        def of_piece(rows: slice) -> None:
-            softmax_gradient(*(array[rows] for array in given), *factors, of_scores[rows])
-
-        for_each(of_piece, pieces_of(of_scores))
-
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
-            return results_of(backward, [upstream, probabilities, mask], _like(scores))[0]
+        outputs, probabilities = results_of(
+            *(softmax_entry(kind), [scores, added, mask, numbers], _like(scores, scores)),
+            row_axes=3,
+        )
 
-        outputs, probabilities = results_of(forward, [added, mask, scores], _like(scores, scores))
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            return results_of(
+                softmax_gradient_entry(kind),
+                [upstream, probabilities, mask, numbers],
+                _like(scores),
+                row_axes=3,
+            )[0]
+
         return outputs, gradient
 
     return attend(scores)
+
+
+def kind_of(tensor: tf.Tensor) -> Any:
+    """NumPy's type of a tensor's numbers in kernels, see `bert_tf.layers.kernels.numbers`."""
+    return np.uint16 if tensor.dtype.name == "bfloat16" else np.float32
 
 
 def _like(*tensors: tf.Tensor) -> list[Result]:
@@ -205,14 +216,7 @@ def _like(*tensors: tf.Tensor) -> list[Result]:
     return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
 
 
-def _check_bias(bias: np.ndarray, shape: tuple[int, ...]) -> None:
-    """Raises for a bias that kernels, which check no bounds, would read elsewhere."""
-    fits = bias.shape[-1] == shape[-1] and all(
-        size in (1, other) for size, other in zip(bias.shape, shape, strict=True)
-    )
-    if bias.size and not fits:
-        raise ValueError(f"an attention bias of shape {bias.shape} for scores of shape {shape}")
+def _sums(*tensors: tf.Tensor) -> list[Result]:
+    import tensorflow as tf
 
-
-def _rows(array: np.ndarray) -> np.ndarray:
-    return bits_of(array).reshape(-1, array.shape[-1])
+    return [(tf.shape(tensor), tf.float32) for tensor in tensors]

@@ -7,6 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from bert_tf.layers.kernels.native import ENTRY, vector
+
 _PARITY = np.uint32(0x1BD11BDA)
 # Pairs of words that are drawn at a time, which stay in a processor's first cache.
 _BLOCK = 1024
@@ -79,3 +81,13 @@ def _round(x: Any, y: Any, distance: int) -> Any:
 @numba.njit(inline="always")
 def _with_key(x: Any, y: Any, key: Any, other: Any, number: int) -> Any:
     return np.uint32(x + key), np.uint32(np.uint32(y + other) + np.uint32(number))
+
+
+@numba.cfunc(ENTRY, cache=True)
+def keep_elements_entry(data: Any, dims: Any, start: int, stop: int) -> int:
+    """Of key and counter as uint64 [1], level as int32 [1]; outputs."""
+    key = vector(data, dims, 0, np.uint64).view(np.uint32)
+    counter = vector(data, dims, 1, np.uint64).view(np.uint32)
+    level = vector(data, dims, 2, np.int32)[0]
+    keep_elements(key, counter, level, start, vector(data, dims, 3, np.bool_)[start:stop])
+    return 0

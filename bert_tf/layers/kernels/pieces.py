@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import numpy as np
-
 from bert_tf.base.processor import usable_cores
 
 # Not by the number of cores: sums are those of pieces, so that every machine adds up in one order.
@@ -19,11 +17,9 @@ _LEAST_CORES = 3
 Item = TypeVar("Item")
 
 
-def pieces_of(array: np.ndarray) -> list[slice]:
-    """Runs of rows, the first axis, of about `PIECE_SIZE` numbers each, one row at least."""
-    rows = array.shape[0]
-    step = max(1, PIECE_SIZE * rows // max(1, array.size))
-    return [slice(start, start + step) for start in range(0, rows, step)]
+def has_pool() -> bool:
+    """Whether there are threads besides those of TensorFlow."""
+    return _pool() is not None
 
 
 def for_each(function: Callable[[Item], None], items: Iterable[Item]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numba
 import numpy as np
 
+from bert_tf.layers.kernels.native import ENTRY, RANK, size_of, vector
 from bert_tf.layers.kernels.numbers import exponential, narrow, ordered, unordered, wide
-from bert_tf.layers.kernels.options import SUMMING_KERNEL
+from bert_tf.layers.kernels.options import FUNCTION, SUMMING_KERNEL
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -123,3 +127,69 @@ def softmax_gradient(
                     scores_gradient[row, head, query, key] = narrow(
                         scale * probability * (given[key] - along), upstream[row, head, query, key]
                     )
+
+
+@functools.cache
+def softmax_entry(kind: Any) -> Any:
+    """Of scores, bias, keep, and scale with keep_scale; outputs, probabilities.
+
+    Args:
+        kind: NumPy's type of scores and results, uint16 for bfloat16.
+    """
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        if not _fits(dims, 1, 0):
+            return 1
+        bias = _of_queries(data, dims, 1, np.float32)
+        numbers = vector(data, dims, 3, np.float32)
+        softmax(
+            _of_queries(data, dims, 0, kind)[start:stop],
+            bias[start:stop] if bias.shape[0] > 1 else bias,
+            _of_queries(data, dims, 2, np.bool_)[start:stop],
+            numbers[0],
+            numbers[1],
+            _of_queries(data, dims, 4, kind)[start:stop],
+            _of_queries(data, dims, 5, kind)[start:stop],
+        )
+        return 0
+
+    return entry
+
+
+@functools.cache
+def softmax_gradient_entry(kind: Any) -> Any:
+    """Of upstream, probabilities, keep, and scale with keep_scale; of the scores."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        numbers = vector(data, dims, 3, np.float32)
+        softmax_gradient(
+            _of_queries(data, dims, 0, kind)[start:stop],
+            _of_queries(data, dims, 1, kind)[start:stop],
+            _of_queries(data, dims, 2, np.bool_)[start:stop],
+            numbers[0],
+            numbers[1],
+            _of_queries(data, dims, 4, kind)[start:stop],
+        )
+        return 0
+
+    return entry
+
+
+@numba.njit(**FUNCTION)
+def _of_queries(data: Any, dims: Any, number: int, kind: Any) -> Any:
+    """A tensor as [batch, heads, queries, keys]."""
+    last = RANK * (number + 1)
+    shape = (dims[last - 4], dims[last - 3], dims[last - 2], dims[last - 1])
+    return vector(data, dims, number, kind).reshape(shape)
+
+
+@numba.njit(**FUNCTION)
+def _fits(dims: Any, number: int, other: int) -> bool:
+    """Whether a tensor is empty, or of another's shape but for axes of 1 before the last."""
+    fits = dims[RANK * number + RANK - 1] == dims[RANK * other + RANK - 1]
+    for axis in range(RANK - 1):
+        size = dims[RANK * number + axis]
+        fits = fits and (size == 1 or size == dims[RANK * other + axis])
+    return fits or size_of(dims, number) == 0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numba
 import numpy as np
 
+from bert_tf.layers.kernels.native import ENTRY, rows_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import SUMMING_KERNEL
 
@@ -134,3 +138,57 @@ def _normalize_row(
     for column in range(width):
         normalized[column] *= inverse
     return inverse
+
+
+@functools.cache
+def sum_norm_entry(kind: Any) -> Any:
+    """Of hidden, change, keep, gamma, beta, and keep_scale with epsilon; outputs.
+
+    Args:
+        kind: NumPy's type of hidden, change and outputs, uint16 for bfloat16.
+    """
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        hidden = rows_of(data, dims, 0, start, stop, kind)
+        change = rows_of(data, dims, 1, start, stop, kind)
+        keep = rows_of(data, dims, 2, start, stop, np.bool_)
+        gamma, beta = vector(data, dims, 3, np.float32), vector(data, dims, 4, np.float32)
+        numbers = vector(data, dims, 5, np.float32)
+        outputs = rows_of(data, dims, 6, start, stop, kind)
+        sum_norm(hidden, change, keep, gamma, beta, numbers[0], numbers[1], outputs)
+        return 0
+
+    return entry
+
+
+@functools.cache
+def sum_norm_gradient_entry(kind: Any) -> Any:
+    """Of upstream, hidden, change, keep, gamma, numbers; of hidden, change, gamma, beta (sums)."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        upstream = rows_of(data, dims, 0, start, stop, kind)
+        hidden = rows_of(data, dims, 1, start, stop, kind)
+        change = rows_of(data, dims, 2, start, stop, kind)
+        keep = rows_of(data, dims, 3, start, stop, np.bool_)
+        gamma, numbers = vector(data, dims, 4, np.float32), vector(data, dims, 5, np.float32)
+        of_hidden = rows_of(data, dims, 6, start, stop, kind)
+        of_change = rows_of(data, dims, 7, start, stop, kind)
+        of_gamma, of_beta = vector(data, dims, 8, np.float32), vector(data, dims, 9, np.float32)
+        sum_norm_gradient(
+            upstream,
+            hidden,
+            change,
+            keep,
+            gamma,
+            numbers[0],
+            numbers[1],
+            of_hidden,
+            of_change,
+            of_gamma,
+            of_beta,
+        )
+        return 0
+
+    return entry

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from bert_tf.layers.kernels.call import bits_of, in_place
-from bert_tf.layers.kernels.pieces import for_each, pieces_of
+from bert_tf.layers.kernels.graph import kind_of
+from bert_tf.layers.kernels.operation import in_place
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 from bert_tf.training.optimizers.gradients import Gradient, summed
-from bert_tf.training.optimizers.one_pass import adamw_update
+from bert_tf.training.optimizers.one_pass import adamw_entry
 
 
 class AdamW(StepOptimizer):
@@ -46,8 +45,10 @@ class AdamW(StepOptimizer):
                 self.epsilon,
             )
             copies = [self.copies[index]] if index in self.copies else []
-            parts = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
-            in_place(_update, [variable, m, v, *copies], [tf.stack(numbers), *parts])
+            first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
+            entry = adamw_entry(kind_of(first), has_copy=bool(copies))
+            arguments = [first, second, tf.stack(numbers)]
+            in_place(entry, arguments, [variable, m, v, *copies], row_axes=0)
             return
         if decay is not None:
             variable.assign_sub(variable * decay)
@@ -63,22 +64,3 @@ class AdamW(StepOptimizer):
             epsilon=self.epsilon,
             grad=scaled(summed(gradient), scalars.gradient_factor),
         )
-
-
-def _update(*arrays: Any) -> None:
-    """Weights, moments and, if there is one, a copy; numbers; the parts of the gradient."""
-    *written, numbers, first, second = arrays
-    *written, first, second = (bits_of(array).reshape(-1) for array in (*written, first, second))
-    weights, momentum, velocity, copy = [*written, np.empty(0, np.uint16)][:4]
-    for_each(
-        lambda piece: adamw_update(
-            weights[piece],
-            momentum[piece],
-            velocity[piece],
-            copy[piece],
-            first[piece],
-            second[piece],
-            numbers,
-        ),
-        pieces_of(weights),
-    )

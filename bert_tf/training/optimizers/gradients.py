@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
-from bert_tf.layers.kernels.call import bits_of, results_of
-from bert_tf.layers.kernels.pieces import for_each, pieces_of
-from bert_tf.training.optimizers.one_pass import squared_norm
+from bert_tf.layers.kernels.graph import kind_of
+from bert_tf.layers.kernels.operation import results_of
+from bert_tf.training.optimizers.one_pass import squared_norm_entry
 
 # Numbers of a gradient that is worth a kernel's call.
 _LARGE = 2**17
@@ -45,18 +44,9 @@ def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
 
 
 def _squared_norm(parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-    def square(first: Any, second: Any, output: Any) -> None:
-        first, second = (bits_of(part).reshape(-1) for part in (first, second))
-        pieces = pieces_of(first)
-        sums = np.empty(len(pieces))
-
-        def of_piece(number: int) -> None:
-            sums[number] = squared_norm(first[pieces[number]], second[pieces[number]])
-
-        for_each(of_piece, range(len(pieces)))
-        output[0] = sums.sum()
-
-    return results_of(square, parts, [(tf.constant([1]), tf.float32)])[0][0]
+    result = tf.constant([1]), tf.float32
+    entry = squared_norm_entry(kind_of(parts[0]))
+    return results_of(entry, parts, [result], row_axes=0, sums=1)[0][0]
 
 
 @functools.cache

@@ -5,9 +5,13 @@ A gradient comes in the two parts that it is the sum of, as the parts of a batch
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numba
 import numpy as np
 
+from bert_tf.layers.kernels.native import ENTRY, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import KERNEL, SUMMING_KERNEL
 
@@ -104,3 +108,55 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
     for place in range(values.size):
         total += values[place] * values[place]
     return total
+
+
+@functools.cache
+def adamw_entry(kind: Any, *, has_copy: bool) -> Any:
+    """Of the parts of the gradient, numbers; weights, momentum, velocity and, if any, their copy.
+
+    Args:
+        kind: NumPy's type of the parts, uint16 for bfloat16.
+        has_copy: whether there is a copy of the weights, in bfloat16.
+    """
+
+    @numba.cfunc(ENTRY, cache=True)
+    def with_copy(data: Any, dims: Any, start: int, stop: int) -> int:
+        adamw_update(
+            vector(data, dims, 3, np.float32)[start:stop],
+            vector(data, dims, 4, np.float32)[start:stop],
+            vector(data, dims, 5, np.float32)[start:stop],
+            vector(data, dims, 6, np.uint16)[start:stop],
+            vector(data, dims, 0, kind)[start:stop],
+            vector(data, dims, 1, kind)[start:stop],
+            vector(data, dims, 2, np.float32),
+        )
+        return 0
+
+    @numba.cfunc(ENTRY, cache=True)
+    def without(data: Any, dims: Any, start: int, stop: int) -> int:
+        adamw_update(
+            vector(data, dims, 3, np.float32)[start:stop],
+            vector(data, dims, 4, np.float32)[start:stop],
+            vector(data, dims, 5, np.float32)[start:stop],
+            np.empty(0, np.uint16),
+            vector(data, dims, 0, kind)[start:stop],
+            vector(data, dims, 1, kind)[start:stop],
+            vector(data, dims, 2, np.float32),
+        )
+        return 0
+
+    return with_copy if has_copy else without
+
+
+@functools.cache
+def squared_norm_entry(kind: Any) -> Any:
+    """Of the parts of a gradient; the sum of its squares, [1] (a sum)."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        first = vector(data, dims, 0, kind)[start:stop]
+        second = vector(data, dims, 1, kind)[start:stop]
+        vector(data, dims, 2, np.float32)[0] = squared_norm(first, second)
+        return 0
+
+    return entry

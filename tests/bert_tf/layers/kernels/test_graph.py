@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout, keep_mask
-from bert_tf.layers.kernels import graph, pieces
+from bert_tf.layers.kernels import operation
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
@@ -32,8 +32,7 @@ IN_PIECES = pytest.mark.usefixtures("piece_size")
 def piece_size(request, monkeypatch):
     """Kernels get all rows at once, or a few at a time."""
     if request.param == "pieces":
-        monkeypatch.setattr(pieces, "PIECE_SIZE", 64)
-        monkeypatch.setattr(graph, "PIECE_SIZE", 64)
+        monkeypatch.setattr(operation, "PIECE_SIZE", 64)
 
 
 def kernel_calls(function):
@@ -41,7 +40,7 @@ def kernel_calls(function):
     definition = function.graph.as_graph_def()
     functions = [function.node_def for function in definition.library.function]
     nodes = [node for part in (definition.node, *functions) for node in part]
-    return sum(node.op == "PyFuncStateless" for node in nodes)
+    return sum(node.op in ("BertTfKernel", "PyFuncStateless") for node in nodes)
 
 
 def outputs_and_gradients(call, layer, inputs, *, calls):
@@ -67,13 +66,13 @@ def outputs_and_gradients(call, layer, inputs, *, calls):
     return computed(*inputs)
 
 
-def check_kernels(call, layer, inputs, tolerance, *, rate=0.0):
-    """One call forward, one backward, and one for dropout's draws."""
+def check_kernels(call, layer, inputs, tolerance, *, rate=0.0, kernels=1):
+    """Of each kernel one call forward, one backward, and one for dropout's draws."""
     generator = np.random.default_rng(3)
     for variable in layer.trainable_variables:
         variable.assign(generator.normal(0.5, 0.5, variable.shape))
     expected = outputs_and_gradients(call, layer, inputs, calls=0)
-    found = outputs_and_gradients(call, layer, inputs, calls=3 if rate else 2)
+    found = outputs_and_gradients(call, layer, inputs, calls=2 * kernels + bool(rate))
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.dtype == theirs.dtype
         mine, theirs = (tf.cast(values, tf.float32).numpy() for values in (mine, theirs))
@@ -126,7 +125,10 @@ def test_attention(policy, tolerance, bias, rate):
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
     # Where scores are float32 alike, gradients differ by those of a hundred keys.
     check_kernels(
-        lambda hidden: layer(hidden, bias, KEY), layer, [inputs], 5 * tolerance, rate=rate
+        lambda hidden: layer(hidden, bias, KEY),
+        *(layer, [inputs], 5 * tolerance),
+        rate=rate,
+        kernels=2,
     )
 
 
@@ -136,7 +138,25 @@ def test_long_rows_are_more_than_one_block():
     )
     layer.build((None, None, 4))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(1, 4500, 4))
-    check_kernels(lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5, rate=0.1)
+    check_kernels(
+        lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5, rate=0.1, kernels=2
+    )
+
+
+@IN_PIECES
+@POLICIES
+def test_attention_of_few_tokens_to_all(policy, tolerance):
+    layer = SelfAttention(
+        num_heads=4, dropout_rate=0.0, dropout_stream=1, initializer_range=0.02, dtype=policy
+    )
+    layer.build((None, None, 16))
+    inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
+    positions = tf.constant([[0, 7], [0, 49], [3, 3]])
+    check_kernels(
+        lambda hidden: layer(hidden, BIASES["of rows"], positions=positions),
+        *(layer, [inputs], 5 * tolerance),
+        kernels=3,
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.nan])
@@ -186,7 +206,7 @@ def test_a_bias_that_does_not_fit_is_refused():
 
     with fused_kernels():
         for shape in ([2, 1, 1, 1], [3, 1, 1, 3], [2, 1, 2, 3]):
-            with pytest.raises(tf.errors.InvalidArgumentError, match="an attention bias of shape"):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="shapes that do not fit"):
                 computed(tf.zeros(shape))
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.kernels import graph, pieces
+from bert_tf.layers.kernels import graph, operation, pieces
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.self_attention import attention_bias
 from bert_tf.layers.transformer_block import TransformerBlock
@@ -17,13 +17,27 @@ CONFIG = BertConfig(
 )
 
 
-@pytest.mark.parametrize("shape", [(7, 5), (1, 1000), (0, 5), (3, 0), (40, 2, 3)])
-def test_pieces_are_the_rows(monkeypatch, shape):
-    monkeypatch.setattr(pieces, "PIECE_SIZE", 12)
-    array = np.arange(np.prod(shape)).reshape(shape)
-    found = [array[rows] for rows in pieces.pieces_of(array)]
-    assert all(len(piece) == 1 or piece.size <= 12 for piece in found)
-    np.testing.assert_array_equal(np.concatenate([*found, array[:0]]), array)
+def of_gelu(inputs, bias):
+    """GELU and its gradients, whose upstream is 1."""
+
+    @tf.function(autograph=False)
+    def computed(inputs, bias):
+        with tf.GradientTape() as tape:
+            tape.watch([inputs, bias])
+            outputs = graph.biased_gelu(inputs, bias, is_exact=True)
+        return [outputs, *tape.gradient(outputs, [inputs, bias])]
+
+    return computed(inputs, bias)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 8, 9, 40])
+def test_pieces_are_the_rows_and_their_sums_are_added_up(monkeypatch, rows):
+    inputs, bias = tf.random.stateless_normal([rows, 8], [1, 2]), tf.zeros([8])
+    whole = of_gelu(inputs, bias)
+    monkeypatch.setattr(operation, "PIECE_SIZE", 24)
+    for mine, theirs in zip(of_gelu(inputs, bias), whole, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(whole[2], tf.reduce_sum(whole[1], axis=0), rtol=1e-5, atol=1e-6)
 
 
 def outputs_and_gradients():
@@ -45,8 +59,7 @@ def outputs_and_gradients():
 
 
 def test_one_after_the_other_is_side_by_side_bit_by_bit(monkeypatch):
-    monkeypatch.setattr(pieces, "PIECE_SIZE", 64)
-    monkeypatch.setattr(graph, "PIECE_SIZE", 64)
+    monkeypatch.setattr(operation, "PIECE_SIZE", 64)
     monkeypatch.setattr(pieces, "_pool", lambda: None)
     expected = outputs_and_gradients()
     used = []

@@ -1,0 +1,184 @@
+"""Kernels as C functions, and what calls them from inside an operation of TensorFlow.
+
+An entry is the C function of a kernel, of signature `ENTRY`:
+
+    entry(data, dims, start, stop)
+
+`data` holds the addresses of arguments, then of results; `dims` eight numbers for each, its shape
+filled up with ones from the left. It computes the rows from `start` to before `stop` of the divided
+tensor, and returns 0, or another number if shapes do not fit. Results that are sums over rows are
+float32; an entry writes those of its own rows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import binding, ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from bert_tf.layers.kernels.options import FUNCTION
+
+RANK = 8
+ENTRY = types.int64(
+    types.CPointer(types.uintp), types.CPointer(types.int64), types.int64, types.int64
+)
+# The fields of what an operation knows of the function it calls, int64 each.
+DESCRIPTION = ("entry", "sums", "divided", "row_axes", "piece_size")
+_INVALID_ARGUMENT = np.int32(3)
+MISFIT = np.frombuffer(b"a kernel's arguments have shapes that do not fit each other\0", np.uint8)
+_ATTRIBUTE = np.frombuffer(b"description\0", np.uint8)
+
+_FUNCTIONS: dict[str, Any] = {
+    "TF_NewStatus": types.uintp(),
+    "TF_DeleteStatus": types.void(types.uintp),
+    "TF_SetStatus": types.void(types.uintp, types.int32, types.uintp),
+    "TF_NumInputs": types.int32(types.uintp),
+    "TF_NumOutputs": types.int32(types.uintp),
+    "TF_GetInput": types.void(types.uintp, types.int32, types.uintp, types.uintp),
+    "TF_SetOutput": types.void(types.uintp, types.int32, types.uintp, types.uintp),
+    "TF_TensorData": types.uintp(types.uintp),
+    "TF_NumDims": types.int32(types.uintp),
+    "TF_Dim": types.int64(types.uintp, types.int32),
+    "TF_DeleteTensor": types.void(types.uintp),
+    "TF_OpKernelContext_Failure": types.void(types.uintp, types.uintp),
+    "TF_OpKernelConstruction_GetAttrInt64": types.void(*[types.uintp] * 4),
+}
+_EXTERNAL: list[Any] = [types.ExternalFunction(*function) for function in _FUNCTIONS.items()]
+(
+    _new_status,
+    _delete_status,
+    _set_status,
+    _num_inputs,
+    _num_outputs,
+    _get_input,
+    _set_output,
+    _tensor_data,
+    _num_dims,
+    _dim,
+    _delete_tensor,
+    _fail,
+    _get_attribute,
+) = _EXTERNAL
+
+
+def find_functions(library: ctypes.CDLL) -> None:
+    """Tells LLVM where the functions of TensorFlow's C interface are; before `compute` is used."""
+    for name in _FUNCTIONS:
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        binding.add_symbol(name, address)
+
+
+@intrinsic
+def _pointer(_: Any, address: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.uintp), generate
+
+
+@intrinsic
+def _call(_: Any, entry: Any, data: Any, dims: Any, start: Any, stop: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        function = ir.FunctionType(number, [number] * 4).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
+
+    return types.int64(*[types.int64] * 5), generate
+
+
+@numba.njit(**FUNCTION)
+def vector(data: Any, dims: Any, number: int, kind: Any) -> Any:
+    """All numbers of a tensor, [size]."""
+    return numba.carray(_pointer(data[number]), (size_of(dims, number),), kind)
+
+
+@numba.njit(**FUNCTION)
+def rows_of(data: Any, dims: Any, number: int, start: int, stop: int, kind: Any) -> Any:
+    """Rows of a tensor whose last axis is a row, [stop - start, width]; of an empty one, none."""
+    width = dims[RANK * number + RANK - 1]
+    values = vector(data, dims, number, kind)
+    return values[start * width : stop * width].reshape(-1, width)
+
+
+@numba.njit(**FUNCTION)
+def size_of(dims: Any, number: int) -> int:
+    """How many numbers a tensor has."""
+    size = 1
+    for axis in range(RANK):
+        size *= dims[RANK * number + axis]
+    return size
+
+
+@numba.njit(**FUNCTION)
+def row_count(dims: Any, number: int, row_axes: int) -> int:
+    """How many rows a tensor has, whose last axes are one."""
+    rows = 1
+    for axis in range(RANK - row_axes):
+        rows *= dims[RANK * number + axis]
+    return rows
+
+
+@numba.njit(**FUNCTION)
+def _in_pieces(known: np.ndarray, data: np.ndarray, dims: np.ndarray, count: int) -> int:
+    entry, sums, divided, row_axes, piece_size = known[0], known[1], known[2], known[3], known[4]
+    rows = row_count(dims, divided, row_axes)
+    step = max(1, piece_size * rows // max(1, size_of(dims, divided)))
+    error = _call(entry, data.ctypes.data, dims.ctypes.data, 0, min(step, rows))
+    if step >= rows or error != 0:
+        return error
+    aside = data.copy()
+    sizes = np.zeros(sums, np.int64)
+    for number in range(sums):
+        sizes[number] = size_of(dims, count - sums + number)
+    scratch = np.empty((sums, max(1, sizes.max()) if sums else 1), np.float32)
+    for number in range(sums):
+        aside[count - sums + number] = scratch[number].ctypes.data
+    for start in range(step, rows, step):
+        _call(entry, aside.ctypes.data, dims.ctypes.data, start, min(start + step, rows))
+        for number in range(sums):
+            total = vector(data, dims, count - sums + number, np.float32)
+            total += scratch[number, : sizes[number]]
+    return 0
+
+
+@numba.cfunc(types.uintp(types.uintp), cache=True)
+def construct(construction: Any) -> Any:
+    """The address of the description that an operation was made with."""
+    value = np.zeros(1, np.int64)
+    status = _new_status()
+    _get_attribute(construction, _ATTRIBUTE.ctypes.data, value.ctypes.data, status)
+    _delete_status(status)
+    return np.uintp(value[0])
+
+
+@numba.cfunc(types.void(types.uintp, types.uintp), cache=True)
+def compute(description: Any, context: Any) -> None:
+    """Calls the entry, piece by piece, and hands the results' tensors over as outputs."""
+    count, results = _num_inputs(context), _num_outputs(context)
+    data = np.zeros(count, np.uintp)
+    dims = np.ones(count * RANK, np.int64)
+    tensors = np.zeros(count, np.uintp)
+    status = _new_status()
+    for number in range(count):
+        _get_input(context, np.int32(number), tensors[number:].ctypes.data, status)
+        tensor = tensors[number]
+        data[number] = _tensor_data(tensor)
+        rank = _num_dims(tensor)
+        for axis in range(rank):
+            dims[RANK * number + RANK - rank + axis] = _dim(tensor, np.int32(axis))
+    known = numba.carray(_pointer(description), (len(DESCRIPTION),), np.int64)
+    if _in_pieces(known, data, dims, count) == 0:
+        for number in range(results):
+            tensor = tensors[count - results + number]
+            _set_output(context, np.int32(number), tensor, status)
+    else:
+        _set_status(status, _INVALID_ARGUMENT, MISFIT.ctypes.data)
+        _fail(context, status)
+    for number in range(count):
+        _delete_tensor(tensors[number])
+    _delete_status(status)
