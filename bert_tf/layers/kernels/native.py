@@ -24,9 +24,8 @@ from numba.extending import intrinsic
 from bert_tf.layers.kernels.options import FUNCTION
 
 RANK = 8
-ENTRY = types.int64(
-    types.CPointer(types.uintp), types.CPointer(types.int64), types.int64, types.int64
-)
+_POINTER: Any = types.CPointer  # type: ignore[attr-defined]
+ENTRY = types.int64(_POINTER(types.uintp), _POINTER(types.int64), types.int64, types.int64)
 # The fields of what an operation knows of the function it calls, int64 each.
 DESCRIPTION = ("entry", "sums", "divided", "row_axes", "piece_size")
 _INVALID_ARGUMENT = np.int32(3)

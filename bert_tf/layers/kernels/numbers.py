@@ -4,7 +4,8 @@ instruction for, in float32.
 Kernels compute in float32 whatever their arrays hold. NumPy knows no bfloat16, so that its numbers
 are uint16 here. Everything is inlined into the loops of kernels, which LLVM then vectorizes: hence
 no branches, and no number that is not 32 bits wide. Numba renews a cached kernel only when the file
-of the kernel itself changes: after an edit here, delete the `__pycache__` folders.
+of the kernel itself changes: after an edit here or in `native.py`, delete the `__pycache__`
+folders.
 """
 
 from __future__ import annotations
