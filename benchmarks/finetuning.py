@@ -6,9 +6,10 @@
 DATA is a folder with the data sets of `finetuning_data.py`. Both sides have the same rows,
 hyperparameters and batches of similar lengths: ours is `bert-pipeline finetune` with default
 settings, the Trainer runs in the precisions named. The sides take turns; for times, the machine
-should have no other work. Prints a row per run, then means, standard deviations and ratios. `train`
-is the time of the training steps and what compiles them, `job` that of the whole process, `cpu` its
-processor time. With `--results` every run is kept in that file and not repeated.
+should have no other work, and `--metrics-only` keeps none where it has. Prints a row per run, then
+means, standard deviations and ratios. `train` is the time of the training steps and what compiles
+them, `job` that of the whole process, `cpu` its processor time. With `--results` every run is kept
+in that file and not repeated.
 """
 
 from __future__ import annotations
@@ -127,24 +128,26 @@ class Results:
         means: dict[str, dict[str, float]] = {}
         for side in sides:
             rows = [self._runs[name, side, seed] for seed in range(1, seeds + 1)]
-            means[side] = {column: mean(row[column] for row in rows) for column in _COLUMNS}
+            columns = {c: [row[c] for row in rows if c in row] for c in _COLUMNS}
+            means[side] = {c: mean(values) for c, values in columns.items() if values}
             _show(f"{name}, {side}, mean", means[side])
-            if len(rows) > 1:
-                deviations = {c: stdev(row[c] for row in rows) for c in _COLUMNS}
-                _show(f"{name}, {side}, deviation", deviations)
+            deviations = {c: stdev(values) for c, values in columns.items() if values[1:]}
+            _show(f"{name}, {side}, deviation", deviations)
         theirs = [means[side] for side in sides if side != _OURS]
         if _OURS in means and theirs:
             ours = means[_OURS]
             ratios = (
                 f"{column} {min(row[column] for row in theirs) / ours[column]:.2f}"
                 for column in ("train", "job", "cpu", "peak_mb")
+                if all(column in row for row in (ours, *theirs))
             )
             difference = ours["metric"] - max(row["metric"] for row in theirs)
             print(f"{name}: theirs / ours: {', '.join(ratios)}; metric {difference:+.2f} points")
 
 
 def _show(name: str, row: dict[str, float]) -> None:
-    print(f"{name:32}" + "".join(f"{row[column]:>12.5g}" for column in _COLUMNS), flush=True)
+    cells = (f"{row[column]:.5g}" if column in row else "-" for column in _COLUMNS)
+    print(f"{name:32}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
 
 
 def parsed() -> argparse.Namespace:
@@ -155,6 +158,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", help="names of data sets (default: all)")
     parser.add_argument("--sides", nargs="+", default=[_OURS, "bfloat16", "float32"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--metrics-only", action="store_true", help="keep no times")
     parser.add_argument("--results", type=Path, help="JSON lines; what is there is not repeated")
     return parser.parse_args()
 
@@ -179,6 +183,8 @@ def main() -> None:
                             found = train_theirs(
                                 known[name], options.init, seed, side, options.torch_python, folder
                             )
+                        if options.metrics_only:
+                            found = {c: found[c] for c in ("metric", "peak_mb")}
                         results.add(key, found)
                     results.show(key)
             results.summarize(name, options.sides, options.seeds)
