@@ -8,6 +8,7 @@ from regression_task import make_loop
 
 from bert_tf.training import compute_copies
 from bert_tf.training.compute_copies import ComputeCopies
+from bert_tf.training.optimizers import base, gradients
 
 
 @pytest.fixture
@@ -77,10 +78,28 @@ def test_weights_that_no_layer_converts_have_none(policy):
     assert copies_of(small_model()).read() == []
 
 
+@pytest.fixture
+def all_large(monkeypatch):
+    """Small variables have copies, and are updated in place from the parts of their gradients."""
+    for module in (compute_copies, base, gradients):
+        monkeypatch.setattr(module, "_LARGE", 1)
+
+
 @pytest.mark.slow
 @in_bfloat16
-def test_a_divided_batch_in_bfloat16_gives_the_curve_of_the_whole(policy, monkeypatch):
-    monkeypatch.setattr(compute_copies, "_LARGE", 1)
+def test_a_divided_batch_in_bfloat16_gives_the_curve_of_the_whole(policy, all_large):
     whole, divided = (make_loop(shards=shards).run().train for shards in (1, 2))
     for name in ("loss", "gradient_norm"):
         assert divided[name] == pytest.approx(whole[name], rel=0.02)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize(
+    "strategy", [tf.distribute.get_strategy, lambda: tf.distribute.MirroredStrategy(["CPU:0"])]
+)
+def test_steps_in_place_are_those_of_tensorflows_kernels(strategy, shards, request):
+    expected = make_loop(strategy(), shards=shards).run().train
+    request.getfixturevalue("all_large")
+    found = make_loop(strategy(), shards=shards).run().train
+    for name in ("loss", "gradient_norm"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5)
