@@ -87,31 +87,37 @@ def gelu_gradient(
 
 
 @functools.cache
-def gelu_entry(kind: Any, *, is_exact: bool) -> Any:
+def gelu_entry(kind: Any) -> Any:
     """Of inputs, bias; outputs, slopes.
 
     Args:
         kind: NumPy's type of their numbers, uint16 for bfloat16.
-        is_exact: for `gelu`, or for `tanh_gelu`.
     """
 
     @numba.cfunc(ENTRY, cache=True)
-    def exact(data: Any, dims: Any, start: int, stop: int) -> int:
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         inputs = rows_of(data, dims, 0, start, stop, kind)
         outputs = rows_of(data, dims, 2, start, stop, kind)
         slopes = rows_of(data, dims, 3, start, stop, kind)
         gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
         return 0
 
+    return entry
+
+
+@functools.cache
+def tanh_gelu_entry(kind: Any) -> Any:
+    """Arguments and results as of `gelu_entry`."""
+
     @numba.cfunc(ENTRY, cache=True)
-    def approximate(data: Any, dims: Any, start: int, stop: int) -> int:
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         inputs = rows_of(data, dims, 0, start, stop, kind)
         outputs = rows_of(data, dims, 2, start, stop, kind)
         slopes = rows_of(data, dims, 3, start, stop, kind)
         tanh_gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
         return 0
 
-    return exact if is_exact else approximate
+    return entry
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.layers.kernels.gelu import gelu_entry, gelu_gradient_entry
+from bert_tf.layers.kernels.gelu import gelu_entry, gelu_gradient_entry, tanh_gelu_entry
 from bert_tf.layers.kernels.heads import heads_entry, heads_gradient_entry
 from bert_tf.layers.kernels.keep_elements import keep_elements_entry
 from bert_tf.layers.kernels.operation import Result, results_of
@@ -48,13 +48,11 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     import tensorflow as tf
 
     kind = kind_of(inputs)
+    entry = gelu_entry(kind) if is_exact else tanh_gelu_entry(kind)
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        outputs, slopes = results_of(
-            *(gelu_entry(kind, is_exact=is_exact), [inputs, bias], _like(inputs, inputs)),
-            row_axes=1,
-        )
+        outputs, slopes = results_of(entry, [inputs, bias], _like(inputs, inputs), row_axes=1)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             of_inputs, of_bias = results_of(

@@ -10,7 +10,7 @@ from bert_tf.layers.kernels.graph import kind_of
 from bert_tf.layers.kernels.operation import in_place
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 from bert_tf.training.optimizers.gradients import Gradient, summed
-from bert_tf.training.optimizers.one_pass import adamw_entry
+from bert_tf.training.optimizers.one_pass import adamw_entry, copying_adamw_entry
 
 
 class AdamW(StepOptimizer):
@@ -46,7 +46,7 @@ class AdamW(StepOptimizer):
             )
             copies = [self.copies[index]] if index in self.copies else []
             first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
-            entry = adamw_entry(kind_of(first), has_copy=bool(copies))
+            entry = (copying_adamw_entry if copies else adamw_entry)(kind_of(first))
             arguments = [first, second, tf.stack(numbers)]
             in_place(entry, arguments, [variable, m, v, *copies], row_axes=0)
             return

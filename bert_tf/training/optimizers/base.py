@@ -110,9 +110,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
 
     def is_in_place(self, index: int) -> bool:
         """Whether `update_variable` is to write to the memory of a variable."""
-        variable = self._trainable_variables[index].value
-        is_large = variable.shape.num_elements() >= _LARGE
-        return self._is_in_place and is_large and "CPU" in variable.device
+        variable, copy = self._trainable_variables[index].value, self.copies.get(index)
+        fits = variable.shape.num_elements() >= _LARGE and "CPU" in variable.device
+        return self._is_in_place and fits and (copy is None or copy.dtype == tf.bfloat16)
 
     def take_memory(self) -> None:
         """Gives variables that are updated in place memory that no other tensor shares.

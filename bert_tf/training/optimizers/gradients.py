@@ -20,7 +20,9 @@ Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor]"
 
 def joined(parts: Sequence[tf.Tensor]) -> Gradient:
     """The gradient that is the sum of parts; two large ones are left as they are."""
-    if len(parts) == 2 and (parts[0].shape.num_elements() or 0) >= _LARGE:
+    first = parts[0]
+    is_large = (first.shape.num_elements() or 0) >= _LARGE
+    if len(parts) == 2 and is_large and first.dtype in (tf.bfloat16, tf.float32):
         return tuple(parts)
     return tf.add_n([tf.cast(part, tf.float32) for part in parts])
 

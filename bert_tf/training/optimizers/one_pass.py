@@ -111,29 +111,15 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
 
 
 @functools.cache
-def adamw_entry(kind: Any, *, has_copy: bool) -> Any:
-    """Of the parts of the gradient, numbers; weights, momentum, velocity and, if any, their copy.
+def adamw_entry(kind: Any) -> Any:
+    """Of the parts of the gradient, numbers; weights, momentum, velocity.
 
     Args:
         kind: NumPy's type of the parts, uint16 for bfloat16.
-        has_copy: whether there is a copy of the weights, in bfloat16.
     """
 
     @numba.cfunc(ENTRY, cache=True)
-    def with_copy(data: Any, dims: Any, start: int, stop: int) -> int:
-        adamw_update(
-            vector(data, dims, 3, np.float32)[start:stop],
-            vector(data, dims, 4, np.float32)[start:stop],
-            vector(data, dims, 5, np.float32)[start:stop],
-            vector(data, dims, 6, np.uint16)[start:stop],
-            vector(data, dims, 0, kind)[start:stop],
-            vector(data, dims, 1, kind)[start:stop],
-            vector(data, dims, 2, np.float32),
-        )
-        return 0
-
-    @numba.cfunc(ENTRY, cache=True)
-    def without(data: Any, dims: Any, start: int, stop: int) -> int:
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         adamw_update(
             vector(data, dims, 3, np.float32)[start:stop],
             vector(data, dims, 4, np.float32)[start:stop],
@@ -145,7 +131,27 @@ def adamw_entry(kind: Any, *, has_copy: bool) -> Any:
         )
         return 0
 
-    return with_copy if has_copy else without
+    return entry
+
+
+@functools.cache
+def copying_adamw_entry(kind: Any) -> Any:
+    """As `adamw_entry`, and the copy of the weights in bfloat16."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        adamw_update(
+            vector(data, dims, 3, np.float32)[start:stop],
+            vector(data, dims, 4, np.float32)[start:stop],
+            vector(data, dims, 5, np.float32)[start:stop],
+            vector(data, dims, 6, np.uint16)[start:stop],
+            vector(data, dims, 0, kind)[start:stop],
+            vector(data, dims, 1, kind)[start:stop],
+            vector(data, dims, 2, np.float32),
+        )
+        return 0
+
+    return entry
 
 
 @functools.cache

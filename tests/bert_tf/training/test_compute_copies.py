@@ -86,8 +86,8 @@ def all_large(monkeypatch):
 
 
 @pytest.mark.slow
-@in_bfloat16
-def test_a_divided_batch_in_bfloat16_gives_the_curve_of_the_whole(policy, all_large):
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"], indirect=True)
+def test_a_divided_batch_gives_the_curve_of_the_whole(policy, all_large):
     whole, divided = (make_loop(shards=shards).run().train for shards in (1, 2))
     for name in ("loss", "gradient_norm"):
         assert divided[name] == pytest.approx(whole[name], rel=0.02)
