@@ -76,7 +76,7 @@ def in_place(
         row_axes: how many of the last axes of the first argument are one row.
     """
     values = [variable.read_value() for variable in variables]
-    changed = _operation(entry, arguments, values, 0, 0, row_axes, writes_to_arguments=True)
+    changed = _operation(entry, arguments, values, 0, 0, row_axes, is_in_place=True)
     for variable, value in zip(variables, changed, strict=True):
         variable.assign(value)
 
@@ -85,18 +85,18 @@ def _operation(
     entry: Any,
     arguments: Sequence[tf.Tensor],
     results: Sequence[tf.Tensor],
-    *shape: int,
-    writes_to_arguments: bool = False,
+    *division: int,
+    is_in_place: bool = False,
 ) -> list[tf.Tensor]:
     if has_pool():
-        return _called_by_python(entry, arguments, results, *shape, is_stateful=writes_to_arguments)
+        return _called_by_python(entry, arguments, results, *division, is_stateful=is_in_place)
     from tensorflow.python.framework import op_def_library
 
     _register()
     return op_def_library.apply_op(
         _NAME,
         arguments=[*arguments, *results],
-        description=_description(entry, *shape, PIECE_SIZE).ctypes.data,
+        description=_description(entry, *division, PIECE_SIZE).ctypes.data,
         Tout=[result.dtype for result in results],
     )
 
@@ -112,7 +112,8 @@ def _register() -> None:
     """Makes the operation known to TensorFlow, once per process."""
     import tensorflow as tf
 
-    library = ctypes.CDLL(str(Path(tf.__file__).parent / "libtensorflow_framework.so.2"))
+    (path,) = Path(tf.sysconfig.get_lib()).glob("libtensorflow_framework.*")
+    library = ctypes.CDLL(str(path))
     native.find_functions(library)
     address, text = ctypes.c_void_p, ctypes.c_char_p
 
@@ -189,7 +190,7 @@ def _called_by_python(
 
         for_each(of_piece, range(len(starts)))
         for total, parts in zip(arrays[first_sum:], of_pieces, strict=True):
-            total[...] = parts.sum(axis=0)
+            total[...] = functools.reduce(np.add, parts)
         return np.int32(0) if is_stateful else list(arrays[len(arguments) :])
 
     if not is_stateful:
