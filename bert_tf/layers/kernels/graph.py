@@ -33,7 +33,7 @@ def kept_elements(key: tf.Tensor, counter: tf.Tensor, shape: tf.Tensor, *, level
 
     arguments = [key, counter, tf.constant([level])]
     return results_of(
-        keep_elements_entry, arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
+        keep_elements_entry(), arguments, [(shape, tf.bool)], row_axes=0, divided=len(arguments)
     )[0]
 
 

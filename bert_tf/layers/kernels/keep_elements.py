@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numba
@@ -83,11 +84,16 @@ def _with_key(x: Any, y: Any, key: Any, other: Any, number: int) -> Any:
     return np.uint32(x + key), np.uint32(np.uint32(y + other) + np.uint32(number))
 
 
-@numba.cfunc(ENTRY, cache=True)
-def keep_elements_entry(data: Any, dims: Any, start: int, stop: int) -> int:
+@functools.cache
+def keep_elements_entry() -> Any:
     """Of key and counter as uint64 [1], level as int32 [1]; outputs."""
-    key = vector(data, dims, 0, np.uint64).view(np.uint32)
-    counter = vector(data, dims, 1, np.uint64).view(np.uint32)
-    level = vector(data, dims, 2, np.int32)[0]
-    keep_elements(key, counter, level, start, vector(data, dims, 3, np.bool_)[start:stop])
-    return 0
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        key = vector(data, dims, 0, np.uint64).view(np.uint32)
+        counter = vector(data, dims, 1, np.uint64).view(np.uint32)
+        level = vector(data, dims, 2, np.int32)[0]
+        keep_elements(key, counter, level, start, vector(data, dims, 3, np.bool_)[start:stop])
+        return 0
+
+    return entry

@@ -22,14 +22,17 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from bert_tf.layers.kernels.options import FUNCTION
+from bert_tf.layers.kernels.workers import find_functions, in_turns
 
 RANK = 8
 _POINTER: Any = types.CPointer  # type: ignore[attr-defined]
 ENTRY = types.int64(_POINTER(types.uintp), _POINTER(types.int64), types.int64, types.int64)
 # The fields of what an operation knows of the function it calls, int64 each.
-DESCRIPTION = ("entry", "sums", "divided", "row_axes", "piece_size")
+DESCRIPTION = ("entry", "sums", "divided", "row_axes", "piece_size", "board", "piece")
 _INVALID_ARGUMENT = np.int32(3)
-MISFIT = np.frombuffer(b"a kernel's arguments have shapes that do not fit each other\0", np.uint8)
+_MISFIT = np.frombuffer(b"a kernel's arguments have shapes that do not fit each other\0", np.uint8)
+# Numbers of what the pieces of a call have in common.
+_JOB_SIZE = 9
 _ATTRIBUTE = np.frombuffer(b"description\0", np.uint8)
 
 _FUNCTIONS: dict[str, Any] = {
@@ -63,13 +66,6 @@ _EXTERNAL: list[Any] = [types.ExternalFunction(*function) for function in _FUNCT
     _fail,
     _get_attribute,
 ) = _EXTERNAL
-
-
-def find_functions(library: ctypes.CDLL) -> None:
-    """Tells LLVM where the functions of TensorFlow's C interface are; before `compute` is used."""
-    for name in _FUNCTIONS:
-        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        binding.add_symbol(name, address)
 
 
 @intrinsic
@@ -123,61 +119,103 @@ def row_count(dims: Any, number: int, row_axes: int) -> int:
 
 
 @numba.njit(**FUNCTION)
-def _in_pieces(known: np.ndarray, data: np.ndarray, dims: np.ndarray, count: int) -> int:
-    entry, sums, divided, row_axes, piece_size = known[0], known[1], known[2], known[3], known[4]
-    rows = row_count(dims, divided, row_axes)
-    step = max(1, piece_size * rows // max(1, size_of(dims, divided)))
-    error = _call(entry, data.ctypes.data, dims.ctypes.data, 0, min(step, rows))
-    if step >= rows or error != 0:
-        return error
-    aside = data.copy()
-    sizes = np.zeros(sums, np.int64)
-    for number in range(sums):
-        sizes[number] = size_of(dims, count - sums + number)
-    scratch = np.empty((sums, max(1, sizes.max()) if sums else 1), np.float32)
-    for number in range(sums):
-        aside[count - sums + number] = scratch[number].ctypes.data
-    for start in range(step, rows, step):
-        _call(entry, aside.ctypes.data, dims.ctypes.data, start, min(start + step, rows))
-        for number in range(sums):
-            total = vector(data, dims, count - sums + number, np.float32)
-            total += scratch[number, : sizes[number]]
-    return 0
+def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
+    """Calls the entry for all rows: 0, or what it returns where shapes do not fit.
 
-
-@numba.cfunc(types.uintp(types.uintp), cache=True)
-def construct(construction: Any) -> Any:
-    """The address of the description that an operation was made with."""
-    value = np.zeros(1, np.int64)
-    status = _new_status()
-    _get_attribute(construction, _ATTRIBUTE.ctypes.data, value.ctypes.data, status)
-    _delete_status(status)
-    return np.uintp(value[0])
-
-
-@numba.cfunc(types.void(types.uintp, types.uintp), cache=True)
-def compute(description: Any, context: Any) -> None:
-    """Calls the entry, piece by piece, and hands the results' tensors over as outputs."""
-    count, results = _num_inputs(context), _num_outputs(context)
-    data = np.zeros(count, np.uintp)
-    dims = np.ones(count * RANK, np.int64)
-    tensors = np.zeros(count, np.uintp)
-    status = _new_status()
-    for number in range(count):
-        _get_input(context, np.int32(number), tensors[number:].ctypes.data, status)
-        tensor = tensors[number]
-        data[number] = _tensor_data(tensor)
-        rank = _num_dims(tensor)
-        for axis in range(rank):
-            dims[RANK * number + RANK - rank + axis] = _dim(tensor, np.int32(axis))
+    Args:
+        description: address of the numbers of `DESCRIPTION`.
+        data, dims: of all tensors.
+    """
     known = numba.carray(_pointer(description), (len(DESCRIPTION),), np.int64)
-    if _in_pieces(known, data, dims, count) == 0:
-        for number in range(results):
-            tensor = tensors[count - results + number]
-            _set_output(context, np.int32(number), tensor, status)
-    else:
-        _set_status(status, _INVALID_ARGUMENT, MISFIT.ctypes.data)
-        _fail(context, status)
-    for number in range(count):
-        _delete_tensor(tensors[number])
-    _delete_status(status)
+    entry, sums, divided, row_axes = known[0], known[1], known[2], known[3]
+    rows = row_count(dims, divided, row_axes)
+    step = max(1, known[4] * rows // max(1, size_of(dims, divided)))
+    if step >= rows:
+        return _call(entry, data.ctypes.data, dims.ctypes.data, 0, rows)
+    first_sum = data.size - sums
+    width = 0
+    for number in range(first_sum, data.size):
+        width += size_of(dims, number)
+    count = (rows + step - 1) // step
+    of_pieces = np.zeros((count, width), np.float32)
+    job = np.zeros(_JOB_SIZE, np.int64)
+    job[0], job[1], job[2], job[3] = entry, data.ctypes.data, dims.ctypes.data, data.size
+    job[4], job[5], job[6], job[7] = rows, step, sums, width
+    job[8] = of_pieces.ctypes.data
+    error = in_turns(known[5], known[6], job, count)
+    begin = 0
+    for number in range(first_sum, data.size):
+        total = vector(data, dims, number, np.float32)
+        total[:] = of_pieces[0, begin : begin + total.size]
+        for other in range(1, count):
+            total += of_pieces[other, begin : begin + total.size]
+        begin += total.size
+    return error
+
+
+@numba.njit(**FUNCTION)
+def _call_for(data: np.ndarray, dims: int, entry: int, start: int, stop: int) -> int:
+    # Numba frees an array whose address alone is used from there on, but none of its caller's.
+    return _call(entry, data.ctypes.data, dims, start, stop)
+
+
+def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
+    """Addresses of what TensorFlow makes an operation with, what computes it, and a piece of it.
+
+    Args:
+        library: has TensorFlow's C interface.
+    """
+    find_functions()
+    for name in _FUNCTIONS:
+        binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
+    @numba.cfunc(types.int64(types.int64, types.int64), cache=True)
+    def compute_piece(address: Any, number: Any) -> Any:
+        job = numba.carray(_pointer(np.uintp(address)), (_JOB_SIZE,), np.int64)
+        entry, count, rows, step, sums, width = job[0], job[3], job[4], job[5], job[6], job[7]
+        dims = numba.carray(_pointer(np.uintp(job[2])), (count * RANK,), np.int64)
+        data = numba.carray(_pointer(np.uintp(job[1])), (count,), np.uintp).copy()
+        place = job[8] + 4 * width * number
+        for tensor in range(count - sums, count):
+            data[tensor] = np.uintp(place)
+            place += 4 * size_of(dims, tensor)
+        start = number * step
+        stop = min(start + step, rows)
+        return _call_for(data, job[2], entry, start, stop)
+
+    @numba.cfunc(types.uintp(types.uintp), cache=True)
+    def construct(construction: Any) -> Any:
+        """The address of the description that an operation was made with."""
+        value = np.zeros(1, np.int64)
+        status = _new_status()
+        _get_attribute(construction, _ATTRIBUTE.ctypes.data, value.ctypes.data, status)
+        _delete_status(status)
+        return np.uintp(value[0])
+
+    @numba.cfunc(types.void(types.uintp, types.uintp), cache=True)
+    def compute(description: Any, context: Any) -> None:
+        """Calls the entry, and hands the results' tensors over as outputs."""
+        count, results = _num_inputs(context), _num_outputs(context)
+        data = np.zeros(count, np.uintp)
+        dims = np.ones(count * RANK, np.int64)
+        tensors = np.zeros(count, np.uintp)
+        status = _new_status()
+        for number in range(count):
+            _get_input(context, np.int32(number), tensors[number:].ctypes.data, status)
+            tensor = tensors[number]
+            data[number] = _tensor_data(tensor)
+            rank = _num_dims(tensor)
+            for axis in range(rank):
+                dims[RANK * number + RANK - rank + axis] = _dim(tensor, np.int32(axis))
+        if _computed(description, data, dims) == 0:
+            for number in range(results):
+                tensor = tensors[count - results + number]
+                _set_output(context, np.int32(number), tensor, status)
+        else:
+            _set_status(status, _INVALID_ARGUMENT, _MISFIT.ctypes.data)
+            _fail(context, status)
+        for number in range(count):
+            _delete_tensor(tensors[number])
+        _delete_status(status)
+
+    return construct.address, compute.address, compute_piece.address

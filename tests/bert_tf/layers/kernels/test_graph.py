@@ -40,7 +40,7 @@ def kernel_calls(function):
     definition = function.graph.as_graph_def()
     functions = [function.node_def for function in definition.library.function]
     nodes = [node for part in (definition.node, *functions) for node in part]
-    return sum(node.op in ("BertTfKernel", "PyFuncStateless") for node in nodes)
+    return sum(node.op == "BertTfKernel" for node in nodes)
 
 
 def outputs_and_gradients(call, layer, inputs, *, calls):

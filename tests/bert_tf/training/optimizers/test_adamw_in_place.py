@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.kernels import pieces
+from bert_tf.layers.kernels import workers
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.optimizers.gradients import global_norm, joined, summed
 
@@ -58,8 +58,8 @@ def take_steps(optimizer, gradients, *, applied=1.0, factor=0.25):
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("gradient", [one, two, two_of_bfloat16])
 def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
-    monkeypatch.setattr(pieces, "usable_cores", lambda: cores)
-    pieces._pool.cache_clear()
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    workers.board_address.cache_clear()
     weight, expected = (keras.Variable(normal(9), name="kernel") for _ in range(2))
     theirs = keras.optimizers.AdamW(
         learning_rate=RATE, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=decay
@@ -68,7 +68,7 @@ def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
     copy = tf.Variable(tf.zeros(SHAPE, tf.bfloat16), trainable=False)
     optimizer = made([weight], copies={0: copy}, weight_decay=decay)
     take_steps(optimizer, [gradient(step) for step in range(3)])
-    pieces._pool.cache_clear()
+    workers.board_address.cache_clear()
     for step in range(3):
         parts = gradient(step) if isinstance(gradient(step), tuple) else [gradient(step)]
         theirs.apply([tf.add_n([tf.cast(part, tf.float32) for part in parts]) / 4])

@@ -1,13 +1,11 @@
-"""Pieces of rows, worked on one after the other or side by side."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""Pieces of rows, computed one after the other or by several threads."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.kernels import graph, operation, pieces
+from bert_tf.layers.kernels import graph, operation, workers
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.self_attention import attention_bias
 from bert_tf.layers.transformer_block import TransformerBlock
@@ -58,21 +56,59 @@ def outputs_and_gradients():
         return computed(tf.random.stateless_normal([6, 5, 16], [3, 4]))
 
 
-def test_one_after_the_other_is_side_by_side_bit_by_bit(monkeypatch):
+@pytest.fixture
+def cores(monkeypatch):
+    """Sets how many there are; a function."""
+
+    def set_cores(number):
+        monkeypatch.setattr(workers, "usable_cores", lambda: number)
+        workers.board_address.cache_clear()
+
+    yield set_cores
+    workers.board_address.cache_clear()
+
+
+def test_workers_change_no_bit(monkeypatch, cores):
     monkeypatch.setattr(operation, "PIECE_SIZE", 64)
-    monkeypatch.setattr(pieces, "_pool", lambda: None)
+    cores(2)
+    assert not workers.board_address()
     expected = outputs_and_gradients()
-    used = []
-    with ThreadPoolExecutor(3) as pool:
-        monkeypatch.setattr(pieces, "_pool", lambda: used.append(1) or pool)
+    cores(4)
+    for _ in range(100):
         found = outputs_and_gradients()
-    assert used
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        board = workers.board_at(workers.board_address())
+        if board["by_workers"] > 0:
+            break
+    assert board["by_workers"] > 0 and board["is_taken"] == 0
 
 
-def test_an_error_in_a_piece_is_raised(monkeypatch):
-    with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(pieces, "_pool", lambda: pool)
-        with pytest.raises(ZeroDivisionError):
-            pieces.for_each(lambda number: 1 / number, [1, 0, 2])
+def test_calls_at_the_same_time_share_the_workers(monkeypatch, cores):
+    monkeypatch.setattr(operation, "PIECE_SIZE", 2048)
+
+    def both(first, second):
+        bias = tf.zeros([256])
+        for _ in range(20):
+            first = graph.biased_gelu(first, bias, is_exact=True)
+            second = graph.biased_gelu(second, bias, is_exact=True)
+        return first, second
+
+    inputs = [tf.random.stateless_normal([999, 256], [seed, 1]) for seed in (1, 2)]
+    results = []
+    for number in (1, 6):
+        cores(number)
+        results.append(tf.function(both, autograph=False)(*inputs))
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_what_does_not_fit_in_a_piece_is_an_error(monkeypatch, cores):
+    monkeypatch.setattr(operation, "PIECE_SIZE", 1)
+    for number in (1, 4):
+        cores(number)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="shapes that do not fit"):
+            tf.function(
+                lambda: graph.dropped_softmax(
+                    tf.zeros([3, 1, 2, 2]), tf.zeros([2, 1, 1, 2]), None, scale=1.0, keep_scale=1.0
+                )
+            )()
