@@ -1,6 +1,6 @@
 """Threads that compute pieces of a kernel's call beside the thread that calls.
 
-They run compiled code alone, and wait for Python never. One call at a time has them; another one
+They run compiled code alone, and never wait for Python. One call at a time has them; another one
 that comes meanwhile computes its pieces itself.
 """
 
@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from bert_tf.base.processor import usable_cores
 from bert_tf.layers.kernels.options import FUNCTION
 
-# Batches are computed in two parts, and on two cores each has one of them.
+# TensorFlow has two threads, one for each part of a batch; on two cores they are all it takes.
 _LEAST_CORES = 3
 # What threads share, int64 each. `turn` holds the number of the call, how many pieces it has, and
 # which one is next: who takes a piece compares and exchanges all three, so that nobody takes one of
