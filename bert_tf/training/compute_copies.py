@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-_LARGE = 2**17
+from bert_tf.training.optimizers.gradients import is_large
 
 
 class ComputeCopies:
@@ -34,7 +34,7 @@ class ComputeCopies:
             if variable._autocast
             and variable.dtype != dtype
             and len(variable.shape) > 1
-            and variable.value.shape.num_elements() >= _LARGE
+            and is_large(variable.value)
         }
         self.variables = {
             number: tf.Variable(tf.cast(original.value, dtype), trainable=False)

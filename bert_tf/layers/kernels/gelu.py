@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, rows_of, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
 from bert_tf.layers.kernels.numbers import (
     error_function,
     exponential,
@@ -99,8 +99,10 @@ def gelu_entry(kind: Any) -> Any:
         inputs = rows_of(data, dims, 0, start, stop, kind)
         outputs = rows_of(data, dims, 2, start, stop, kind)
         slopes = rows_of(data, dims, 3, start, stop, kind)
+        if size_of(dims, 1) != inputs.shape[1]:
+            return MISFIT
         gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
-        return 0
+        return DONE
 
     return entry
 
@@ -114,8 +116,10 @@ def tanh_gelu_entry(kind: Any) -> Any:
         inputs = rows_of(data, dims, 0, start, stop, kind)
         outputs = rows_of(data, dims, 2, start, stop, kind)
         slopes = rows_of(data, dims, 3, start, stop, kind)
+        if size_of(dims, 1) != inputs.shape[1]:
+            return MISFIT
         tanh_gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
-        return 0
+        return DONE
 
     return entry
 
@@ -130,6 +134,6 @@ def gelu_gradient_entry(kind: Any) -> Any:
         slopes = rows_of(data, dims, 1, start, stop, kind)
         of_inputs = rows_of(data, dims, 2, start, stop, kind)
         gelu_gradient(upstream, slopes, of_inputs, vector(data, dims, 3, np.float32))
-        return 0
+        return DONE
 
     return entry

@@ -205,7 +205,7 @@ def dropped_softmax(
 
 def kind_of(tensor: tf.Tensor) -> Any:
     """NumPy's type of a tensor's numbers in kernels, see `bert_tf.layers.kernels.numbers`."""
-    return np.uint16 if tensor.dtype.name == "bfloat16" else np.float32
+    return {"bfloat16": np.uint16, "float32": np.float32}[tensor.dtype.name]
 
 
 def _like(*tensors: tf.Tensor) -> list[Result]:

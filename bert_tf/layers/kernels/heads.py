@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, RANK, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import KERNEL
 
@@ -72,12 +72,14 @@ def heads_entry(kind: Any, parts: int) -> Any:
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         heads, length, size = dims[3 * RANK - 3], dims[3 * RANK - 2], dims[3 * RANK - 1]
         shape = (-1, length, parts, heads, size)
+        if dims[RANK - 1] != parts * heads * size or size_of(dims, 1) != dims[RANK - 1]:
+            return MISFIT
         projected = vector(data, dims, 0, kind).reshape(shape)[start:stop]
         bias = vector(data, dims, 1, kind).reshape((parts, heads, size))
         for part in range(parts):
             outputs = vector(data, dims, 2 + part, kind).reshape((-1, heads, length, size))
             take_heads(projected, bias, part, outputs[start:stop])
-        return 0
+        return DONE
 
     return entry
 
@@ -95,6 +97,6 @@ def heads_gradient_entry(kind: Any, parts: int) -> Any:
         for part in range(parts):
             upstream = vector(data, dims, part, kind).reshape((-1, heads, length, size))
             take_heads_gradient(upstream[start:stop], part, of_projected, of_bias[part])
-        return 0
+        return DONE
 
     return entry

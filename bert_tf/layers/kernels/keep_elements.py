@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, vector
 
 _PARITY = np.uint32(0x1BD11BDA)
 # Pairs of words that are drawn at a time, which stay in a processor's first cache.
@@ -94,6 +94,6 @@ def keep_elements_entry() -> Any:
         counter = vector(data, dims, 1, np.uint64).view(np.uint32)
         level = vector(data, dims, 2, np.int32)[0]
         keep_elements(key, counter, level, start, vector(data, dims, 3, np.bool_)[start:stop])
-        return 0
+        return DONE
 
     return entry

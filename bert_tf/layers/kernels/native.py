@@ -6,8 +6,8 @@ An entry is the C function of a kernel, of signature `ENTRY`:
 
 `data` holds the addresses of arguments, then of results; `dims` eight numbers for each, its shape
 filled up with ones from the left. It computes the rows from `start` to before `stop` of the divided
-tensor, and returns 0, or another number if shapes do not fit. Results that are sums over rows are
-float32; an entry writes those of its own rows.
+tensor, and returns `DONE`, or `MISFIT` if shapes do not fit, which is what Numba returns after an
+exception. Results that are sums over rows are float32; an entry writes those of its own rows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bert_tf.layers.kernels.options import FUNCTION
 from bert_tf.layers.kernels.workers import find_functions, in_turns
 
 RANK = 8
+DONE, MISFIT = 1, 0
 _POINTER: Any = types.CPointer  # type: ignore[attr-defined]
 ENTRY = types.int64(_POINTER(types.uintp), _POINTER(types.int64), types.int64, types.int64)
 # The fields of what an operation knows of the function it calls, int64 each.
@@ -120,7 +121,7 @@ def row_count(dims: Any, number: int, row_axes: int) -> int:
 
 @numba.njit(**FUNCTION)
 def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
-    """Calls the entry for all rows: 0, or what it returns where shapes do not fit.
+    """Calls the entry for all rows, and returns what it does.
 
     Args:
         description: address of the numbers of `DESCRIPTION`.
@@ -142,7 +143,7 @@ def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
     job[0], job[1], job[2], job[3] = entry, data.ctypes.data, dims.ctypes.data, data.size
     job[4], job[5], job[6], job[7] = rows, step, sums, width
     job[8] = of_pieces.ctypes.data
-    error = in_turns(known[5], known[6], job, count)
+    is_done = in_turns(known[5], known[6], job, count)
     begin = 0
     for number in range(first_sum, data.size):
         total = vector(data, dims, number, np.float32)
@@ -150,7 +151,7 @@ def _computed(description: Any, data: np.ndarray, dims: np.ndarray) -> int:
         for other in range(1, count):
             total += of_pieces[other, begin : begin + total.size]
         begin += total.size
-    return error
+    return DONE if is_done else MISFIT
 
 
 @numba.njit(**FUNCTION)
@@ -181,7 +182,7 @@ def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
             place += 4 * size_of(dims, tensor)
         start = number * step
         stop = min(start + step, rows)
-        return _call_for(data, job[2], entry, start, stop)
+        return 1 if _call_for(data, job[2], entry, start, stop) == DONE else 0
 
     @numba.cfunc(types.uintp(types.uintp), cache=True)
     def construct(construction: Any) -> Any:
@@ -207,7 +208,7 @@ def operation_functions(library: ctypes.CDLL) -> tuple[int, int, int]:
             rank = _num_dims(tensor)
             for axis in range(rank):
                 dims[RANK * number + RANK - rank + axis] = _dim(tensor, np.int32(axis))
-        if _computed(description, data, dims) == 0:
+        if _computed(description, data, dims) == DONE:
             for number in range(results):
                 tensor = tensors[count - results + number]
                 _set_output(context, np.int32(number), tensor, status)

@@ -83,6 +83,9 @@ def _operation(
 ) -> list[tf.Tensor]:
     from tensorflow.python.framework import op_def_library
 
+    for tensor in (*arguments, *results):
+        if (tensor.shape.rank or 0) > native.RANK:
+            raise ValueError(f"kernels take tensors of up to {native.RANK} axes, got {tensor}")
     piece = _register()
     description = _description(entry, *division, PIECE_SIZE, board_address(), piece)
     return op_def_library.apply_op(

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, RANK, size_of, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
 from bert_tf.layers.kernels.numbers import exponential, narrow, ordered, unordered, wide
 from bert_tf.layers.kernels.options import FUNCTION, SUMMING_KERNEL
 
@@ -139,8 +139,8 @@ def softmax_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        if not _fits(dims, 1, 0):
-            return 1
+        if not _fits(dims, 1, 0) or size_of(dims, 2) not in (0, size_of(dims, 0)):
+            return MISFIT
         bias = _of_queries(data, dims, 1, np.float32)
         numbers = vector(data, dims, 3, np.float32)
         softmax(
@@ -152,7 +152,7 @@ def softmax_entry(kind: Any) -> Any:
             _of_queries(data, dims, 4, kind)[start:stop],
             _of_queries(data, dims, 5, kind)[start:stop],
         )
-        return 0
+        return DONE
 
     return entry
 
@@ -172,7 +172,7 @@ def softmax_gradient_entry(kind: Any) -> Any:
             numbers[1],
             _of_queries(data, dims, 4, kind)[start:stop],
         )
-        return 0
+        return DONE
 
     return entry
 

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, rows_of, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import SUMMING_KERNEL
 
@@ -155,9 +155,14 @@ def sum_norm_entry(kind: Any) -> Any:
         keep = rows_of(data, dims, 2, start, stop, np.bool_)
         gamma, beta = vector(data, dims, 3, np.float32), vector(data, dims, 4, np.float32)
         numbers = vector(data, dims, 5, np.float32)
+        size, width = size_of(dims, 0), hidden.shape[1]
+        if size_of(dims, 1) != size or (size_of(dims, 2) != size and size_of(dims, 2) > 0):
+            return MISFIT
+        if gamma.size != width or beta.size != width:
+            return MISFIT
         outputs = rows_of(data, dims, 6, start, stop, kind)
         sum_norm(hidden, change, keep, gamma, beta, numbers[0], numbers[1], outputs)
-        return 0
+        return DONE
 
     return entry
 
@@ -189,6 +194,6 @@ def sum_norm_gradient_entry(kind: Any) -> Any:
             of_gamma,
             of_beta,
         )
-        return 0
+        return DONE
 
     return entry

@@ -23,11 +23,11 @@ from bert_tf.layers.kernels.options import FUNCTION
 
 # TensorFlow has two threads, one for each part of a batch; on two cores they are all it takes.
 _LEAST_CORES = 3
-# What threads share, int64 each. `turn` holds the number of the call, how many pieces it has, and
+# What threads share, int64 each. `TURN` holds the number of the call, how many pieces it has, and
 # which one is next: who takes a piece compares and exchanges all three, so that nobody takes one of
-# a call that is over. Of `done` pieces workers have computed `by_workers`.
-BOARD = ("is_taken", "turn", "done", "error", "function", "job", "pipe", "workers", "by_workers")
-_IS_TAKEN, _TURN, _DONE, _ERROR, _FUNCTION, _JOB, _PIPE, _WORKERS, _BY_WORKERS = range(len(BOARD))
+# a call that is over. `BY_WORKERS` counts the pieces that workers have computed.
+_FIELDS = range(9)
+_IS_TAKEN, _TURN, _DONE, _SUCCEEDED, _FUNCTION, _JOB, _PIPE, _WORKERS, BY_WORKERS = _FIELDS
 _BOARDS: list[np.ndarray] = []
 _BITS = 20
 _MASK = 2**_BITS - 1
@@ -69,27 +69,27 @@ def _called(_: Any, function: Any, job: Any, number: Any) -> Any:
 
 
 @numba.njit(**FUNCTION)
-def in_turns(board: int, function: int, job: np.ndarray, count: int) -> int:
+def in_turns(board: int, function: int, job: np.ndarray, count: int) -> bool:
     """Has all pieces of a call computed.
 
     Args:
         board: of `board_address`.
         function: address of the C function of a piece, int64 (job's address, number).
-        job: int64, what the function is told; it returns 0 for success.
+        job: int64, what the function is told; it returns 1 for success.
         count: how many pieces there are, below 2^20.
 
     Returns:
-        0, or what a piece returned instead.
+        Whether all of them succeeded.
     """
-    error = 0
     if board == 0 or count == 1 or not _exchanged(_at(board, _IS_TAKEN), 0, 1):
+        succeeded = 0
         for number in range(count):
-            error |= _called(function, job.ctypes.data, number)
-        return error
+            succeeded += _called(function, job.ctypes.data, number)
+        return succeeded == count
     before = _added(_at(board, _TURN), 0)
     _put(board, _FUNCTION, function)
     _put(board, _JOB, job.ctypes.data)
-    _put(board, _ERROR, 0)
+    _put(board, _SUCCEEDED, 0)
     _put(board, _DONE, 0)
     turn = (((before >> (2 * _BITS)) + 1) << (2 * _BITS)) | (count << _BITS)
     _put(board, _TURN, turn)
@@ -98,9 +98,9 @@ def in_turns(board: int, function: int, job: np.ndarray, count: int) -> int:
     _take(board, function, job.ctypes.data)
     while _added(_at(board, _DONE), 0) < count:
         _yield()
-    error = _added(_at(board, _ERROR), 0)
+    succeeded = _added(_at(board, _SUCCEEDED), 0)
     _put(board, _IS_TAKEN, 0)
-    return error
+    return succeeded == count
 
 
 @numba.njit(**FUNCTION)
@@ -133,9 +133,8 @@ def _take(board: int, function: int, job: int) -> int:
                 given = _added(_at(board, _FUNCTION), 0), _added(_at(board, _JOB), 0)
             else:
                 given = function, job
-            error = _called(given[0], given[1], turn & _MASK)
-            if error != 0:
-                _put(board, _ERROR, error)
+            result = _called(given[0], given[1], turn & _MASK)
+            _added(_at(board, _SUCCEEDED), result)
             _added(_at(board, _DONE), 1)
             taken += 1
 
@@ -144,7 +143,7 @@ def _take(board: int, function: int, job: int) -> int:
 def _work(board: int, pipe: int) -> None:
     call = np.zeros(1, np.uint8)
     while _read(np.int32(pipe), call.ctypes.data, 1) != 0:
-        _added(_at(board, _BY_WORKERS), _take(board, 0, 0))
+        _added(_at(board, BY_WORKERS), _take(board, 0, 0))
 
 
 def find_functions() -> None:
@@ -165,16 +164,17 @@ def board_address() -> int:
         return 0
     find_functions()
     _work.compile((types.int64, types.int64))
-    board = np.zeros(len(BOARD), np.int64)
+    board = np.zeros(len(_FIELDS), np.int64)
     _BOARDS.append(board)
     reading, board[_PIPE] = os.pipe()
+    # A process that was forked has no workers, and nobody to empty a full pipe.
+    os.set_blocking(int(board[_PIPE]), False)
     board[_WORKERS] = cores - 1
     for _ in range(cores - 1):
         threading.Thread(target=_work, args=(board.ctypes.data, reading), daemon=True).start()
     return int(board.ctypes.data)
 
 
-def board_at(address: int) -> dict[str, int]:
-    """The fields of a board, by name."""
-    (board,) = (board for board in _BOARDS if board.ctypes.data == address)
-    return dict(zip(BOARD, board.tolist(), strict=True))
+def board_at(address: int) -> np.ndarray:
+    """The numbers of a board."""
+    return next(board for board in _BOARDS if board.ctypes.data == address)

@@ -24,6 +24,8 @@ class AdamW(StepOptimizer):
     variables, it is TensorFlow's kernel.
     """
 
+    has_kernel = True
+
     def __init__(self, **arguments: Any):
         super().__init__(name="adamw", **arguments)
 

@@ -9,10 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.training.optimizers.gradients import Gradient
-
-# Weights of a variable that is worth a kernel's call.
-_LARGE = 2**17
+from bert_tf.training.optimizers.gradients import Gradient, is_large
 
 RateFactor = Callable[[keras.Variable], float]
 
@@ -57,7 +54,12 @@ class StepOptimizer(keras.optimizers.Optimizer):
         beta_1, beta_2, epsilon, weight_decay: as Keras names them.
         bias_correction: False leaves it out.
         rate_factor: a variable's factor on the learning rate; None for 1 everywhere.
+
+    Attributes:
+        has_kernel: whether `update_variable` can write to the memory of a variable and its copy.
     """
+
+    has_kernel = False
 
     def __init__(
         self,
@@ -100,7 +102,9 @@ class StepOptimizer(keras.optimizers.Optimizer):
         """Lets `apply` write to the memory of large variables on processors, and to copies.
 
         For one replica, and for `apply` inside of a TensorFlow function that has called
-        `take_memory` since anything else has read or assigned the variables.
+        `take_memory` since anything else has read or assigned the variables. What that function has
+        read of them before has to be used by then, as it is by all that the gradients depend on:
+        TensorFlow does not wait for others.
 
         Args:
             copies: by the number of a variable, what has its value in another dtype.
@@ -111,8 +115,14 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def is_in_place(self, index: int) -> bool:
         """Whether `update_variable` is to write to the memory of a variable."""
         variable, copy = self._trainable_variables[index].value, self.copies.get(index)
-        fits = variable.shape.num_elements() >= _LARGE and "CPU" in variable.device
-        return self._is_in_place and fits and (copy is None or copy.dtype == tf.bfloat16)
+        return (
+            self._is_in_place
+            and self.has_kernel
+            and is_large(variable)
+            and "CPU" in variable.device
+            and variable.dtype == tf.float32
+            and (copy is None or copy.dtype == tf.bfloat16)
+        )
 
     def take_memory(self) -> None:
         """Gives variables that are updated in place memory that no other tensor shares.

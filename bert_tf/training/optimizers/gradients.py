@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
@@ -12,17 +12,20 @@ from bert_tf.layers.kernels.graph import kind_of
 from bert_tf.layers.kernels.operation import results_of
 from bert_tf.training.optimizers.one_pass import squared_norm_entry
 
-# Numbers of a gradient that is worth a kernel's call.
+# Numbers that are worth a kernel's call.
 _LARGE = 2**17
 # Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum.
 Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor]"
 
 
+def is_large(values: Any) -> bool:
+    """Whether a variable, or its gradient, is one that kernels work on."""
+    return (values.shape.num_elements() or 0) >= _LARGE
+
+
 def joined(parts: Sequence[tf.Tensor]) -> Gradient:
     """The gradient that is the sum of parts; two large ones are left as they are."""
-    first = parts[0]
-    is_large = (first.shape.num_elements() or 0) >= _LARGE
-    if len(parts) == 2 and is_large and first.dtype in (tf.bfloat16, tf.float32):
+    if len(parts) == 2 and is_large(parts[0]) and parts[0].dtype in (tf.bfloat16, tf.float32):
         return tuple(parts)
     return tf.add_n([tf.cast(part, tf.float32) for part in parts])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import ENTRY, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import KERNEL, SUMMING_KERNEL
 
@@ -129,7 +129,7 @@ def adamw_entry(kind: Any) -> Any:
             vector(data, dims, 1, kind)[start:stop],
             vector(data, dims, 2, np.float32),
         )
-        return 0
+        return DONE
 
     return entry
 
@@ -149,7 +149,7 @@ def copying_adamw_entry(kind: Any) -> Any:
             vector(data, dims, 1, kind)[start:stop],
             vector(data, dims, 2, np.float32),
         )
-        return 0
+        return DONE
 
     return entry
 
@@ -163,6 +163,6 @@ def squared_norm_entry(kind: Any) -> Any:
         first = vector(data, dims, 0, kind)[start:stop]
         second = vector(data, dims, 1, kind)[start:stop]
         vector(data, dims, 2, np.float32)[0] = squared_norm(first, second)
-        return 0
+        return DONE
 
     return entry

@@ -6,9 +6,8 @@ import pytest
 import tensorflow as tf
 from regression_task import make_loop
 
-from bert_tf.training import compute_copies
 from bert_tf.training.compute_copies import ComputeCopies
-from bert_tf.training.optimizers import base, gradients
+from bert_tf.training.optimizers import gradients
 
 
 @pytest.fixture
@@ -81,8 +80,7 @@ def test_weights_that_no_layer_converts_have_none(policy):
 @pytest.fixture
 def all_large(monkeypatch):
     """Small variables have copies, and are updated in place from the parts of their gradients."""
-    for module in (compute_copies, base, gradients):
-        monkeypatch.setattr(module, "_LARGE", 1)
+    monkeypatch.setattr(gradients, "_LARGE", 1)
 
 
 @pytest.mark.slow
@@ -91,6 +89,16 @@ def test_a_divided_batch_gives_the_curve_of_the_whole(policy, all_large):
     whole, divided = (make_loop(shards=shards).run().train for shards in (1, 2))
     for name in ("loss", "gradient_norm"):
         assert divided[name] == pytest.approx(whole[name], rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"], indirect=True)
+def test_copies_follow_the_weights_from_step_to_step(policy, optimizer, all_large):
+    """A call of the compiled steps makes them from the weights."""
+    keys = {"optimizer": optimizer, "shards": 2, "steps": 12, "log_every": 12}
+    one, all_at_once = (make_loop(**keys, steps_per_call=number).run().train for number in (1, 12))
+    assert all_at_once["loss"] == one["loss"]
 
 
 @pytest.mark.parametrize("shards", [1, 2])

@@ -1,6 +1,8 @@
 """Layers with kernels against the same layers without, in graphs of any shape."""
 
 import contextlib
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -9,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout, keep_mask
-from bert_tf.layers.kernels import operation
+from bert_tf.layers.kernels import graph, operation
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
@@ -208,6 +210,34 @@ def test_a_bias_that_does_not_fit_is_refused():
         for shape in ([2, 1, 1, 1], [3, 1, 1, 3], [2, 1, 2, 3]):
             with pytest.raises(tf.errors.InvalidArgumentError, match="shapes that do not fit"):
                 computed(tf.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([3]), is_exact=True),
+        lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([5]), is_exact=False),
+        lambda: graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
+        lambda: graph.normalized_sum(
+            *(tf.ones([2, 4]), tf.ones([2, 4]), None, tf.ones([3]), tf.ones([4])),
+            keep_scale=1.0,
+            epsilon=1e-12,
+        ),
+        lambda: graph.normalized_sum(
+            *(tf.ones([2, 4]), tf.ones([1, 4]), None, tf.ones([4]), tf.ones([4])),
+            keep_scale=1.0,
+            epsilon=1e-12,
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(call):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="shapes that do not fit"):
+        tf.function(call, autograph=False)()
+
+
+def test_kernels_can_be_imported_before_tensorflow():
+    modules = "bert_tf.layers.kernels.graph, bert_tf.training.optimizers.one_pass"
+    subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
 
 
 @IN_PIECES

@@ -8,6 +8,7 @@ import tensorflow as tf
 from bert_tf.layers.kernels import workers
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.optimizers.gradients import global_norm, joined, summed
+from bert_tf.training.optimizers.lamb import Lamb
 
 RATE = 0.01
 # No whole number of the kernel's blocks, and large enough for it.
@@ -39,6 +40,26 @@ def made(weights, *, copies=None, **changes):
     return optimizer
 
 
+def is_in_place(optimizer, *, dtype="float32", shape=SHAPE, copy=None):
+    weight = keras.Variable(np.zeros(shape, np.float32), dtype=dtype, name="kernel")
+    optimizer.build([weight])
+    optimizer.update_in_place({} if copy is None else {0: tf.Variable(tf.zeros(shape, copy))})
+    return optimizer.is_in_place(0)
+
+
+def test_which_variables_are_written_to_in_place():
+    values = {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6, "weight_decay": 0.1}
+    assert is_in_place(AdamW(**values))
+    assert is_in_place(AdamW(**values), copy=tf.bfloat16)
+    assert not is_in_place(AdamW(**values), copy=tf.float16)
+    assert not is_in_place(AdamW(**values), dtype="bfloat16")
+    assert not is_in_place(AdamW(**values), shape=(8, 8))
+    assert not is_in_place(Lamb(**values))
+    optimizer = AdamW(**values)
+    optimizer.build([keras.Variable(np.zeros(SHAPE, np.float32), name="kernel")])
+    assert not optimizer.is_in_place(0)
+
+
 def take_steps(optimizer, gradients, *, applied=1.0, factor=0.25):
     """Steps as the training step takes them: one function for all."""
 
@@ -67,6 +88,7 @@ def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
     theirs.build([expected])
     copy = tf.Variable(tf.zeros(SHAPE, tf.bfloat16), trainable=False)
     optimizer = made([weight], copies={0: copy}, weight_decay=decay)
+    assert optimizer.is_in_place(0)
     take_steps(optimizer, [gradient(step) for step in range(3)])
     workers.board_address.cache_clear()
     for step in range(3):
