@@ -132,7 +132,8 @@ class Results:
             means[side] = {c: mean(values) for c, values in columns.items() if values}
             _show(f"{name}, {side}, mean", means[side])
             deviations = {c: stdev(values) for c, values in columns.items() if values[1:]}
-            _show(f"{name}, {side}, deviation", deviations)
+            if deviations:
+                _show(f"{name}, {side}, deviation", deviations)
         theirs = [means[side] for side in sides if side != _OURS]
         if _OURS in means and theirs:
             ours = means[_OURS]

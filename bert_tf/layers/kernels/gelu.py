@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, rows_of, size_of, vector
 from bert_tf.layers.kernels.numbers import (
     error_function,
     exponential,
@@ -17,7 +17,7 @@ from bert_tf.layers.kernels.numbers import (
     narrow,
     wide,
 )
-from bert_tf.layers.kernels.options import KERNEL
+from bert_tf.layers.kernels.options import FUNCTION, KERNEL
 
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)
@@ -86,6 +86,18 @@ def gelu_gradient(
             bias_gradient[column] += value
 
 
+@numba.njit(**FUNCTION)
+def _arrays(data: Any, dims: Any, start: int, stop: int, kind: Any) -> Any:
+    inputs = rows_of(data, dims, 0, start, stop, kind)
+    outputs = rows_of(data, dims, 2, start, stop, kind)
+    return inputs, vector(data, dims, 1, kind), outputs, rows_of(data, dims, 3, start, stop, kind)
+
+
+@numba.njit(**FUNCTION)
+def _fits(dims: Any) -> bool:
+    return size_of(dims, 1) == dims[RANK - 1]
+
+
 @functools.cache
 def gelu_entry(kind: Any) -> Any:
     """Of inputs, bias; outputs, slopes.
@@ -96,12 +108,9 @@ def gelu_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        inputs = rows_of(data, dims, 0, start, stop, kind)
-        outputs = rows_of(data, dims, 2, start, stop, kind)
-        slopes = rows_of(data, dims, 3, start, stop, kind)
-        if size_of(dims, 1) != inputs.shape[1]:
+        if not _fits(dims):
             return MISFIT
-        gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
+        gelu(*_arrays(data, dims, start, stop, kind))
         return DONE
 
     return entry
@@ -113,12 +122,9 @@ def tanh_gelu_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        inputs = rows_of(data, dims, 0, start, stop, kind)
-        outputs = rows_of(data, dims, 2, start, stop, kind)
-        slopes = rows_of(data, dims, 3, start, stop, kind)
-        if size_of(dims, 1) != inputs.shape[1]:
+        if not _fits(dims):
             return MISFIT
-        tanh_gelu(inputs, vector(data, dims, 1, kind), outputs, slopes)
+        tanh_gelu(*_arrays(data, dims, start, stop, kind))
         return DONE
 
     return entry

@@ -98,7 +98,7 @@ def _operation(
 
 @functools.cache
 def _description(entry: Any, *numbers: int) -> np.ndarray:
-    """What the operation is told by address; it is never freed."""
+    """The numbers that an operation has the address of; never freed."""
     return np.array([entry.address, *numbers], np.int64)
 
 

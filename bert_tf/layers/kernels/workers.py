@@ -27,7 +27,7 @@ _LEAST_CORES = 3
 # which one is next: who takes a piece compares and exchanges all three, so that nobody takes one of
 # a call that is over. `BY_WORKERS` counts the pieces that workers have computed.
 _FIELDS = range(9)
-_IS_TAKEN, _TURN, _DONE, _SUCCEEDED, _FUNCTION, _JOB, _PIPE, _WORKERS, BY_WORKERS = _FIELDS
+_IS_TAKEN, _TURN, _DONE, _SUCCEEDED, _FUNCTION, _JOB, _PIPE, _WORKERS, _BY_WORKERS = _FIELDS
 _BOARDS: list[np.ndarray] = []
 _BITS = 20
 _MASK = 2**_BITS - 1
@@ -75,7 +75,7 @@ def in_turns(board: int, function: int, job: np.ndarray, count: int) -> bool:
     Args:
         board: of `board_address`.
         function: address of the C function of a piece, int64 (job's address, number).
-        job: int64, what the function is told; it returns 1 for success.
+        job: int64, read by the function, which returns 1 for success.
         count: how many pieces there are, below 2^20.
 
     Returns:
@@ -95,7 +95,7 @@ def in_turns(board: int, function: int, job: np.ndarray, count: int) -> bool:
     _put(board, _TURN, turn)
     calls = np.zeros(min(count - 1, _added(_at(board, _WORKERS), 0)), np.uint8)
     _wake(_added(_at(board, _PIPE), 0), calls)
-    _take(board, function, job.ctypes.data)
+    _take(board)
     while _added(_at(board, _DONE), 0) < count:
         _yield()
     succeeded = _added(_at(board, _SUCCEEDED), 0)
@@ -121,7 +121,7 @@ def _put(board: int, field: int, value: int) -> None:
 
 
 @numba.njit(**FUNCTION)
-def _take(board: int, function: int, job: int) -> int:
+def _take(board: int) -> int:
     """Computes pieces as long as there are some; how many."""
     taken = 0
     while True:
@@ -129,11 +129,9 @@ def _take(board: int, function: int, job: int) -> int:
         if turn & _MASK >= (turn >> _BITS) & _MASK:
             return taken
         if _exchanged(_at(board, _TURN), turn, turn + 1):
-            if function == 0:  # a worker, for whom what is on the board holds from here on
-                given = _added(_at(board, _FUNCTION), 0), _added(_at(board, _JOB), 0)
-            else:
-                given = function, job
-            result = _called(given[0], given[1], turn & _MASK)
+            # What is on the board holds until this piece is done.
+            function, job = _added(_at(board, _FUNCTION), 0), _added(_at(board, _JOB), 0)
+            result = _called(function, job, turn & _MASK)
             _added(_at(board, _SUCCEEDED), result)
             _added(_at(board, _DONE), 1)
             taken += 1
@@ -143,7 +141,7 @@ def _take(board: int, function: int, job: int) -> int:
 def _work(board: int, pipe: int) -> None:
     call = np.zeros(1, np.uint8)
     while _read(np.int32(pipe), call.ctypes.data, 1) != 0:
-        _added(_at(board, BY_WORKERS), _take(board, 0, 0))
+        _added(_at(board, _BY_WORKERS), _take(board))
 
 
 def find_functions() -> None:
@@ -173,8 +171,3 @@ def board_address() -> int:
     for _ in range(cores - 1):
         threading.Thread(target=_work, args=(board.ctypes.data, reading), daemon=True).start()
     return int(board.ctypes.data)
-
-
-def board_at(address: int) -> np.ndarray:
-    """The numbers of a board."""
-    return next(board for board in _BOARDS if board.ctypes.data == address)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.layers.kernels.native import DONE, ENTRY, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import KERNEL, SUMMING_KERNEL
+from bert_tf.layers.kernels.options import FUNCTION, KERNEL, SUMMING_KERNEL
 
 # Numbers that stay in a core's first cache from one loop to the next.
 _BLOCK = 512
@@ -110,6 +110,20 @@ def _sum_of_squares(values: np.ndarray) -> np.float32:
     return total
 
 
+@numba.njit(**FUNCTION)
+def _update(copy: np.ndarray, data: Any, dims: Any, start: int, stop: int, kind: Any) -> int:
+    adamw_update(
+        vector(data, dims, 3, np.float32)[start:stop],
+        vector(data, dims, 4, np.float32)[start:stop],
+        vector(data, dims, 5, np.float32)[start:stop],
+        copy,
+        vector(data, dims, 0, kind)[start:stop],
+        vector(data, dims, 1, kind)[start:stop],
+        vector(data, dims, 2, np.float32),
+    )
+    return DONE
+
+
 @functools.cache
 def adamw_entry(kind: Any) -> Any:
     """Of the parts of the gradient, numbers; weights, momentum, velocity.
@@ -120,16 +134,8 @@ def adamw_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        adamw_update(
-            vector(data, dims, 3, np.float32)[start:stop],
-            vector(data, dims, 4, np.float32)[start:stop],
-            vector(data, dims, 5, np.float32)[start:stop],
-            np.empty(0, np.uint16),
-            vector(data, dims, 0, kind)[start:stop],
-            vector(data, dims, 1, kind)[start:stop],
-            vector(data, dims, 2, np.float32),
-        )
-        return DONE
+        copy = np.empty(0, np.uint16)
+        return _update(copy, data, dims, start, stop, kind)
 
     return entry
 
@@ -140,16 +146,8 @@ def copying_adamw_entry(kind: Any) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        adamw_update(
-            vector(data, dims, 3, np.float32)[start:stop],
-            vector(data, dims, 4, np.float32)[start:stop],
-            vector(data, dims, 5, np.float32)[start:stop],
-            vector(data, dims, 6, np.uint16)[start:stop],
-            vector(data, dims, 0, kind)[start:stop],
-            vector(data, dims, 1, kind)[start:stop],
-            vector(data, dims, 2, np.float32),
-        )
-        return DONE
+        copy = vector(data, dims, 6, np.uint16)[start:stop]
+        return _update(copy, data, dims, start, stop, kind)
 
     return entry
 
