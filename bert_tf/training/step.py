@@ -252,20 +252,21 @@ class TrainingStep:
         self, batch: Batch, weights: dict[str, tf.Tensor], scale: tf.Tensor, key: tf.Tensor
     ) -> _Gradients:
         if self._shards == 1:
-            return self._gradients_of(batch, weights, scale, key)
-        split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
-        copies = self._copies.read()
-        with blocks_traced_once():
-            parts = [
-                self._shard_gradients(
-                    {name: tensor[index] for name, tensor in split.items()},
-                    weights,
-                    scale,
-                    tf.random.fold_in(key, index, alg="philox"),
-                    copies,
-                )
-                for index in range(self._shards)
-            ]
+            parts = [self._gradients_of(batch, weights, scale, key)]
+        else:
+            split = {name: _split_rows(tensor, self._shards) for name, tensor in batch.items()}
+            copies = self._copies.read()
+            with blocks_traced_once():
+                parts = [
+                    self._shard_gradients(
+                        {name: tensor[index] for name, tensor in split.items()},
+                        weights,
+                        scale,
+                        tf.random.fold_in(key, index, alg="philox"),
+                        copies,
+                    )
+                    for index in range(self._shards)
+                ]
         gradients, sums = zip(*parts, strict=True)
         return (
             [joined(of_parts) for of_parts in zip(*gradients, strict=True)],
@@ -279,7 +280,7 @@ class TrainingStep:
         scale: tf.Tensor,
         key: tf.Tensor,
         copies: Sequence[tf.Tensor] = (),
-    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+    ) -> tuple[list[tf.Tensor | tf.IndexedSlices], dict[str, tf.Tensor]]:
         variables = [variable.value for variable in self._model.trainable_variables]
         if copies:
             variables = self._copies.among(variables, copies)
@@ -294,10 +295,18 @@ class TrainingStep:
                 scaled = tf.add_n(list(losses.values())) * scale
             found = tape.gradient(scaled, variables)
         gradients = [
-            tf.zeros_like(variable) if gradient is None else tf.convert_to_tensor(gradient)
-            for variable, gradient in zip(variables, found, strict=True)
+            gradient
+            if isinstance(gradient, tf.IndexedSlices) and self._keeps_rows(number)
+            else tf.zeros_like(variable)
+            if gradient is None
+            else tf.convert_to_tensor(gradient)
+            for number, (variable, gradient) in enumerate(zip(variables, found, strict=True))
         ]
         return gradients, _numbers(losses, parts, batch)
+
+    def _keeps_rows(self, number: int) -> bool:
+        """Whether the gradient of a variable stays a sum of rows up to the optimizer."""
+        return self._use_kernels and self._optimizer.takes_rows(number)
 
     def _adapt_loss_scale(self, finite: tf.Tensor) -> None:
         good = tf.where(finite > 0, self.good_steps + 1, 0)

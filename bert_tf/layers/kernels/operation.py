@@ -59,7 +59,12 @@ def results_of(
 
 
 def in_place(
-    entry: Any, arguments: Sequence[tf.Tensor], variables: Sequence[tf.Variable], *, row_axes: int
+    entry: Any,
+    arguments: Sequence[tf.Tensor],
+    variables: Sequence[tf.Variable],
+    *,
+    row_axes: int,
+    divided: int = 0,
 ) -> None:
     """As an operation, an entry that writes to the memory of variables.
 
@@ -68,12 +73,13 @@ def in_place(
 
     Args:
         entry: Numba's C function, see `bert_tf.layers.kernels.native`.
-        arguments: tensors; the first one is divided into rows.
+        arguments: tensors of any shapes.
         variables: of any shapes.
-        row_axes: how many of the last axes of the first argument are one row.
+        row_axes: how many of the last axes of the divided tensor are one row.
+        divided: the number of that tensor among arguments and variables.
     """
     values = [variable.read_value() for variable in variables]
-    changed = _operation(entry, arguments, values, 0, 0, row_axes)
+    changed = _operation(entry, arguments, values, 0, divided, row_axes)
     for variable, value in zip(variables, changed, strict=True):
         variable.assign(value)
 

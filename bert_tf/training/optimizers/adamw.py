@@ -10,7 +10,12 @@ from bert_tf.layers.kernels.graph import kind_of
 from bert_tf.layers.kernels.operation import in_place
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 from bert_tf.training.optimizers.gradients import Gradient, summed
-from bert_tf.training.optimizers.one_pass import adamw_entry, copying_adamw_entry
+from bert_tf.training.optimizers.one_pass import (
+    adamw_entry,
+    adamw_table_entry,
+    copying_adamw_entry,
+    find_moments_entry,
+)
 
 
 class AdamW(StepOptimizer):
@@ -20,14 +25,38 @@ class AdamW(StepOptimizer):
     of google-research/bert (`optimization.py`).
 
     On processors, where memory limits it, the update of a large variable in place is one pass over
-    weights, moments, gradient and the copy in the dtype of products. Elsewhere, and for small
-    variables, it is TensorFlow's kernel.
+    weights, moments, gradient and the copy in the dtype of products. Of a table whose gradient is
+    given as rows, it leaves out the moments of rows that never had a gradient, which are 0.
+    Elsewhere, and for small variables, it is TensorFlow's kernel.
     """
 
     has_kernel = True
 
     def __init__(self, **arguments: Any):
         super().__init__(name="adamw", **arguments)
+        # By the number of a variable, bool [rows]. Not saved: `take_memory` finds them.
+        self._has_moments: dict[int, tf.Variable] = {}
+
+    def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
+        """See `StepOptimizer.update_in_place`."""
+        super().update_in_place(copies)
+        self._has_moments = {
+            index: tf.Variable(tf.zeros(variable.shape[0], tf.bool), trainable=False)
+            for index, variable in enumerate(self._trainable_variables)
+            if self.takes_rows(index)
+        }
+
+    def takes_rows(self, index: int) -> bool:
+        """See `StepOptimizer.takes_rows`."""
+        rank = len(self._trainable_variables[index].shape)
+        return self.is_in_place(index) and rank == 2 and index not in self.copies
+
+    def take_memory(self) -> None:
+        """See `StepOptimizer.take_memory`."""
+        super().take_memory()
+        for index, has_moments in self._has_moments.items():
+            moments = self._momentums[index].value, self._velocities[index].value
+            in_place(find_moments_entry(), moments, [has_moments], row_axes=1)
 
     def update_variable(
         self, variable: tf.Variable, index: int, gradient: Gradient, scalars: StepScalars
@@ -46,6 +75,9 @@ class AdamW(StepOptimizer):
                 corrected,
                 self.epsilon,
             )
+            if isinstance(gradient, tf.IndexedSlices):
+                self._update_table(variable, index, gradient, tf.stack(numbers))
+                return
             copies = [self.copies[index]] if index in self.copies else []
             first, second = gradient if isinstance(gradient, tuple) else (gradient, tf.zeros([0]))
             entry = (copying_adamw_entry if copies else adamw_entry)(kind_of(first))
@@ -65,4 +97,21 @@ class AdamW(StepOptimizer):
             beta2=scalars.beta_2,
             epsilon=self.epsilon,
             grad=scaled(summed(gradient), scalars.gradient_factor),
+        )
+
+    def _update_table(
+        self, variable: tf.Variable, index: int, gradient: tf.IndexedSlices, numbers: tf.Tensor
+    ) -> None:
+        number = tf.size(gradient.indices)
+        places = tf.tensor_scatter_nd_update(
+            tf.fill([variable.shape[0]], -1), gradient.indices[:, None], tf.range(number)
+        )
+        arguments = [places, gradient.values, numbers]
+        moments = self._momentums[index].value, self._velocities[index].value
+        in_place(
+            adamw_table_entry(),
+            arguments,
+            [variable, *moments, self._has_moments[index]],
+            row_axes=1,
+            divided=len(arguments),
         )

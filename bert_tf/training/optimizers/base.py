@@ -124,6 +124,10 @@ class StepOptimizer(keras.optimizers.Optimizer):
             and (copy is None or copy.dtype == tf.bfloat16)
         )
 
+    def takes_rows(self, index: int) -> bool:
+        """Whether a variable's gradient may be given as rows, for less memory to pass over."""
+        return False
+
     def take_memory(self) -> None:
         """Gives variables that are updated in place memory that no other tensor shares.
 

@@ -1,4 +1,5 @@
-"""Gradients of one step, large ones in parts that nobody has added up yet."""
+"""Gradients of one step, large ones in parts that nobody has added up yet, and those of tables as
+the rows that were looked up."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from bert_tf.training.optimizers.one_pass import squared_norm_entry
 
 # Numbers that are worth a kernel's call.
 _LARGE = 2**17
-# Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum.
-Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor]"
+# Of one variable. Two tensors, in bfloat16 or float32, are the parts of a float32 sum; slices are
+# the only rows that are not 0, float32, each of them once.
+Gradient: TypeAlias = "tf.Tensor | tuple[tf.Tensor, tf.Tensor] | tf.IndexedSlices"
 
 
 def is_large(values: Any) -> bool:
@@ -23,8 +25,10 @@ def is_large(values: Any) -> bool:
     return (values.shape.num_elements() or 0) >= _LARGE
 
 
-def joined(parts: Sequence[tf.Tensor]) -> Gradient:
+def joined(parts: Sequence[tf.Tensor | tf.IndexedSlices]) -> Gradient:
     """The gradient that is the sum of parts; two large ones are left as they are."""
+    if isinstance(parts[0], tf.IndexedSlices):
+        return _rows_once(parts)
     if len(parts) == 2 and is_large(parts[0]) and parts[0].dtype in (tf.bfloat16, tf.float32):
         return tuple(parts)
     return tf.add_n([tf.cast(part, tf.float32) for part in parts])
@@ -32,6 +36,8 @@ def joined(parts: Sequence[tf.Tensor]) -> Gradient:
 
 def summed(gradient: Gradient) -> tf.Tensor:
     """As one tensor; parts in bfloat16 are converted and added in one pass over memory."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.convert_to_tensor(gradient)
     if not isinstance(gradient, tuple):
         return gradient
     if gradient[0].dtype == tf.float32:
@@ -41,17 +47,23 @@ def summed(gradient: Gradient) -> tf.Tensor:
 
 def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
     """The square root of the sum of all squares, float32 []; parts are added up for it alone."""
-    squares = [
-        _squared_norm(gradient) if isinstance(gradient, tuple) else 2.0 * tf.nn.l2_loss(gradient)
-        for gradient in gradients
-    ]
-    return tf.sqrt(tf.add_n(squares))
+    return tf.sqrt(tf.add_n([_squared_norm(gradient) for gradient in gradients]))
 
 
-def _squared_norm(parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-    result = tf.constant([1]), tf.float32
-    entry = squared_norm_entry(kind_of(parts[0]))
-    return results_of(entry, parts, [result], row_axes=0, sums=1)[0][0]
+def _squared_norm(gradient: Gradient) -> tf.Tensor:
+    if isinstance(gradient, tuple):
+        result = tf.constant([1]), tf.float32
+        entry = squared_norm_entry(kind_of(gradient[0]))
+        return results_of(entry, gradient, [result], row_axes=0, sums=1)[0][0]
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return 2.0 * tf.nn.l2_loss(values)
+
+
+def _rows_once(parts: Sequence[tf.IndexedSlices]) -> tf.IndexedSlices:
+    values = tf.concat([tf.cast(part.values, tf.float32) for part in parts], axis=0)
+    indices, places = tf.unique(tf.concat([part.indices for part in parts], axis=0))
+    rows = tf.math.unsorted_segment_sum(values, places, tf.size(indices))
+    return tf.IndexedSlices(rows, indices, dense_shape=parts[0].dense_shape)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Kernels of the optimizer: AdamW's update, and the norm of a gradient, in a pass over memory each.
 
-A gradient comes in the two parts that it is the sum of, as the parts of a batch computed them.
+A gradient comes in the two parts that it is the sum of, as the parts of a batch computed them, or
+as the rows of a table that are not 0.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, vector
+from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
 from bert_tf.layers.kernels.options import FUNCTION, KERNEL, SUMMING_KERNEL
 
@@ -42,33 +43,70 @@ def adamw_update(
             learning rate times the decay, beta_1, beta_2, the learning rate with the correction of
             bias, and epsilon.
     """
-    factor, decay, beta_1, beta_2, rate, epsilon = (
-        numbers[0],
-        numbers[1],
-        numbers[2],
-        numbers[3],
-        numbers[4],
-        numbers[5],
-    )
     gradients = np.empty(_BLOCK, np.float32)
     for start in range(0, weights.size, _BLOCK):
         w = weights[start : start + _BLOCK]
         m = momentum[start : start + _BLOCK]
         v = velocity[start : start + _BLOCK]
         _scaled_sum(
-            first[start : start + _BLOCK], second[start : start + _BLOCK], factor, gradients
+            first[start : start + _BLOCK], second[start : start + _BLOCK], numbers[0], gradients
         )
-        for place in range(w.size):
-            gradient = gradients[place]
-            mean = m[place] + (gradient - m[place]) * (_ONE - beta_1)
-            square = v[place] + (gradient * gradient - v[place]) * (_ONE - beta_2)
-            m[place] = mean
-            v[place] = square
-            w[place] = w[place] - w[place] * decay - mean * rate / (np.sqrt(square) + epsilon)
+        _update_block(w, m, v, gradients, numbers)
         if copy.size > 0:
             rounded = copy[start : start + _BLOCK]
             for place in range(w.size):
                 rounded[place] = narrow(w[place], rounded[place])
+
+
+@numba.njit(**KERNEL)
+def adamw_table_update(
+    weights: np.ndarray,
+    momentum: np.ndarray,
+    velocity: np.ndarray,
+    has_moments: np.ndarray,
+    places: np.ndarray,
+    gradients: np.ndarray,
+    numbers: np.ndarray,
+) -> None:
+    """As `adamw_update`, of a table of which few rows have a gradient.
+
+    Rows that never had one have no moments to read or write: they decay, which is all that an
+    update does to them.
+
+    Args:
+        weights, momentum, velocity: float32 [rows, width], written to.
+        has_moments: bool [rows], false where both moments are 0, written to.
+        places: int32 [rows], where in `gradients` that of a row is; below 0 for none.
+        gradients: float32 [number, width].
+        numbers: as of `adamw_update`.
+    """
+    decay = numbers[1]
+    none = np.empty(0, np.float32)
+    zeros = np.zeros(weights.shape[1], np.float32)
+    scaled = np.empty(weights.shape[1], np.float32)
+    for row in range(weights.shape[0]):
+        w = weights[row]
+        if places[row] >= 0:
+            _scaled_sum(gradients[places[row]], none, numbers[0], scaled)
+            _update_block(w, momentum[row], velocity[row], scaled, numbers)
+            has_moments[row] = True
+        elif has_moments[row]:
+            _update_block(w, momentum[row], velocity[row], zeros, numbers)
+        elif decay != _ZERO:
+            for place in range(w.size):
+                w[place] -= w[place] * decay
+
+
+@numba.njit(**KERNEL)
+def find_moments(momentum: np.ndarray, velocity: np.ndarray, has_moments: np.ndarray) -> None:
+    """Finds the rows of which a moment is not 0.
+
+    Args:
+        momentum, velocity: float32 [rows, width].
+        has_moments: bool [rows], written to.
+    """
+    for row in range(momentum.shape[0]):
+        has_moments[row] = _has_any(velocity[row]) or _has_any(momentum[row])
 
 
 @numba.njit(**KERNEL)
@@ -85,6 +123,38 @@ def squared_norm(first: np.ndarray, second: np.ndarray) -> float:
         _scaled_sum(part, second[start : start + _BLOCK], _ONE, gradients)
         total += _sum_of_squares(gradients[: part.size])
     return total
+
+
+@numba.njit(**KERNEL)
+def _update_block(
+    w: np.ndarray, m: np.ndarray, v: np.ndarray, gradients: np.ndarray, numbers: np.ndarray
+) -> None:
+    decay, beta_1, beta_2, rate, epsilon = (
+        numbers[1],
+        numbers[2],
+        numbers[3],
+        numbers[4],
+        numbers[5],
+    )
+    for place in range(w.size):
+        gradient = gradients[place]
+        mean = m[place] + (gradient - m[place]) * (_ONE - beta_1)
+        square = v[place] + (gradient * gradient - v[place]) * (_ONE - beta_2)
+        m[place] = mean
+        v[place] = square
+        w[place] = w[place] - w[place] * decay - mean * rate / (np.sqrt(square) + epsilon)
+
+
+@numba.njit(**KERNEL)
+def _has_any(values: np.ndarray) -> bool:
+    """Whether any is not 0, looked for in blocks."""
+    for start in range(0, values.size, 64):
+        found = False
+        for place in range(start, min(start + 64, values.size)):
+            found |= values[place] != _ZERO
+        if found:
+            return True
+    return False
 
 
 @numba.njit(**KERNEL)
@@ -148,6 +218,47 @@ def copying_adamw_entry(kind: Any) -> Any:
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         copy = vector(data, dims, 6, np.uint16)[start:stop]
         return _update(copy, data, dims, start, stop, kind)
+
+    return entry
+
+
+@functools.cache
+def adamw_table_entry() -> Any:
+    """Of places, gradients, numbers; weights, momentum, velocity, has_moments."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        weights = rows_of(data, dims, 3, start, stop, np.float32)
+        places = vector(data, dims, 0, np.int32)[start:stop]
+        gradients = vector(data, dims, 1, np.float32).reshape((-1, weights.shape[1]))
+        if np.max(places) >= gradients.shape[0]:
+            return MISFIT
+        adamw_table_update(
+            weights,
+            rows_of(data, dims, 4, start, stop, np.float32),
+            rows_of(data, dims, 5, start, stop, np.float32),
+            vector(data, dims, 6, np.bool_)[start:stop],
+            places,
+            gradients,
+            vector(data, dims, 2, np.float32),
+        )
+        return DONE
+
+    return entry
+
+
+@functools.cache
+def find_moments_entry() -> Any:
+    """Of momentum, velocity; has_moments."""
+
+    @numba.cfunc(ENTRY, cache=True)
+    def entry(data: Any, dims: Any, start: int, stop: int) -> int:
+        find_moments(
+            rows_of(data, dims, 0, start, stop, np.float32),
+            rows_of(data, dims, 1, start, stop, np.float32),
+            vector(data, dims, 2, np.bool_)[start:stop],
+        )
+        return DONE
 
     return entry
 

@@ -1,5 +1,7 @@
 """Training steps with kernels against the same steps without."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -8,11 +10,13 @@ import tensorflow as tf
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.models.classification import BertClassifier
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.plan.protocols import LossParts
 from bert_tf.training.step import TrainingStep
 
 CONFIG = BertConfig(
@@ -25,19 +29,26 @@ CONFIG = BertConfig(
 )
 
 
-def three_steps(*, use_kernels, frozen_blocks, shards, accumulation_steps):
+class LabelLoss:
+    """Cross-entropy of labels."""
+
+    def weights(self, batch):
+        return {"loss": tf.cast(tf.size(batch["labels"]), tf.float32)}
+
+    def __call__(self, model, batch, *, training, dropout_key):
+        logits = model(batch, training=training, dropout_key=dropout_key)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["labels"], logits)
+        return LossParts(losses={"loss": tf.reduce_sum(losses)})
+
+
+def three_steps(model, loss, batch, *, use_kernels, shards, accumulation_steps):
     """Logged numbers of three steps, and the weights after them."""
-    keras.utils.set_random_seed(1)
-    model = BertPretrainingModel(CONFIG)
-    model.build_weights()
-    if frozen_blocks:
-        model.encoder.freeze(frozen_blocks)
     section = build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"})
     optimizer = make_optimizer(section, num_hidden_layers=3)
     optimizer.build(model.trainable_variables)
     step = TrainingStep(
         model=model,
-        loss=PretrainingLoss(),
+        loss=loss,
         optimizer=optimizer,
         strategy=tf.distribute.get_strategy(),
         arithmetic=Arithmetic(
@@ -45,8 +56,6 @@ def three_steps(*, use_kernels, frozen_blocks, shards, accumulation_steps):
             shards=shards,
         ),
     )
-    batch = full_batch(StepShape(rows=8, length=16, predictions=3), CONFIG.vocab_size)
-    batch["input_mask"][1:, 9:] = 0
     numbers = step.run(
         iter(tf.data.Dataset.from_tensors(batch).repeat()),
         first_step=0,
@@ -56,12 +65,48 @@ def three_steps(*, use_kernels, frozen_blocks, shards, accumulation_steps):
     return numbers, [variable.numpy() for variable in model.variables]
 
 
+def pretraining_steps(*, frozen_blocks, **arithmetic):
+    keras.utils.set_random_seed(1)
+    model = BertPretrainingModel(CONFIG)
+    model.build_weights()
+    if frozen_blocks:
+        model.encoder.freeze(frozen_blocks)
+    batch = full_batch(StepShape(rows=8, length=16, predictions=3), CONFIG.vocab_size)
+    batch["input_mask"][1:, 9:] = 0
+    return three_steps(model, PretrainingLoss(), batch, **arithmetic)
+
+
+def classification_steps(**arithmetic):
+    """Of a vocabulary large enough that the optimizer works on rows of it."""
+    keras.utils.set_random_seed(1)
+    config = dataclasses.replace(CONFIG, vocab_size=10_000, hidden_dropout_prob=0.0)
+    model = BertClassifier(config, 2)
+    model.build_weights()
+    random = np.random.default_rng(0)
+    batch = {
+        "input_word_ids": random.integers(0, 10_000, (8, 16), np.int32),
+        "input_mask": np.ones((8, 16), np.int32),
+        "labels": np.tile(np.int32([0, 1]), 4),
+    }
+    batch["input_word_ids"][:, ::3] = 7
+    return three_steps(model, LabelLoss(), batch, **arithmetic)
+
+
+def require_same_steps(mine, theirs):
+    (numbers, weights), (expected, other_weights) = mine, theirs
+    for name in ("loss", "gradient_norm"):
+        np.testing.assert_allclose(numbers[name], expected[name], rtol=1e-4, atol=1e-5)
+    assert expected["loss"][2] < expected["loss"][0]
+    for trained, other in zip(weights, other_weights, strict=True):
+        np.testing.assert_allclose(trained, other, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("frozen_blocks", "shards", "accumulation_steps"), [(0, 1, 1), (0, 2, 2), (2, 2, 1)]
 )
 def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
-    (mine, weights), (theirs, expected) = (
-        three_steps(
+    mine, theirs = (
+        pretraining_steps(
             use_kernels=use_kernels,
             frozen_blocks=frozen_blocks,
             shards=shards,
@@ -69,8 +114,17 @@ def test_steps_are_those_without(frozen_blocks, shards, accumulation_steps):
         )
         for use_kernels in (True, False)
     )
-    for name in ("loss", "gradient_norm"):
-        np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-4)
-    assert theirs["loss"][2] < theirs["loss"][0]
-    for trained, other in zip(weights, expected, strict=True):
-        np.testing.assert_allclose(trained, other, atol=1e-3)
+    require_same_steps(mine, theirs)
+
+
+@pytest.mark.parametrize(("shards", "accumulation_steps"), [(1, 1), (2, 1), (1, 2)])
+def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
+    shards, accumulation_steps
+):
+    mine, theirs = (
+        classification_steps(
+            use_kernels=use_kernels, shards=shards, accumulation_steps=accumulation_steps
+        )
+        for use_kernels in (True, False)
+    )
+    require_same_steps(mine, theirs)

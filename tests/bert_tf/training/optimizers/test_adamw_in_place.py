@@ -153,3 +153,62 @@ def test_parts_are_left_alone_where_two_large_ones_are_added_up_in_a_pass_that_c
     np.testing.assert_array_equal(joined(small), [2.0, 4.0])
     three = [one(seed) for seed in range(3)]
     np.testing.assert_allclose(joined(three), sum(part.numpy() for part in three), rtol=1e-5)
+
+
+def rows(seed, *indices):
+    """Slices with a row per index, some of them twice."""
+    values = np.random.default_rng(seed).normal(size=(len(indices), SHAPE[1])).astype(np.float32)
+    return tf.IndexedSlices(tf.constant(values), tf.constant(indices), tf.constant(SHAPE))
+
+
+def dense(slices):
+    total = np.zeros(SHAPE, np.float32)
+    np.add.at(total, slices.indices.numpy(), slices.values.numpy())
+    return tf.constant(total)
+
+
+LOOKED_UP = (rows(0, 3, 3, 500), rows(1, 0, 512, 0, 0), rows(2, 7))
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_a_table_of_which_few_rows_have_gradients_is_updated_as_from_a_gradient_of_all(
+    decay, cores, monkeypatch
+):
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    workers.board_address.cache_clear()
+    table, expected = (keras.Variable(normal(9), name="table") for _ in range(2))
+    optimizer, other = (made([weight], weight_decay=decay) for weight in (table, expected))
+    assert optimizer.takes_rows(0)
+    # The second function finds which rows have moments.
+    for steps in (LOOKED_UP[:2], LOOKED_UP[2:]):
+        take_steps(optimizer, [joined([slices]) for slices in steps])
+        take_steps(other, [dense(slices) for slices in steps])
+    workers.board_address.cache_clear()
+    np.testing.assert_array_equal(table.numpy(), expected.numpy())
+    for name in ("_momentums", "_velocities"):
+        found, wanted = (getattr(each, name)[0].numpy() for each in (optimizer, other))
+        np.testing.assert_array_equal(found, wanted)
+        assert set(np.flatnonzero(found.any(axis=1))) == {0, 3, 7, 500, 512}
+
+
+def test_rows_of_parts_are_added_up_once():
+    parts = LOOKED_UP[:2]
+    gradient = joined(parts)
+    assert sorted(gradient.indices.numpy()) == [0, 3, 500, 512]
+    whole = sum(dense(slices).numpy().astype(np.float64) for slices in parts)
+    np.testing.assert_allclose(summed(gradient), whole, rtol=1e-5, atol=1e-6)
+    assert float(global_norm([gradient])) == pytest.approx(np.linalg.norm(whole), rel=1e-6)
+
+
+def test_a_skipped_step_changes_no_row_whatever_the_gradient():
+    table = keras.Variable(normal(9), name="table")
+    optimizer = made([table])
+    take_steps(optimizer, LOOKED_UP[2:])
+    watched = [table, *optimizer._momentums, *optimizer._velocities]
+    before = [variable.numpy() for variable in watched]
+    slices = LOOKED_UP[0]
+    bad = tf.IndexedSlices(slices.values * np.nan, slices.indices, slices.dense_shape)
+    take_steps(optimizer, [joined([bad])], applied=0.0, factor=np.nan)
+    for variable, value in zip(watched, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
