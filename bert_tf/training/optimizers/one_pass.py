@@ -41,7 +41,7 @@ def adamw_update(
             second one that is 0.
         numbers: float32 [6], the factor of the gradient, which at 0 makes 0 of any gradient, the
             learning rate times the decay, beta_1, beta_2, the learning rate with the correction of
-            bias, and epsilon.
+            bias, and epsilon as added to the root of a velocity without it.
     """
     gradients = np.empty(_BLOCK, np.float32)
     for start in range(0, weights.size, _BLOCK):

@@ -15,21 +15,25 @@ RATE = 0.01
 SHAPE = (2**9 + 1, 2**8 + 3)
 
 
-def normal(seed, dtype=tf.float32):
-    values = np.random.default_rng(seed).normal(size=SHAPE).astype(np.float32)
-    return tf.cast(values, dtype)
+def normal(seed):
+    return tf.constant(np.random.default_rng(seed).normal(size=SHAPE), tf.float32)
+
+
+def gradient_of(seed, dtype=tf.float32):
+    """From far below epsilon to far above."""
+    return tf.cast(normal(seed) * np.logspace(-9, 0, SHAPE[1]), dtype)
 
 
 def one(seed):
-    return normal(seed)
+    return gradient_of(seed)
 
 
 def two(seed):
-    return normal(seed), normal(seed + 100)
+    return gradient_of(seed), gradient_of(seed + 100)
 
 
 def two_of_bfloat16(seed):
-    return normal(seed, tf.bfloat16), normal(seed + 100, tf.bfloat16)
+    return gradient_of(seed, tf.bfloat16), gradient_of(seed + 100, tf.bfloat16)
 
 
 def made(weights, *, copies=None, **changes):
@@ -92,6 +96,8 @@ def test_updates_are_those_of_keras(gradient, decay, cores, monkeypatch):
     take_steps(optimizer, [gradient(step) for step in range(3)])
     workers.board_address.cache_clear()
     for step in range(3):
+        # Keras adds it before the correction of bias.
+        theirs.epsilon = 1e-6 * np.sqrt(1 - 0.999 ** (step + 1))
         parts = gradient(step) if isinstance(gradient(step), tuple) else [gradient(step)]
         theirs.apply([tf.add_n([tf.cast(part, tf.float32) for part in parts]) / 4])
     assert int(optimizer.iterations.numpy()) == 3
