@@ -88,7 +88,7 @@ def classification_steps(**arithmetic):
         "input_mask": np.ones((8, 16), np.int32),
         "labels": np.tile(np.int32([0, 1]), 4),
     }
-    batch["input_word_ids"][:, ::3] = 7
+    batch["input_word_ids"][:, ::3] = 7 + batch["labels"][:, None]
     return three_steps(model, LabelLoss(), batch, **arithmetic)
 
 
