@@ -43,20 +43,27 @@ class LayerNorm(keras.layers.Layer):
         """Normalizes `hidden` plus `change` after dropout.
 
         Args:
-            hidden, change: float tensors of one shape, in the compute dtype.
+            hidden: float tensor, in the compute dtype.
+            change: like it; or a pair of that and the bias, [width], which is still to be added.
             dropout: of the change.
             key: int32[2]; None for no dropout.
         """
+        change, bias = change if isinstance(change, tuple) else (change, None)
         keep = dropout.kept(change, key)
         if are_fused():
             from bert_tf.layers.kernels.graph import normalized_sum
 
+            if bias is None:
+                bias = ops.zeros(hidden.shape[-1:], hidden.dtype)
             return normalized_sum(
-                *(hidden, change, keep, *self._weights()),
+                *(hidden, change, bias, keep, *self._weights()),
                 keep_scale=keep_scale(dropout.rate),
                 epsilon=self.epsilon,
             )
-        change = dropped(at_least_float32(change), keep, dropout.rate)
+        change = at_least_float32(change)
+        if bias is not None:
+            change = change + at_least_float32(bias)
+        change = dropped(change, keep, dropout.rate)
         return self._normalized(at_least_float32(hidden) + change)
 
     def _normalized(self, inputs: Any) -> Any:

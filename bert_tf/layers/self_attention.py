@@ -116,6 +116,7 @@ class SelfAttention(keras.layers.Layer):
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
+        is_finished: bool = True,
     ) -> Any:
         """Lets tokens gather from all tokens of their row.
 
@@ -124,20 +125,22 @@ class SelfAttention(keras.layers.Layer):
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
             positions: int [batch, number], which tokens gather; None for all of them.
+            is_finished: False leaves the last bias to the caller.
 
         Returns:
             [batch, length, hidden], or [batch, number, hidden] of the tokens at `positions`.
+            Unfinished, a pair with the bias, [hidden].
         """
-        is_finished = not are_fused()
+        is_fused = are_fused()
         if positions is None:
-            projected = self.query_key_value(hidden, is_finished=is_finished)
+            projected = self.query_key_value(hidden, is_finished=not is_fused)
             query, key, value = self._heads(projected, 3)
         else:
             projected = self.query_key_value(
                 gather_positions(hidden, positions),
                 other_inputs=hidden,
                 width=hidden.shape[-1],
-                is_finished=is_finished,
+                is_finished=not is_fused,
             )
             (query,), (key, value) = self._heads(projected[0], 1), self._heads(projected[1], 2)
             if attention_bias is not None and attention_bias.shape[2] != 1:
@@ -145,7 +148,8 @@ class SelfAttention(keras.layers.Layer):
         probabilities = self._dropped_probabilities(query, key, attention_bias, dropout_key)
         context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
         batch, number, _, _ = ops.shape(context)
-        return self.output_projection(ops.reshape(context, (batch, number, hidden.shape[-1])))
+        context = ops.reshape(context, (batch, number, hidden.shape[-1]))
+        return self.output_projection(context, is_finished=is_finished)
 
     def _dropped_probabilities(
         self, query: Any, key: Any, attention_bias: Any | None, dropout_key: Any | None

@@ -10,6 +10,7 @@ from keras import ops
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout
 from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention
@@ -94,15 +95,22 @@ class TransformerBlock(keras.layers.Layer):
         Arguments as in `SelfAttention.call`.
         """
         hidden = ops.cast(hidden, self.compute_dtype)
+        # Kernels add the bias with the residual sum.
+        is_finished = not are_fused()
         attended = self.attention(
-            hidden, attention_bias=attention_bias, dropout_key=dropout_key, positions=positions
+            hidden,
+            attention_bias=attention_bias,
+            dropout_key=dropout_key,
+            positions=positions,
+            is_finished=is_finished,
         )
         if positions is not None:
             hidden = gather_positions(hidden, positions)
         hidden = self.attention_layer_norm.of_sum(
             hidden, attended, self.attention_dropout, dropout_key
         )
-        transformed = self.output_projection(self.intermediate(hidden))
+        intermediate = self.intermediate(hidden)
+        transformed = self.output_projection(intermediate, is_finished=is_finished)
         return self.output_layer_norm.of_sum(hidden, transformed, self.output_dropout, dropout_key)
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:

@@ -70,6 +70,7 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 def normalized_sum(
     hidden: tf.Tensor,
     change: tf.Tensor,
+    bias: tf.Tensor,
     keep: tf.Tensor | None,
     gamma: tf.Tensor,
     beta: tf.Tensor,
@@ -77,10 +78,11 @@ def normalized_sum(
     keep_scale: float,
     epsilon: float,
 ) -> tf.Tensor:
-    """LayerNorm of `hidden` plus `change` after dropout.
+    """LayerNorm of `hidden` plus what dropout leaves of `change` plus `bias`.
 
     Args:
         hidden, change: bfloat16 or float32 [..., width].
+        bias: of their dtype, [width].
         keep: bool of their shape; None for no dropout.
         gamma, beta: float32 [width].
         keep_scale: of what dropout keeps.
@@ -94,26 +96,27 @@ def normalized_sum(
 
     @tf.custom_gradient
     def normalize(*sources: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        hidden, change, gamma, beta = sources
+        hidden, change, bias, gamma, beta = sources
         (outputs,) = results_of(
             sum_norm_entry(kind),
-            [hidden, change, mask, gamma, beta, numbers],
+            [hidden, change, bias, mask, gamma, beta, numbers],
             _like(hidden),
             row_axes=1,
         )
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
-            return results_of(
+            of_hidden, of_change, of_bias, *others = results_of(
                 sum_norm_gradient_entry(kind),
-                [upstream, hidden, change, mask, gamma, numbers],
-                _like(hidden, change) + _sums(gamma, beta),
+                [upstream, hidden, change, bias, mask, gamma, numbers],
+                _like(hidden, change) + _sums(bias, gamma, beta),
                 row_axes=1,
-                sums=2,
+                sums=3,
             )
+            return [of_hidden, of_change, tf.cast(of_bias, bias.dtype), *others]
 
         return outputs, gradient
 
-    return normalize(hidden, change, gamma, beta)
+    return normalize(hidden, change, bias, gamma, beta)
 
 
 def biased_heads(

@@ -1,4 +1,4 @@
-"""Dropout, residual sum and LayerNorm, and their gradient, in one call each."""
+"""Bias, dropout, residual sum and LayerNorm, and their gradient, in one call each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import SUMMING_KERNEL
+from bert_tf.layers.kernels.options import KERNEL, SUMMING_KERNEL
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -20,6 +20,7 @@ _ONE = np.float32(1.0)
 def sum_norm(
     hidden: np.ndarray,
     change: np.ndarray,
+    bias: np.ndarray,
     keep: np.ndarray,
     gamma: np.ndarray,
     beta: np.ndarray,
@@ -27,20 +28,22 @@ def sum_norm(
     epsilon: np.float32,
     outputs: np.ndarray,
 ) -> None:
-    """LayerNorm of `hidden` plus `change` after dropout.
+    """LayerNorm of `hidden` plus what dropout leaves of `change` plus `bias`.
 
     Args:
         hidden, change: float32, or bfloat16 as uint16, [rows, width].
-        keep: bool [rows, width], elements of `change` that stay; [0, 0] for all of them.
+        bias: like them, [width].
+        keep: bool [rows, width], elements that dropout leaves; [0, 0] for all of them.
         gamma, beta: float32 [width].
-        keep_scale: what `change` is multiplied by where it stays.
+        keep_scale: what those are multiplied by.
         epsilon: added to the variance.
         outputs: like `hidden`, written to.
     """
     rows, width = hidden.shape
     normalized = np.empty(width, np.float32)
+    shift = _widened(bias)
     for row in range(rows):
-        _normalize_row(row, hidden, change, keep, keep_scale, epsilon, normalized)
+        _normalize_row(row, hidden, change, shift, keep, keep_scale, epsilon, normalized)
         for column in range(width):
             value = normalized[column] * gamma[column] + beta[column]
             outputs[row, column] = narrow(value, hidden[row, column])
@@ -51,12 +54,14 @@ def sum_norm_gradient(
     upstream: np.ndarray,
     hidden: np.ndarray,
     change: np.ndarray,
+    bias: np.ndarray,
     keep: np.ndarray,
     gamma: np.ndarray,
     keep_scale: np.float32,
     epsilon: np.float32,
     hidden_gradient: np.ndarray,
     change_gradient: np.ndarray,
+    bias_gradient: np.ndarray,
     gamma_gradient: np.ndarray,
     beta_gradient: np.ndarray,
 ) -> None:
@@ -64,19 +69,21 @@ def sum_norm_gradient(
 
     Args:
         upstream: of the outputs, like `hidden`.
-        hidden, change, keep, gamma, keep_scale, epsilon: as of `sum_norm`.
+        hidden, change, bias, keep, gamma, keep_scale, epsilon: as of `sum_norm`.
         hidden_gradient, change_gradient: like `hidden`, written to.
-        gamma_gradient, beta_gradient: float32 [width], written to.
+        bias_gradient, gamma_gradient, beta_gradient: float32 [width], written to.
     """
     rows, width = hidden.shape
     drops = keep.size > 0
+    bias_gradient[:] = _ZERO
     gamma_gradient[:] = _ZERO
     beta_gradient[:] = _ZERO
     normalized = np.empty(width, np.float32)
     given = np.empty(width, np.float32)
+    shift = _widened(bias)
     part = _ONE / np.float32(width)
     for row in range(rows):
-        inverse = _normalize_row(row, hidden, change, keep, keep_scale, epsilon, normalized)
+        inverse = _normalize_row(row, hidden, change, shift, keep, keep_scale, epsilon, normalized)
         # Short loops over few arrays: LLVM vectorizes none whose arrays may overlap in many ways.
         for column in range(width):
             given[column] = wide(upstream[row, column])
@@ -96,12 +103,10 @@ def sum_norm_gradient(
             hidden_gradient[row, column] = narrow(value, hidden[row, column])
         if drops:
             for column in range(width):
-                factor = keep_scale if keep[row, column] else _ZERO
-                value = given[column] * factor
-                change_gradient[row, column] = narrow(value, hidden[row, column])
-        else:
-            for column in range(width):
-                change_gradient[row, column] = narrow(given[column], hidden[row, column])
+                given[column] *= keep_scale if keep[row, column] else _ZERO
+        for column in range(width):
+            change_gradient[row, column] = narrow(given[column], hidden[row, column])
+            bias_gradient[column] += given[column]
 
 
 @numba.njit(**SUMMING_KERNEL)
@@ -109,6 +114,7 @@ def _normalize_row(
     row: int,
     hidden: np.ndarray,
     change: np.ndarray,
+    shift: np.ndarray,
     keep: np.ndarray,
     keep_scale: np.float32,
     epsilon: np.float32,
@@ -121,12 +127,13 @@ def _normalize_row(
     if keep.size > 0:
         for column in range(width):
             factor = keep_scale if keep[row, column] else _ZERO
-            value = wide(hidden[row, column]) + wide(change[row, column]) * factor
+            moved = wide(change[row, column]) + shift[column]
+            value = wide(hidden[row, column]) + moved * factor
             normalized[column] = value
             total += value
     else:
         for column in range(width):
-            value = wide(hidden[row, column]) + wide(change[row, column])
+            value = wide(hidden[row, column]) + (wide(change[row, column]) + shift[column])
             normalized[column] = value
             total += value
     mean = total * part
@@ -140,28 +147,36 @@ def _normalize_row(
     return inverse
 
 
+@numba.njit(**KERNEL)
+def _widened(numbers: np.ndarray) -> np.ndarray:
+    values = np.empty(numbers.size, np.float32)
+    for index in range(numbers.size):
+        values[index] = wide(numbers[index])
+    return values
+
+
 @functools.cache
 def sum_norm_entry(kind: Any) -> Any:
-    """Of hidden, change, keep, gamma, beta, and keep_scale with epsilon; outputs.
+    """Of hidden, change, bias, keep, gamma, beta, and keep_scale with epsilon; outputs.
 
     Args:
-        kind: NumPy's type of hidden, change and outputs, uint16 for bfloat16.
+        kind: NumPy's type of hidden, change, bias and outputs, uint16 for bfloat16.
     """
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         hidden = rows_of(data, dims, 0, start, stop, kind)
-        change = rows_of(data, dims, 1, start, stop, kind)
-        keep = rows_of(data, dims, 2, start, stop, np.bool_)
-        gamma, beta = vector(data, dims, 3, np.float32), vector(data, dims, 4, np.float32)
-        numbers = vector(data, dims, 5, np.float32)
+        change, bias = rows_of(data, dims, 1, start, stop, kind), vector(data, dims, 2, kind)
+        keep = rows_of(data, dims, 3, start, stop, np.bool_)
+        gamma, beta = vector(data, dims, 4, np.float32), vector(data, dims, 5, np.float32)
+        numbers = vector(data, dims, 6, np.float32)
         size, width = size_of(dims, 0), hidden.shape[1]
-        if size_of(dims, 1) != size or (size_of(dims, 2) != size and size_of(dims, 2) > 0):
+        if size_of(dims, 1) != size or (size_of(dims, 3) != size and size_of(dims, 3) > 0):
             return MISFIT
-        if gamma.size != width or beta.size != width:
+        if bias.size != width or gamma.size != width or beta.size != width:
             return MISFIT
-        outputs = rows_of(data, dims, 6, start, stop, kind)
-        sum_norm(hidden, change, keep, gamma, beta, numbers[0], numbers[1], outputs)
+        outputs = rows_of(data, dims, 7, start, stop, kind)
+        sum_norm(hidden, change, bias, keep, gamma, beta, numbers[0], numbers[1], outputs)
         return DONE
 
     return entry
@@ -169,28 +184,31 @@ def sum_norm_entry(kind: Any) -> Any:
 
 @functools.cache
 def sum_norm_gradient_entry(kind: Any) -> Any:
-    """Of upstream, hidden, change, keep, gamma, numbers; of hidden, change, gamma, beta (sums)."""
+    """Of upstream and `sum_norm_entry`'s arguments but beta; of hidden, change, and three sums."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         upstream = rows_of(data, dims, 0, start, stop, kind)
         hidden = rows_of(data, dims, 1, start, stop, kind)
-        change = rows_of(data, dims, 2, start, stop, kind)
-        keep = rows_of(data, dims, 3, start, stop, np.bool_)
-        gamma, numbers = vector(data, dims, 4, np.float32), vector(data, dims, 5, np.float32)
-        of_hidden = rows_of(data, dims, 6, start, stop, kind)
-        of_change = rows_of(data, dims, 7, start, stop, kind)
-        of_gamma, of_beta = vector(data, dims, 8, np.float32), vector(data, dims, 9, np.float32)
+        change, bias = rows_of(data, dims, 2, start, stop, kind), vector(data, dims, 3, kind)
+        keep = rows_of(data, dims, 4, start, stop, np.bool_)
+        gamma, numbers = vector(data, dims, 5, np.float32), vector(data, dims, 6, np.float32)
+        of_hidden = rows_of(data, dims, 7, start, stop, kind)
+        of_change = rows_of(data, dims, 8, start, stop, kind)
+        of_bias = vector(data, dims, 9, np.float32)
+        of_gamma, of_beta = vector(data, dims, 10, np.float32), vector(data, dims, 11, np.float32)
         sum_norm_gradient(
             upstream,
             hidden,
             change,
+            bias,
             keep,
             gamma,
             numbers[0],
             numbers[1],
             of_hidden,
             of_change,
+            of_bias,
             of_gamma,
             of_beta,
         )

@@ -98,9 +98,10 @@ def test_layer_norm_of_sum(policy, tolerance, rate):
     layer = LayerNorm(epsilon=1e-12, dtype=policy)
     layer.build((None, 40))
     dropout = StatelessDropout(rate, stream=2, dtype=policy)
-    inputs = np.random.default_rng(1).normal(3, 2, size=(2, 3, 5, 40))
+    generator = np.random.default_rng(1)
+    inputs = [*generator.normal(3, 2, size=(2, 3, 5, 40)), generator.normal(0, 2, size=40)]
     check_kernels(
-        lambda hidden, change: layer.of_sum(hidden, change, dropout, KEY),
+        lambda hidden, change, bias: layer.of_sum(hidden, (change, bias), dropout, KEY),
         *(layer, inputs, tolerance),
         rate=rate,
     )
@@ -219,12 +220,17 @@ def test_a_bias_that_does_not_fit_is_refused():
         lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([5]), is_exact=False),
         lambda: graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
         lambda: graph.normalized_sum(
-            *(tf.ones([2, 4]), tf.ones([2, 4]), None, tf.ones([3]), tf.ones([4])),
+            *(tf.ones([2, 4]), tf.ones([2, 4]), tf.ones([4]), None, tf.ones([3]), tf.ones([4])),
             keep_scale=1.0,
             epsilon=1e-12,
         ),
         lambda: graph.normalized_sum(
-            *(tf.ones([2, 4]), tf.ones([1, 4]), None, tf.ones([4]), tf.ones([4])),
+            *(tf.ones([2, 4]), tf.ones([1, 4]), tf.ones([4]), None, tf.ones([4]), tf.ones([4])),
+            keep_scale=1.0,
+            epsilon=1e-12,
+        ),
+        lambda: graph.normalized_sum(
+            *(tf.ones([2, 4]), tf.ones([2, 4]), tf.ones([5]), None, tf.ones([4]), tf.ones([4])),
             keep_scale=1.0,
             epsilon=1e-12,
         ),
