@@ -80,7 +80,8 @@ class Projection(keras.layers.Layer):
         if is_finished:
             outputs = activation(self.activation_name, outputs, bias)
         outputs = ops.reshape(outputs, (*shape[:-1], kernel.shape[-1]))
-        return outputs if is_finished else (outputs, bias)
+        # Not the variable: the caller may read it where Keras converts it to another dtype.
+        return outputs if is_finished else (outputs, ops.cast(bias, outputs.dtype))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.size)

@@ -47,7 +47,8 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
     """
     import tensorflow as tf
 
-    kind = kind_of(inputs)
+    bias = tf.convert_to_tensor(bias)
+    kind = kind_of(inputs, bias)
     entry = gelu_entry(kind) if is_exact else tanh_gelu_entry(kind)
 
     @tf.custom_gradient
@@ -64,7 +65,7 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
         return outputs, gradient
 
-    return activate(inputs, tf.convert_to_tensor(bias))
+    return activate(inputs, bias)
 
 
 def normalized_sum(
@@ -90,7 +91,7 @@ def normalized_sum(
     """
     import tensorflow as tf
 
-    kind = kind_of(hidden)
+    kind = kind_of(hidden, change, bias)
     numbers = tf.constant([keep_scale, epsilon])
     mask = tf.zeros([0, hidden.shape[-1]], tf.bool) if keep is None else keep
 
@@ -135,7 +136,7 @@ def biased_heads(
     """
     import tensorflow as tf
 
-    kind = kind_of(projected)
+    kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
 
     @tf.custom_gradient
@@ -206,9 +207,16 @@ def dropped_softmax(
     return attend(scores)
 
 
-def kind_of(tensor: tf.Tensor) -> Any:
-    """NumPy's type of a tensor's numbers in kernels, see `bert_tf.layers.kernels.numbers`."""
-    return {"bfloat16": np.uint16, "float32": np.float32}[tensor.dtype.name]
+def kind_of(*tensors: tf.Tensor) -> Any:
+    """NumPy's type of tensors' numbers in kernels, see `bert_tf.layers.kernels.numbers`.
+
+    Raises:
+        ValueError: the tensors have several dtypes; a kernel would read one as another.
+    """
+    dtypes = {tensor.dtype.name for tensor in tensors}
+    if len(dtypes) > 1:
+        raise ValueError(f"kernels take tensors of one dtype, got {sorted(dtypes)}")
+    return {"bfloat16": np.uint16, "float32": np.float32}[dtypes.pop()]
 
 
 def _like(*tensors: tf.Tensor) -> list[Result]:
