@@ -6,7 +6,8 @@ import numpy as np
 
 from bert_tf.base.seeds import unsigned_seed
 
-BATCHES_PER_WINDOW = 50
+_BATCHES_PER_WINDOW = 50
+_WINDOWS = 4
 # Padded lengths in prediction are multiples of this where nothing is compiled for each of them.
 # Fewer tokens pay for the 50 ms of processor time that kernels for a new length take: against
 # multiples of 8, a twentieth less on texts of 46 tokens.
@@ -18,8 +19,10 @@ def epoch_batches(
 ) -> list[np.ndarray]:
     """Partitions all rows into batches of similar length, in an order that (seed, epoch) decides.
 
-    Rows are shuffled, sorted by length within windows of `BATCHES_PER_WINDOW` batches, cut into
-    batches, and the batches are shuffled: little padding, and yet nearly any two rows may meet.
+    Rows are shuffled, sorted by length within windows of 50 batches, or of fewer so that there are
+    four windows, as in HuggingFace's `get_length_grouped_indices`; they are cut into batches, and
+    the batches are shuffled. That takes little padding, and yet nearly any two rows may meet: one
+    window of few rows would have nearly the same batches in every epoch.
 
     Args:
         lengths: int [rows], tokens of each row.
@@ -32,7 +35,8 @@ def epoch_batches(
     """
     random = np.random.default_rng([unsigned_seed(seed, 64), epoch])
     order = random.permutation(len(lengths))
-    window = np.arange(len(order)) // (BATCHES_PER_WINDOW * batch_size)
+    batches_per_window = np.clip(len(order) // (_WINDOWS * batch_size), 1, _BATCHES_PER_WINDOW)
+    window = np.arange(len(order)) // (batches_per_window * batch_size)
     order = order[np.lexsort((lengths[order], window))]
     batches = np.split(order, np.arange(batch_size, len(order), batch_size))
     return [batches[index] for index in random.permutation(len(batches))]

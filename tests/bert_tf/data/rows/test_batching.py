@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,14 @@ def test_batches_need_little_padding():
     batches = epoch_batches(LENGTHS, batch_size=32, seed=1, epoch=0)
     padded = sum(len(rows) * padded_length(LENGTHS[rows], 16) for rows in batches)
     assert padded < 1.2 * LENGTHS.sum()
+
+
+def test_few_rows_meet_others_in_each_epoch():
+    together = []
+    for epoch in (0, 1):
+        batches = epoch_batches(LENGTHS[:1000], batch_size=32, seed=1, epoch=epoch)
+        together.append({frozenset(pair) for rows in batches for pair in combinations(rows, 2)})
+    assert len(together[0] & together[1]) < 0.25 * len(together[0])
 
 
 @given(rows=st.integers(1, 300), budget=st.integers(1, 3000), max_rows=st.integers(1, 50))
