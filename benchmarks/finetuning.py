@@ -8,7 +8,8 @@ hyperparameters and batches of similar lengths: ours is `bert-pipeline finetune`
 settings, the Trainer runs in the precisions named. The sides take turns; for times, the machine
 should have no other work, and `--metrics-only` keeps none where it has. Prints a row per run, then
 means, standard deviations and ratios. `train` is the time of the training steps and what compiles
-them, `job` that of the whole process, `cpu` its processor time. With `--results` every run is kept
+them, `step_ms` that of a step after the first ten, `job` that of the whole process, `cpu` its
+processor time. With `--results` every run is kept
 in that file and not repeated.
 """
 
@@ -32,7 +33,7 @@ from finetuning_data import DataSet, data_sets, f1_of_answers
 from bert_tf.base.processor import describe_processor
 
 _OURS = "ours"
-_COLUMNS = ("metric", "train", "job", "cpu", "peak_mb")
+_COLUMNS = ("metric", "train", "step_ms", "job", "cpu", "peak_mb")
 
 
 def measured(command: list[str]) -> dict[str, float]:
@@ -71,13 +72,19 @@ def train_ours(data: DataSet, init: str, seed: int, folder: Path) -> dict[str, f
     found = measured(bert_pipeline("finetune", data.task, *itertools.chain(*flags)))
     lines = [json.loads(line) for line in (run / "metrics.jsonl").open()]
     # The Trainer evaluates once, after training; ours after every epoch.
-    evaluating = sum(
-        line["time"] - before["time"]
-        for before, line in itertools.pairwise(lines)
-        if line["split"] == "eval"
-    )
-    last = lines[-1]
-    return {**found, "train": last["time"] - evaluating, "metric": data.scale * last[data.metric]}
+    training, evaluating = [], 0.0
+    for before, line in itertools.pairwise([{"time": 0.0}, *lines]):
+        if line["split"] == "eval":
+            evaluating += line["time"] - before["time"]
+        else:
+            training.append((line["step"], line["time"] - evaluating))
+    (first_step, first), (last_step, last) = training[0], training[-1]
+    return {
+        **found,
+        "train": last,
+        "step_ms": 1000 * (last - first) / (last_step - first_step),
+        "metric": data.scale * lines[-1][data.metric],
+    }
 
 
 def train_theirs(
@@ -94,7 +101,7 @@ def train_theirs(
         metric = f1_of_answers(data.eval, given["answers"], tuned=data.metric == "best_f1")
     else:
         metric = data.scale * given["metric"]
-    return {**found, "train": given["train"], "metric": metric}
+    return {**found, "train": given["train"], "step_ms": given["step_ms"], "metric": metric}
 
 
 class Results:
@@ -139,7 +146,7 @@ class Results:
             ours = means[_OURS]
             ratios = (
                 f"{column} {min(row[column] for row in theirs) / ours[column]:.2f}"
-                for column in ("train", "job", "cpu", "peak_mb")
+                for column in _COLUMNS[1:]
                 if all(column in row for row in (ours, *theirs))
             )
             difference = ours["metric"] - max(row["metric"] for row in theirs)

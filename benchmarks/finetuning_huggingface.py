@@ -4,7 +4,8 @@
 
 SETTINGS is a JSON text with the settings of a data set (`DataSet` in finetuning_data.py), `init`,
 `seed`, `precision` ("float32" or "bfloat16") and `answer`, the file that a JSON object is written
-to: seconds of training, and the metric or, for questions, the answers. Needs torch, transformers,
+to: seconds of training, milliseconds of a step after the first ten, and the metric or, for
+questions, the answers. Needs torch, transformers,
 accelerate and, for tagging, seqeval.
 """
 
@@ -26,9 +27,12 @@ from transformers import (
     AutoTokenizer,
     DataCollatorWithPadding,
     Trainer,
+    TrainerCallback,
     TrainingArguments,
     set_seed,
 )
+
+_FIRST_STEPS = 10
 
 
 class Texts:
@@ -84,6 +88,22 @@ class Texts:
         ]
 
 
+class StepTimes(TrainerCallback):
+    """When the first steps ended, and the last one."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, float] = {}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step in (_FIRST_STEPS, state.max_steps):
+            self._ends[state.global_step] = time.monotonic()
+
+    def milliseconds(self) -> float:
+        """Of a step after the first ones."""
+        (first_step, first), (last_step, last) = sorted(self._ends.items())
+        return 1000 * (last - first) / (last_step - first_step)
+
+
 TASKS: dict[str, Any] = {
     "classification": Texts,
     "regression": Texts,
@@ -97,6 +117,7 @@ def main() -> None:
     set_seed(settings["seed"])
     task = TASKS[settings["task"]](settings, AutoTokenizer.from_pretrained(settings["init"]))
     steps = -(-len(task.train) // settings["batch_size"]) * settings["epochs"]
+    times = StepTimes()
     trainer = Trainer(
         model=task.model,
         args=TrainingArguments(
@@ -121,13 +142,14 @@ def main() -> None:
         ),
         train_dataset=task.train,
         data_collator=task.collator,
+        callbacks=[times],
     )
     start = time.monotonic()
     trainer.train()
     seconds = time.monotonic() - start
     # It would sort the rows of an evaluation, too, and return predictions in that order.
     trainer.args.train_sampling_strategy = "random"
-    answer = {"train": seconds, **task.evaluate(trainer)}
+    answer = {"train": seconds, "step_ms": times.milliseconds(), **task.evaluate(trainer)}
     Path(settings["answer"]).write_text(json.dumps(answer))
 
 
