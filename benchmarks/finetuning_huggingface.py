@@ -5,7 +5,8 @@
 SETTINGS is a JSON text with the settings of a data set (`DataSet` in finetuning_data.py), `init`,
 `seed`, `precision` ("float32" or "bfloat16") and `answer`, the file that a JSON object is written
 to: seconds of training, milliseconds of a step after the first ten, and the metric or, for
-questions, the answers. Needs torch, transformers,
+questions, the answers. With `record`, the file for what finetuning_huggingface_recording.py keeps
+of every step. Needs torch, transformers,
 accelerate and, for tagging, seqeval.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from finetuning_huggingface_recording import RecordingTrainer
 from finetuning_huggingface_squad import QuestionAnswering
 from finetuning_huggingface_tagging import Tagging
 from transformers import (
@@ -118,7 +120,8 @@ def main() -> None:
     task = TASKS[settings["task"]](settings, AutoTokenizer.from_pretrained(settings["init"]))
     steps = -(-len(task.train) // settings["batch_size"]) * settings["epochs"]
     times = StepTimes()
-    trainer = Trainer(
+    record = settings.get("record")
+    trainer = (RecordingTrainer if record else Trainer)(
         model=task.model,
         args=TrainingArguments(
             output_dir=tempfile.mkdtemp(),
@@ -134,7 +137,8 @@ def main() -> None:
             bf16=settings["precision"] == "bfloat16",
             seed=settings["seed"],
             save_strategy="no",
-            logging_strategy="no",
+            logging_strategy="steps" if record else "no",
+            logging_steps=1,
             report_to=[],
             use_cpu=True,
             disable_tqdm=True,
@@ -147,6 +151,8 @@ def main() -> None:
     start = time.monotonic()
     trainer.train()
     seconds = time.monotonic() - start
+    if record:
+        trainer.save_records(record)
     # It would sort the rows of an evaluation, too, and return predictions in that order.
     trainer.args.train_sampling_strategy = "random"
     answer = {"train": seconds, "step_ms": times.milliseconds(), **task.evaluate(trainer)}

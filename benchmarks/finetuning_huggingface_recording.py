@@ -1,0 +1,45 @@
+"""HuggingFace's side of benchmarks/finetuning_same_batches.py: a Trainer that keeps its batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import Trainer
+
+
+class RecordingTrainer(Trainer):
+    """Keeps what every step gets and gives, and the head it started with.
+
+    Arguments as of `Trainer`, which has to log every step.
+    """
+
+    def __init__(self, **arguments: Any):
+        super().__init__(**arguments)
+        self._batches: list[dict[str, np.ndarray]] = []
+        self._head = {
+            name: parameter.detach().numpy().copy()
+            for name, parameter in self.model.named_parameters()
+            if name.startswith("classifier.")
+        }
+
+    def training_step(self, model: Any, inputs: dict[str, torch.Tensor], *args: Any) -> Any:
+        """As the Trainer's, for a batch that is kept."""
+        self._batches.append({name: values.numpy().copy() for name, values in inputs.items()})
+        return super().training_step(model, inputs, *args)
+
+    def save_records(self, path: str) -> None:
+        """Writes an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss."""
+        steps = [entry for entry in self.state.log_history if "grad_norm" in entry]
+        np.savez_compressed(
+            path,
+            **{
+                f"batch/{step}/{name}": values.astype(np.int32)
+                for step, batch in enumerate(self._batches)
+                for name, values in batch.items()
+            },
+            **{f"head/{name}": values for name, values in self._head.items()},
+            learning_rates=np.float32([entry["learning_rate"] for entry in steps]),
+            losses=np.float32([entry["loss"] for entry in steps]),
+        )

@@ -1,0 +1,165 @@
+"""Whether ours and HuggingFace's Trainer learn alike: losses of every step on the same batches.
+
+    python benchmarks/finetuning_same_batches.py DATA --init FOLDER --torch-python PATH \
+        [--sets WNUT-17 RTE] [--seed 1] [--dropout-seeds 3]
+
+The Trainer runs as in finetuning.py and keeps its batches, learning rates and the weights of its
+new head; ours then trains from the same weights on these batches, with dropout of other seeds. Both
+compute in bfloat16. What differs is dropout: the mean difference of losses over all steps is 0 but
+for chance. For tasks that put one label on a text or a token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from finetuning_data import DataSet, data_sets
+
+from bert_tf.base.processor import describe_processor
+from pipeline.cli.startup.memory import keep_freed_memory
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_NAMES = {
+    "input_ids": "input_word_ids",
+    "attention_mask": "input_mask",
+    "token_type_ids": "input_type_ids",
+    "labels": "labels",
+}
+_IGNORED = -100
+_SHARDS = 2
+
+
+class LabelLoss:
+    """Mean cross-entropy of the labels that are not ignored, as HuggingFace's models have it."""
+
+    def weights(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The number of labels."""
+        import tensorflow as tf
+
+        return {"loss": tf.reduce_sum(tf.cast(batch["labels"] != _IGNORED, tf.float32))}
+
+    def __call__(self, model: Any, batch: Any, *, training: bool, dropout_key: Any) -> Any:
+        import tensorflow as tf
+
+        from bert_tf.training.plan.protocols import LossParts
+
+        logits = model(batch, training=training, dropout_key=dropout_key)
+        labels = batch["labels"]
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
+        counted = tf.cast(labels != _IGNORED, tf.float32)
+        return LossParts(losses={"loss": tf.reduce_sum(losses * counted)})
+
+
+def recorded(data: DataSet, init: str, seed: int, python: str, folder: Path) -> Any:
+    """What a run of the Trainer got and gave."""
+    path = folder / "records.npz"
+    settings = dataclasses.asdict(data)
+    settings |= {"init": init, "seed": seed, "precision": "bfloat16", "record": str(path)}
+    settings["answer"] = str(folder / "answer.json")
+    script = Path(__file__).with_name("finetuning_huggingface.py")
+    subprocess.run([python, str(script), json.dumps(settings)], check=True, capture_output=True)
+    return np.load(path)
+
+
+def batches_of(records: Any) -> Iterator[dict[str, np.ndarray]]:
+    """The batches, with rows that have no label where parts would differ in rows."""
+    for step in range(len(records["losses"])):
+        batch = {ours: records[f"batch/{step}/{name}"] for name, ours in _NAMES.items()}
+        missing = -len(batch["labels"]) % _SHARDS
+        if missing:
+            for name, values in batch.items():
+                added = values[:missing].copy()
+                added[:] = _IGNORED if name == "labels" else added
+                batch[name] = np.concatenate([values, added])
+        yield batch
+
+
+def our_losses(data: DataSet, init: str, records: Any, dropout_seed: int) -> np.ndarray:
+    """The loss of each step of ours, float [steps]."""
+    import tensorflow as tf
+
+    from bert_tf.config.section import build_section
+    from bert_tf.config.sections.pretraining import TrainConfig
+    from bert_tf.models.classification import BertClassifier
+    from bert_tf.models.token_classification import BertTokenClassifier
+    from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+    from bert_tf.training.optimizers.make import make_optimizer
+    from bert_tf.training.step import TrainingStep
+    from bert_tf.weights.model_directory import load_weights, read_model_directory
+
+    directory = read_model_directory(init)
+    kind = BertTokenClassifier if data.task == "tagging" else BertClassifier
+    model = kind(directory.config, len(records["head/classifier.bias"]), dtype="mixed_bfloat16")
+    model.build_weights()
+    load_weights(model, directory)
+    model.classifier.kernel.assign(records["head/classifier.weight"].T)
+    model.classifier.bias.assign(records["head/classifier.bias"])
+    section = build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"})
+    optimizer = make_optimizer(section, num_hidden_layers=directory.config.num_hidden_layers)
+    optimizer.build(model.trainable_variables)
+    step = TrainingStep(
+        model=model,
+        loss=LabelLoss(),
+        optimizer=optimizer,
+        strategy=tf.distribute.get_strategy(),
+        arithmetic=Arithmetic(
+            precision=PrecisionPolicy("mixed_bfloat16", use_xla=False, use_kernels=True),
+            shards=_SHARDS,
+        ),
+        seed=dropout_seed,
+    )
+    signature = {
+        name: tf.TensorSpec([None] * values.ndim, tf.int32)
+        for name, values in next(batches_of(records)).items()
+    }
+    batches = tf.data.Dataset.from_generator(
+        lambda: batches_of(records), output_signature=signature
+    )
+    rates = records["learning_rates"]
+    return step.run(iter(batches), first_step=0, learning_rates=rates)["loss"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder of the data sets")
+    parser.add_argument("--init", required=True, help="HuggingFace folder of a BERT")
+    parser.add_argument("--torch-python", required=True, help="with torch and transformers")
+    parser.add_argument("--sets", nargs="+", default=["WNUT-17", "RTE"])
+    parser.add_argument("--seed", type=int, default=1, help="of the Trainer")
+    parser.add_argument("--dropout-seeds", type=int, default=3, help="how many runs of ours")
+    options = parser.parse_args()
+    keep_freed_memory()
+
+    from bert_tf.training.devices.cores import divide_cores_among_parts
+
+    divide_cores_among_parts()
+    print(f"processor: {describe_processor()}")
+    for name in options.sets:
+        data = data_sets(options.data)[name]
+        with tempfile.TemporaryDirectory() as folder:
+            records = recorded(data, options.init, options.seed, options.torch_python, Path(folder))
+            theirs = records["losses"]
+            for seed in range(1, options.dropout_seeds + 1):
+                losses = our_losses(data, options.init, records, seed)
+                difference = losses - theirs
+                error = difference.std(ddof=1) / len(difference) ** 0.5
+                print(
+                    f"{name}, {len(losses)} steps, dropout seed {seed}: mean loss "
+                    f"{losses.mean():.4f}, the Trainer's {theirs.mean():.4f}, difference "
+                    f"{difference.mean():+.4f} ± {error:.4f} (standard error)",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
