@@ -32,14 +32,10 @@ class RecordingTrainer(Trainer):
     def save_records(self, path: str) -> None:
         """Writes an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss."""
         steps = [entry for entry in self.state.log_history if "grad_norm" in entry]
-        np.savez_compressed(
-            path,
-            **{
-                f"batch/{step}/{name}": values.astype(np.int32)
-                for step, batch in enumerate(self._batches)
-                for name, values in batch.items()
-            },
-            **{f"head/{name}": values for name, values in self._head.items()},
-            learning_rates=np.float32([entry["learning_rate"] for entry in steps]),
-            losses=np.float32([entry["loss"] for entry in steps]),
-        )
+        arrays: dict[str, Any] = {f"head/{name}": values for name, values in self._head.items()}
+        for step, batch in enumerate(self._batches):
+            for name, values in batch.items():
+                arrays[f"batch/{step}/{name}"] = values.astype(np.int32)
+        for ours, theirs in (("learning_rates", "learning_rate"), ("losses", "loss")):
+            arrays[ours] = np.array([entry[theirs] for entry in steps], np.float32)
+        np.savez_compressed(path, **arrays)
