@@ -9,8 +9,7 @@ settings, the Trainer runs in the precisions named. The sides take turns; for ti
 should have no other work, and `--metrics-only` keeps none where it has. Prints a row per run, then
 means, standard deviations and ratios. `train` is the time of the training steps and what compiles
 them, `step_ms` that of a step after the first ten, `job` that of the whole process, `cpu` its
-processor time. With `--results` every run is kept
-in that file and not repeated.
+processor time. With `--results` every run is kept in that file and not repeated.
 """
 
 from __future__ import annotations

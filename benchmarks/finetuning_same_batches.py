@@ -51,11 +51,12 @@ class LabelLoss:
     def __call__(self, model: Any, batch: Any, *, training: bool, dropout_key: Any) -> Any:
         import tensorflow as tf
 
+        from bert_tf.tasks.base.losses import cross_entropy
         from bert_tf.training.plan.protocols import LossParts
 
         logits = model(batch, training=training, dropout_key=dropout_key)
         labels = batch["labels"]
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
+        losses = cross_entropy(logits, tf.maximum(labels, 0))
         counted = tf.cast(labels != _IGNORED, tf.float32)
         return LossParts(losses={"loss": tf.reduce_sum(losses * counted)})
 

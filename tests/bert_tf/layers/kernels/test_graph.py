@@ -305,7 +305,7 @@ def loss_and_gradients(model, *, fused, batch, tracing=contextlib.nullcontext):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.015)])
+@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.01)])
 @pytest.mark.parametrize("tracing", [blocks_traced_once, contextlib.nullcontext])
 def test_a_pretraining_step_has_the_same_loss_and_gradients(policy, tolerance, tracing):
     keras.utils.set_random_seed(1)

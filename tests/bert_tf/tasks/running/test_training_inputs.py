@@ -96,13 +96,11 @@ def test_position_names_epoch_and_batch_and_knows_the_data(inputs):
 
 
 def test_rows_that_are_compared_meet_rows_of_any_length():
-    def mean_range(**options):
-        ranges = []
-        for batch in read(make_inputs(batch_size=2, **options), 0, 240):
+    def ranges(count, **options):
+        for batch in read(make_inputs(**options), 0, count):
             lengths = batch["input_mask"].sum(axis=1)[batch["row_weights"] > 0]
-            ranges.append(lengths.max() - lengths.min())
-        return np.mean(ranges)
+            yield int(lengths.max() - lengths.min())
 
     # Sorted in windows of 4 rows, two neighbors are 24 / 5 apart on average, any two rows 24 / 3.
-    assert mean_range() < 5.5
-    assert mean_range(compares_rows=True) > 7
+    assert np.mean([*ranges(240, batch_size=2)]) < 5.5
+    assert min(ranges(6, batch_size=8, compares_rows=True)) > 7
