@@ -7,6 +7,7 @@ the ways are tried in processes of their own: this file is also their program.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -159,6 +160,7 @@ def steps_of(
     )
     batch = full_batch(shape, bert_config.vocab_size)
     batches = distributed_iterator(strategy, lambda: tf.data.Dataset.from_tensors(batch).repeat())
+    calls = itertools.count()
 
     def run(steps: int) -> None:
         step.run(
@@ -166,6 +168,7 @@ def steps_of(
             first_step=0,
             learning_rates=np.full(steps, 1e-4),
             accumulation_steps=micro_batches,
+            untouched=next(calls) > 0,
         )
 
     return run

@@ -175,6 +175,7 @@ class TrainingLoop:
         )
         self._stop: Signals | None = None
         self._step = 0
+        self._is_untouched = False  # model and optimizer, since the last steps
 
     def request_stop(self, stop: Signals = Signals.SIGTERM) -> None:
         """Makes `run` save a checkpoint and raise `StoppedEarly` before its next step."""
@@ -267,7 +268,9 @@ class TrainingLoop:
                 first_step=self._step,
                 learning_rates=rates,
                 accumulation_steps=phase.accumulation_steps,
+                untouched=self._is_untouched,
             )
+        self._is_untouched = True
         self._check_finite(results)
         self._step += count
         results["learning_rate"] = rates
@@ -307,6 +310,7 @@ class TrainingLoop:
             self._end_training_lines()
         if self._evaluate is None:
             return
+        self._is_untouched = False
         with self._averages.in_place_of_weights() if self._averages else nullcontext():
             metrics = self._evaluate(self._step, self._state.notes)
         self._state.evaluated_step = self._step
@@ -315,6 +319,7 @@ class TrainingLoop:
             self._log.write_evaluation(self._step, self._step_timer, metrics)
 
     def _save(self) -> None:
+        self._is_untouched = False
         self._state.save(self._step, self._step_timer.elapsed())
         self._step_timer.checkpoint_done()
 

@@ -110,6 +110,7 @@ class TrainingStep:
         first_step: int,
         learning_rates: np.ndarray,
         accumulation_steps: int = 1,
+        untouched: bool = False,
     ) -> dict[str, np.ndarray]:
         """Runs `len(learning_rates)` steps on the next batches.
 
@@ -118,6 +119,8 @@ class TrainingStep:
             first_step: number of the first step, from 0; second half of its dropout key.
             learning_rates: float [n], one per step.
             accumulation_steps: micro-batches that a batch is computed in, one after the other.
+            untouched: nothing has read or assigned model and optimizer since the last call. That
+                spares copies of the weights and moments, which take 30 ms for 22 million weights.
 
         Returns:
             By name, float32 [n]: `loss`, each loss term, each metric, `gradient_norm` (before
@@ -127,6 +130,8 @@ class TrainingStep:
         padded = np.zeros(-(-count // _RATES_MULTIPLE) * _RATES_MULTIPLE, np.float32)
         padded[:count] = learning_rates
         with without_graph_rewrites():
+            if not untouched:
+                self._take_variables()
             rows = self._run(
                 batches,
                 tf.constant(first_step, tf.int32),
@@ -135,6 +140,11 @@ class TrainingStep:
                 accumulation_steps,
             ).numpy()
         return {name: rows[:, column] for column, name in enumerate(self._names)}
+
+    @tf.function(autograph=False)
+    def _take_variables(self) -> None:
+        self._optimizer.take_memory()
+        self._copies.refresh()
 
     # Without autograph, whose look at every call under it is slow to trace.
     @tf.function(autograph=False)
@@ -159,8 +169,6 @@ class TrainingStep:
             row = self._strategy.experimental_local_results(row)[0]
             return index + 1, rows.write(index, row)
 
-        self._optimizer.take_memory()
-        self._copies.refresh()
         _, rows = tf.while_loop(
             lambda index, _: index < count,
             add_step,

@@ -190,6 +190,7 @@ class Surveyor:
                 first_step=number,
                 learning_rates=rate,
                 accumulation_steps=config.gradient_accumulation_steps,
+                untouched=number > 0,
             )
             return float(counted["tokens"][0])
 

@@ -101,10 +101,10 @@ class StepOptimizer(keras.optimizers.Optimizer):
     def update_in_place(self, copies: dict[int, tf.Variable]) -> None:
         """Lets `apply` write to the memory of large variables on processors, and to copies.
 
-        For one replica, and for `apply` inside of a TensorFlow function that has called
-        `take_memory` since anything else has read or assigned the variables. What that function has
-        read of them before has to be used by then, as it is by all that the gradients depend on:
-        TensorFlow does not wait for others.
+        For one replica, and for `apply` inside of a TensorFlow function, with `take_memory` called
+        since anything else has read or assigned the variables. What that function has read of them
+        before has to be used by then, as it is by all that the gradients depend on: TensorFlow does
+        not wait for others.
 
         Args:
             copies: by the number of a variable, what has its value in another dtype.

@@ -82,6 +82,7 @@ def make_loop(
     policy="float32",
     use_xla=False,
     shards=1,
+    units=8,
     optimizer="adamw",
     **settings,
 ) -> TrainingLoop:
@@ -94,7 +95,7 @@ def make_loop(
         model = keras.Sequential(
             [
                 keras.layers.Dense(
-                    8, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(1)
+                    units, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(1)
                 ),
                 keras.layers.Dense(1, kernel_initializer=keras.initializers.GlorotUniform(2)),
             ]

@@ -43,6 +43,23 @@ def test_the_loss_falls_and_a_line_has_the_keys_of_the_contract(tmp_path):
         assert line["tokens_per_second"] == pytest.approx(4 * line["examples_per_second"], rel=0.1)
 
 
+def test_what_an_evaluation_has_read_stays(tmp_path):
+    """Though later steps update large weights in place, and those between two need no copies."""
+    held = []
+
+    def evaluate(step, notes):
+        kernel = loop._compiled._model.trainable_variables[0]
+        held.append((kernel.value.read_value(), kernel.numpy().copy()))
+        return {}
+
+    loop = make_loop(units=2**15, eval_every=4, steps_per_call=1, evaluate=evaluate)
+    loop.run()
+    assert len(held) == 3
+    for tensor, value in held:
+        np.testing.assert_array_equal(tensor, value)
+    assert not np.array_equal(held[0][1], held[1][1])
+
+
 @pytest.mark.parametrize(("log_every", "first"), [(1, 1), (5, 5)], ids=["each", "between"])
 def test_a_log_ends_with_the_last_step(log_every, first):
     """Though it shows a line every 15 s, and also where no line is due at that step."""

@@ -41,21 +41,23 @@ class LabelLoss:
         return LossParts(losses={"loss": tf.reduce_sum(losses)})
 
 
-def three_steps(model, loss, batch, *, use_kernels, shards, accumulation_steps):
-    """Logged numbers of three steps, and the weights after them."""
+def training_step(model, loss, arithmetic):
     section = build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"})
     optimizer = make_optimizer(section, num_hidden_layers=3)
     optimizer.build(model.trainable_variables)
-    step = TrainingStep(
+    return TrainingStep(
         model=model,
         loss=loss,
         optimizer=optimizer,
         strategy=tf.distribute.get_strategy(),
-        arithmetic=Arithmetic(
-            precision=PrecisionPolicy("float32", use_xla=False, use_kernels=use_kernels),
-            shards=shards,
-        ),
+        arithmetic=arithmetic,
     )
+
+
+def three_steps(model, loss, batch, *, use_kernels, shards, accumulation_steps):
+    """Logged numbers of three steps, and the weights after them."""
+    precision = PrecisionPolicy("float32", use_xla=False, use_kernels=use_kernels)
+    step = training_step(model, loss, Arithmetic(precision=precision, shards=shards))
     numbers = step.run(
         iter(tf.data.Dataset.from_tensors(batch).repeat()),
         first_step=0,
@@ -128,3 +130,36 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
         for use_kernels in (True, False)
     )
     require_same_steps(mine, theirs)
+
+
+def test_calls_that_follow_one_another_do_the_steps_of_one():
+    """In bfloat16, of which parts of a batch read copies, until others assign the weights."""
+    config = dataclasses.replace(CONFIG, vocab_size=10_000, intermediate_size=2**13)
+    batch = {
+        "input_word_ids": np.arange(128, dtype=np.int32).reshape(8, 16),
+        "input_mask": np.ones((8, 16), np.int32),
+        "labels": np.tile(np.int32([0, 1]), 4),
+    }
+
+    def made():
+        keras.utils.set_random_seed(1)
+        model = BertClassifier(config, 2, dtype="mixed_bfloat16")
+        model.build_weights()
+        precision = PrecisionPolicy("mixed_bfloat16", use_xla=False, use_kernels=True)
+        return model, training_step(model, LabelLoss(), Arithmetic(precision=precision, shards=2))
+
+    def losses(step, first, count, **keywords):
+        batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+        rates = np.full(count, 1e-2)
+        return step.run(batches, first_step=first, learning_rates=rates, **keywords)["loss"]
+
+    (whole, at_once), (parted, by_calls) = made(), made()
+    expected = losses(at_once, 0, 4)
+    first = losses(by_calls, 0, 1)
+    rest = [losses(by_calls, number, 1, untouched=True) for number in (1, 2, 3)]
+    np.testing.assert_array_equal(np.concatenate([first, *rest]), expected)
+    for one, other in zip(whole.variables, parted.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for variable, initial in zip(parted.variables, made()[0].variables, strict=True):
+        variable.assign(initial)
+    np.testing.assert_array_equal(losses(by_calls, 0, 1), expected[:1])
