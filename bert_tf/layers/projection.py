@@ -19,7 +19,9 @@ class Projection(keras.layers.Layer):
 
     Args:
         size: width of the output.
-        initializer_range: standard deviation of the kernel's truncated normal.
+        initializer_range: standard deviation of the kernel's normal distribution before it is
+            truncated at two; None for `1 / sqrt(input width)` after that (LeCun et al. 1998), with
+            which outputs vary as inputs do.
         activation_name: see `bert_tf.layers.activation`; None for a linear projection.
     """
 
@@ -27,7 +29,7 @@ class Projection(keras.layers.Layer):
         self,
         size: int,
         *,
-        initializer_range: float,
+        initializer_range: float | None,
         activation_name: str | None = None,
         **kwargs: Any,
     ):
@@ -37,10 +39,13 @@ class Projection(keras.layers.Layer):
         self.activation_name = activation_name
 
     def build(self, input_shape: Any) -> None:
+        initializer = (
+            keras.initializers.LecunNormal()
+            if self.initializer_range is None
+            else keras.initializers.TruncatedNormal(stddev=self.initializer_range)
+        )
         self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], self.size),
-            initializer=keras.initializers.TruncatedNormal(stddev=self.initializer_range),
+            name="kernel", shape=(input_shape[-1], self.size), initializer=initializer
         )
         self.bias = self.add_weight(name="bias", shape=(self.size,), initializer="zeros")
 

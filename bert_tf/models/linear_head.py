@@ -35,11 +35,10 @@ class LinearHeadModel(BertModel):
             dtype=policy,
             name="dropout",
         )
+        # Not the encoder's range, in which a head of a small model learns little in its first
+        # epochs.
         self.classifier = Projection(
-            outputs,
-            initializer_range=config.initializer_range,
-            dtype=policy,
-            name="classifier",
+            outputs, initializer_range=None, dtype=policy, name="classifier"
         )
 
     def build(self, input_shape: Any = None) -> None:

@@ -23,9 +23,7 @@ class BertQuestionAnswerer(BertModel):
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
         self.encoder = BertEncoder(config, has_pooler=False, dtype=policy, name="encoder")
-        self.span = Projection(
-            2, initializer_range=config.initializer_range, dtype=policy, name="span"
-        )
+        self.span = Projection(2, initializer_range=None, dtype=policy, name="span")
 
     def build(self, input_shape: Any = None) -> None:
         self.encoder.build_weights()

@@ -34,3 +34,14 @@ def test_equals_keras_dense(ours, theirs):
     layer.bias.assign(np.arange(5.0))
     dense.set_weights(layer.get_weights())
     np.testing.assert_allclose(layer(INPUTS), dense(INPUTS), atol=1e-6)
+
+
+def test_initial_kernels():
+    """Those of heads as Keras' `lecun_normal`, the others as BERT's."""
+    keras.utils.set_random_seed(1)
+    head = Projection(64, initializer_range=None)
+    head.build((None, 1024))
+    assert np.std(head.kernel) == pytest.approx(1 / 32, rel=0.02)
+    inner = Projection(64, initializer_range=0.02)
+    inner.build((None, 1024))
+    assert np.abs(inner.kernel).max() <= 0.04
