@@ -151,7 +151,7 @@ def main() -> None:
     trainer.train()
     seconds = time.monotonic() - start
     if record:
-        trainer.save_records(record)
+        trainer.save_records(record, task.eval, getattr(task, "tags", []))
     # It would sort the rows of an evaluation, too, and return predictions in that order.
     trainer.args.train_sampling_strategy = "random"
     answer = {"train": seconds, "step_ms": times.milliseconds(), **task.evaluate(trainer)}

@@ -29,13 +29,21 @@ class RecordingTrainer(Trainer):
         self._batches.append({name: values.numpy().copy() for name, values in inputs.items()})
         return super().training_step(model, inputs, *args)
 
-    def save_records(self, path: str) -> None:
-        """Writes an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss."""
+    def save_records(self, path: str, evaluation: list[dict[str, Any]], tags: list[str]) -> None:
+        """Writes an .npz: `batch/STEP/NAME`, `head/NAME`, and by step learning rate and loss.
+
+        For the metric also `eval/NAME`, the features of all rows end to end, `eval/lengths`, the
+        tokens of each, and `tags`.
+        """
         steps = [entry for entry in self.state.log_history if "grad_norm" in entry]
         arrays: dict[str, Any] = {f"head/{name}": values for name, values in self._head.items()}
         for step, batch in enumerate(self._batches):
             for name, values in batch.items():
                 arrays[f"batch/{step}/{name}"] = values.astype(np.int32)
+        for name in evaluation[0]:
+            arrays[f"eval/{name}"] = np.hstack([row[name] for row in evaluation]).astype(np.int32)
+        arrays["eval/lengths"] = np.array([len(row["input_ids"]) for row in evaluation])
+        arrays["tags"] = np.array(tags)
         for ours, theirs in (("learning_rates", "learning_rate"), ("losses", "loss")):
             arrays[ours] = np.array([entry[theirs] for entry in steps], np.float32)
         np.savez_compressed(path, **arrays)

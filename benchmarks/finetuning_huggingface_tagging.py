@@ -22,13 +22,13 @@ class Tagging:
     def __init__(self, settings: dict[str, Any], tokenizer: Any):
         self._settings, self._tokenizer = settings, tokenizer
         sentences = read_sentences(settings["train"])[: settings["rows"] or None]
-        self._tags = sorted({tag for _, tags in sentences for tag in tags})
+        self.tags = sorted({tag for _, tags in sentences for tag in tags})
         self._eval_sentences = read_sentences(settings["eval"])
         self.train = self._features(sentences)
         self.eval = self._features(self._eval_sentences)
         self.collator = DataCollatorForTokenClassification(tokenizer)
         self.model = AutoModelForTokenClassification.from_pretrained(
-            settings["init"], num_labels=len(self._tags)
+            settings["init"], num_labels=len(self.tags)
         )
 
     def evaluate(self, trainer: Trainer) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Tagging:
         for (_, tags), logits, labels in zip(
             self._eval_sentences, found.predictions, found.label_ids, strict=True
         ):
-            read = [self._tags[number] for number in logits[labels != _IGNORED].argmax(-1)]
+            read = [self.tags[number] for number in logits[labels != _IGNORED].argmax(-1)]
             predicted.append(read + ["O"] * (len(tags) - len(read)))
         return {"metric": float(f1_score([tags for _, tags in self._eval_sentences], predicted))}
 
@@ -49,7 +49,7 @@ class Tagging:
             truncation=True,
             max_length=self._settings["max_seq_length"],
         )
-        numbers = {tag: number for number, tag in enumerate(self._tags)}
+        numbers = {tag: number for number, tag in enumerate(self.tags)}
         features = []
         for index, (_, tags) in enumerate(sentences):
             words = encoded.word_ids(index)

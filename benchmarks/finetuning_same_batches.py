@@ -1,18 +1,21 @@
 """Whether ours and HuggingFace's Trainer learn alike: losses of every step on the same batches.
 
     python benchmarks/finetuning_same_batches.py DATA --init FOLDER --torch-python PATH \
-        [--sets WNUT-17 RTE] [--seed 1] [--dropout-seeds 3]
+        [--sets WNUT-17 RTE] [--seed 1] [--dropout-seeds 3] [--head-scales 1]
 
 The Trainer runs as in finetuning.py and keeps its batches, learning rates and the weights of its
 new head; ours then trains from the same weights on these batches, with dropout of other seeds. Both
 compute in bfloat16. What differs is dropout: the mean difference of losses over all steps is 0 but
-for chance. For tasks that put one label on a text or a token.
+for chance, and the metrics after training are close. Other `--head-scales` than 1 multiply the
+weights that the head starts with, for what these do. For tasks that put one label on a text or a
+token.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import subprocess
 import tempfile
@@ -37,6 +40,7 @@ _NAMES = {
 }
 _IGNORED = -100
 _SHARDS = 2
+_EVALUATED_ROWS = 32
 
 
 class LabelLoss:
@@ -85,8 +89,10 @@ def batches_of(records: Any) -> Iterator[dict[str, np.ndarray]]:
         yield batch
 
 
-def our_losses(data: DataSet, init: str, records: Any, dropout_seed: int) -> np.ndarray:
-    """The loss of each step of ours, float [steps]."""
+def our_run(
+    data: DataSet, init: str, records: Any, *, dropout_seed: int, head_scale: float
+) -> tuple[np.ndarray, float]:
+    """The loss of each step of ours, float [steps], and the metric after them."""
     import tensorflow as tf
 
     from bert_tf.config.section import build_section
@@ -103,7 +109,7 @@ def our_losses(data: DataSet, init: str, records: Any, dropout_seed: int) -> np.
     model = kind(directory.config, len(records["head/classifier.bias"]), dtype="mixed_bfloat16")
     model.build_weights()
     load_weights(model, directory)
-    model.classifier.kernel.assign(records["head/classifier.weight"].T)
+    model.classifier.kernel.assign(head_scale * records["head/classifier.weight"].T)
     model.classifier.bias.assign(records["head/classifier.bias"])
     section = build_section(TrainConfig, {"data": "-", "output": "-", "size": "tiny"})
     optimizer = make_optimizer(section, num_hidden_layers=directory.config.num_hidden_layers)
@@ -127,7 +133,36 @@ def our_losses(data: DataSet, init: str, records: Any, dropout_seed: int) -> np.
         lambda: batches_of(records), output_signature=signature
     )
     rates = records["learning_rates"]
-    return step.run(iter(batches), first_step=0, learning_rates=rates)["loss"]
+    losses = step.run(iter(batches), first_step=0, learning_rates=rates)["loss"]
+    return losses, data.scale * metric_of(model, records)
+
+
+def metric_of(model: Any, records: Any) -> float:
+    """Accuracy of labels, or F1 of entities."""
+    lengths = records["eval/lengths"]
+    ends = np.cumsum(lengths)
+    tokens = {name: np.split(records[f"eval/{name}"], ends[:-1]) for name in list(_NAMES)[:-1]}
+    predicted = []
+    for begin in range(0, len(lengths), _EVALUATED_ROWS):
+        chosen = slice(begin, begin + _EVALUATED_ROWS)
+        width = lengths[chosen].max()
+        padded = {
+            ours: np.stack([np.pad(row, (0, width - len(row))) for row in tokens[theirs][chosen]])
+            for theirs, ours in list(_NAMES.items())[:-1]
+        }
+        numbers = np.asarray(model(padded), np.float32).argmax(-1)
+        is_tagging = numbers.ndim > 1
+        predicted.append(numbers[padded["input_mask"] > 0] if is_tagging else numbers)
+    found, labels = np.concatenate(predicted), records["eval/labels"]
+    if not is_tagging:
+        return float((found == labels).mean())
+    counted = labels != _IGNORED
+    words = np.add.reduceat(counted, ends - lengths)
+    gold, tags = (records["tags"][numbers[counted]].tolist() for numbers in (labels, found))
+    offsets = np.concatenate([[0], np.cumsum(words)])
+    from bert_tf.tasks.tagging.metrics import TaggingScores
+
+    return TaggingScores(gold, tags, offsets, "bio").metrics()["f1"]
 
 
 def main() -> None:
@@ -138,6 +173,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=["WNUT-17", "RTE"])
     parser.add_argument("--seed", type=int, default=1, help="of the Trainer")
     parser.add_argument("--dropout-seeds", type=int, default=3, help="how many runs of ours")
+    parser.add_argument("--head-scales", type=float, nargs="+", default=[1.0])
     options = parser.parse_args()
     keep_freed_memory()
 
@@ -150,13 +186,18 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             records = recorded(data, options.init, options.seed, options.torch_python, Path(folder))
             theirs = records["losses"]
-            for seed in range(1, options.dropout_seeds + 1):
-                losses = our_losses(data, options.init, records, seed)
+            metric = data.scale * json.loads((Path(folder) / "answer.json").read_text())["metric"]
+            print(f"{name}, {len(theirs)} steps: the Trainer's {data.metric} {metric:.1f}")
+            seeds = range(1, options.dropout_seeds + 1)
+            for scale, seed in itertools.product(options.head_scales, seeds):
+                losses, metric = our_run(
+                    data, options.init, records, dropout_seed=seed, head_scale=scale
+                )
                 difference = losses - theirs
                 error = difference.std(ddof=1) / len(difference) ** 0.5
                 print(
-                    f"{name}, {len(losses)} steps, dropout seed {seed}: mean loss "
-                    f"{losses.mean():.4f}, the Trainer's {theirs.mean():.4f}, difference "
+                    f"  head times {scale:g}, dropout seed {seed}: {data.metric} {metric:.1f}, "
+                    f"mean loss {losses.mean():.4f}, the Trainer's {theirs.mean():.4f}, difference "
                     f"{difference.mean():+.4f} ± {error:.4f} (standard error)",
                     flush=True,
                 )
