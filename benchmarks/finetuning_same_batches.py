@@ -139,29 +139,31 @@ def our_run(
 
 def metric_of(model: Any, records: Any) -> float:
     """Accuracy of labels, or F1 of entities."""
-    lengths = records["eval/lengths"]
+    from bert_tf.tasks.tagging.metrics import TaggingScores
+
+    lengths, labels = records["eval/lengths"], records["eval/labels"]
     ends = np.cumsum(lengths)
-    tokens = {name: np.split(records[f"eval/{name}"], ends[:-1]) for name in list(_NAMES)[:-1]}
+    inputs = {
+        ours: np.split(records[f"eval/{theirs}"], ends[:-1])
+        for theirs, ours in _NAMES.items()
+        if ours != "labels"
+    }
     predicted = []
     for begin in range(0, len(lengths), _EVALUATED_ROWS):
         chosen = slice(begin, begin + _EVALUATED_ROWS)
         width = lengths[chosen].max()
-        padded = {
-            ours: np.stack([np.pad(row, (0, width - len(row))) for row in tokens[theirs][chosen]])
-            for theirs, ours in list(_NAMES.items())[:-1]
+        batch = {
+            name: np.stack([np.pad(row, (0, width - len(row))) for row in rows[chosen]])
+            for name, rows in inputs.items()
         }
-        numbers = np.asarray(model(padded), np.float32).argmax(-1)
-        is_tagging = numbers.ndim > 1
-        predicted.append(numbers[padded["input_mask"] > 0] if is_tagging else numbers)
-    found, labels = np.concatenate(predicted), records["eval/labels"]
-    if not is_tagging:
+        best = np.asarray(model(batch), np.float32).argmax(-1)
+        predicted.append(best if best.ndim == 1 else best[batch["input_mask"] > 0])
+    found = np.concatenate(predicted)
+    if not len(records["tags"]):
         return float((found == labels).mean())
-    counted = labels != _IGNORED
-    words = np.add.reduceat(counted, ends - lengths)
-    gold, tags = (records["tags"][numbers[counted]].tolist() for numbers in (labels, found))
-    offsets = np.concatenate([[0], np.cumsum(words)])
-    from bert_tf.tasks.tagging.metrics import TaggingScores
-
+    is_word = labels != _IGNORED
+    offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(is_word, ends - lengths))])
+    gold, tags = (records["tags"][numbers[is_word]].tolist() for numbers in (labels, found))
     return TaggingScores(gold, tags, offsets, "bio").metrics()["f1"]
 
 
