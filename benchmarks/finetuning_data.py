@@ -44,6 +44,17 @@ class DataSet:
 def data_sets(folder: Path) -> dict[str, DataSet]:
     """All of them by name, in a folder with `glue/`, `trec/`, `wnut17/` and `squad/`."""
     glue = folder / "glue"
+    rte = DataSet(
+        name="RTE",
+        task="classification",
+        train=str(glue / "RTE/train.tsv"),
+        eval=str(glue / "RTE/dev.tsv"),
+        metric="accuracy",
+        label_column="label",
+        max_seq_length=256,
+        text_column="sentence1",
+        text_pair_column="sentence2",
+    )
     found = (
         DataSet(
             name="SST-2",
@@ -75,16 +86,10 @@ def data_sets(folder: Path) -> dict[str, DataSet]:
             text_pair_column="#2 String",
             label_column="Quality",
         ),
-        DataSet(
-            name="RTE",
-            task="classification",
-            train=str(glue / "RTE/train.tsv"),
-            eval=str(glue / "RTE/dev.tsv"),
-            metric="accuracy",
-            label_column="label",
-            max_seq_length=256,
-            text_column="sentence1",
-            text_pair_column="sentence2",
+        rte,
+        # As configs/tasks/rte.yaml.
+        dataclasses.replace(
+            rte, name="RTE, 10 epochs", epochs=10.0, batch_size=16, learning_rate=2e-5
         ),
         DataSet(
             name="STS-B",
