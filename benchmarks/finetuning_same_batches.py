@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from finetuning_data import DataSet, data_sets
 
+from bert_tf.base.arrays import offsets_of
 from bert_tf.base.processor import describe_processor
 from pipeline.cli.startup.memory import keep_freed_memory
 
@@ -139,32 +140,28 @@ def our_run(
 
 def metric_of(model: Any, records: Any) -> float:
     """Accuracy of labels, or F1 of entities."""
+    from bert_tf.data.rows.encoded_rows import EncodedRows
     from bert_tf.tasks.tagging.metrics import TaggingScores
 
     lengths, labels = records["eval/lengths"], records["eval/labels"]
-    ends = np.cumsum(lengths)
-    inputs = {
-        ours: np.split(records[f"eval/{theirs}"], ends[:-1])
-        for theirs, ours in _NAMES.items()
-        if ours != "labels"
-    }
+    offsets = offsets_of(lengths)
+    second_tokens = np.add.reduceat(records["eval/token_type_ids"], offsets[:-1])
+    rows = EncodedRows(
+        ids=records["eval/input_ids"], offsets=offsets, second_starts=lengths - second_tokens
+    )
     predicted = []
-    for begin in range(0, len(lengths), _EVALUATED_ROWS):
-        chosen = slice(begin, begin + _EVALUATED_ROWS)
-        width = lengths[chosen].max()
-        batch = {
-            name: np.stack([np.pad(row, (0, width - len(row))) for row in rows[chosen]])
-            for name, rows in inputs.items()
-        }
+    for begin in range(0, len(rows), _EVALUATED_ROWS):
+        chosen = np.arange(begin, min(begin + _EVALUATED_ROWS, len(rows)))
+        batch = rows.padded(chosen, length=lengths[chosen].max(), pad_id=0)
         best = np.asarray(model(batch), np.float32).argmax(-1)
         predicted.append(best if best.ndim == 1 else best[batch["input_mask"] > 0])
     found = np.concatenate(predicted)
     if not len(records["tags"]):
         return float((found == labels).mean())
     is_word = labels != _IGNORED
-    offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(is_word, ends - lengths))])
+    words = offsets_of(np.add.reduceat(is_word, offsets[:-1]))
     gold, tags = (records["tags"][numbers[is_word]].tolist() for numbers in (labels, found))
-    return TaggingScores(gold, tags, offsets, "bio").metrics()["f1"]
+    return TaggingScores(gold, tags, words, "bio").metrics()["f1"]
 
 
 def main() -> None:
