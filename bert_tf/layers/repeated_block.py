@@ -45,9 +45,14 @@ class RepeatedBlock:
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
+        token_numbers: Any | None = None,
     ) -> Any:
         """What `block` maps its inputs to; see `TransformerBlock.call`."""
-        arguments = {"attention_bias": attention_bias, "dropout_key": dropout_key}
+        arguments = {
+            "attention_bias": attention_bias,
+            "dropout_key": dropout_key,
+            "token_numbers": token_numbers,
+        }
         # A call's gradients are computed whole, so frozen blocks are called directly. So is one
         # that computes some positions alone, unlike the others.
         if not _IS_WANTED.get() or not block.trainable or positions is not None:
@@ -68,6 +73,7 @@ class RepeatedBlock:
         hidden: Any,
         attention_bias: Any | None,
         dropout_key: Any | None,
+        token_numbers: Any | None,
     ) -> Any:
         if attention_bias is not None:  # or a call would sum up its gradient, which nobody needs
             attention_bias = keras.ops.stop_gradient(attention_bias)
@@ -75,7 +81,12 @@ class RepeatedBlock:
             for variable, value in zip(self._block.variables, weights, strict=True):
                 # Not by `state_mapping`, which converts to the variable's own dtype.
                 scope.add_update((variable, value))
-            outputs = self._block(hidden, attention_bias=attention_bias, dropout_key=dropout_key)
+            outputs = self._block(
+                hidden,
+                attention_bias=attention_bias,
+                dropout_key=dropout_key,
+                token_numbers=token_numbers,
+            )
         # What is known of the shape is known after every block: one graph fits them all.
         outputs.set_shape(hidden.shape)
         return outputs

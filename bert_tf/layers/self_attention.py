@@ -44,12 +44,12 @@ def same_sequence_mask(sequence_ids: Any) -> Any:
     return ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
 
 
-def _scale(query: Any) -> float:
-    return query.shape[-1] ** -0.5
+def _scale(head_size: int) -> float:
+    return head_size**-0.5
 
 
 def _scores(query: Any, key: Any) -> Any:
-    query = query * ops.cast(_scale(query), query.dtype)
+    query = query * ops.cast(_scale(query.shape[-1]), query.dtype)
     return ops.matmul(query, ops.swapaxes(key, -1, -2))
 
 
@@ -116,25 +116,34 @@ class SelfAttention(keras.layers.Layer):
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
+        token_numbers: Any | None = None,
         is_finished: bool = True,
     ) -> Any:
         """Lets tokens gather from all tokens of their row.
 
         Args:
-            hidden: [batch, length, hidden].
+            hidden: [batch, length, hidden], or [1, tokens, hidden] without padding.
             attention_bias: float32, broadcasting to [batch, heads, query, key], or None.
             dropout_key: int32[2]; None for no dropout.
             positions: int [batch, number], which tokens gather; None for all of them.
+            token_numbers: int32 [batch, length] where `hidden` is without padding, see
+                `bert_tf.layers.unpadding.Unpadded`; None for padded rows. Positions then are the
+                numbers of the first tokens, int32 [1, batch].
             is_finished: False leaves the last bias to the caller.
 
         Returns:
-            [batch, length, hidden], or [batch, number, hidden] of the tokens at `positions`.
-            Unfinished, a pair with the bias, [hidden].
+            Like `hidden`, or of the tokens at `positions` alone [batch, number, hidden], without
+            padding [1, batch, hidden]. Unfinished, a pair with the bias, [hidden].
         """
+        if token_numbers is not None and positions is not None:
+            context = self._context_of_first(
+                hidden, positions, token_numbers, attention_bias, dropout_key
+            )
+            return self.output_projection(context, is_finished=is_finished)
         is_fused = are_fused()
         if positions is None:
             projected = self.query_key_value(hidden, is_finished=not is_fused)
-            query, key, value = self._heads(projected, 3)
+            query, key, value = self._heads(projected, 3, token_numbers)
         else:
             projected = self.query_key_value(
                 gather_positions(hidden, positions),
@@ -146,30 +155,60 @@ class SelfAttention(keras.layers.Layer):
             if attention_bias is not None and attention_bias.shape[2] != 1:
                 attention_bias = gather_positions(attention_bias[:, 0], positions)[:, None]
         probabilities = self._dropped_probabilities(query, key, attention_bias, dropout_key)
-        context = ops.transpose(ops.matmul(probabilities, value), (0, 2, 1, 3))
-        batch, number, _, _ = ops.shape(context)
-        context = ops.reshape(context, (batch, number, hidden.shape[-1]))
+        context = self._joined(ops.matmul(probabilities, value), hidden, token_numbers)
         return self.output_projection(context, is_finished=is_finished)
+
+    def _context_of_first(
+        self,
+        hidden: Any,
+        firsts: Any,
+        token_numbers: Any,
+        attention_bias: Any | None,
+        dropout_key: Any | None,
+    ) -> Any:
+        from bert_tf.layers.first_token_attention import first_token_context
+        from bert_tf.layers.kernels.heads_graph import padded_rows
+
+        kernel, bias = (
+            ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
+            for weight in (self.query_key_value.kernel, self.query_key_value.bias)
+        )
+        size = hidden.shape[-1] // self.num_heads
+        context = first_token_context(
+            gather_positions(hidden, firsts)[0],
+            padded_rows(hidden, token_numbers),
+            kernel,
+            bias,
+            lambda products: self._dropped_softmax(products, attention_bias, dropout_key, size),
+            num_heads=self.num_heads,
+        )
+        return context[None]
 
     def _dropped_probabilities(
         self, query: Any, key: Any, attention_bias: Any | None, dropout_key: Any | None
     ) -> Any:
-        dropout = self.probability_dropout
         if are_fused():
             import tensorflow as tf
 
-            from bert_tf.layers.kernels.graph import dropped_softmax
-
             products = tf.matmul(query, key, transpose_b=True)
-            return dropped_softmax(
-                *(products, attention_bias, dropout.kept(products, dropout_key)),
-                scale=_scale(query),
-                keep_scale=keep_scale(dropout.rate),
-            )
+            return self._dropped_softmax(products, attention_bias, dropout_key, query.shape[-1])
+        dropout = self.probability_dropout
         scores = _scores(query, key)
         keep = dropout.kept(scores, dropout_key)
         probabilities = dropped(_probabilities(scores, attention_bias), keep, dropout.rate)
         return ops.cast(probabilities, self.compute_dtype)
+
+    def _dropped_softmax(
+        self, products: Any, attention_bias: Any | None, dropout_key: Any | None, head_size: int
+    ) -> Any:
+        from bert_tf.layers.kernels.graph import dropped_softmax
+
+        dropout = self.probability_dropout
+        return dropped_softmax(
+            *(products, attention_bias, dropout.kept(products, dropout_key)),
+            scale=_scale(head_size),
+            keep_scale=keep_scale(dropout.rate),
+        )
 
     def probabilities(self, hidden: Any, attention_bias: Any | None = None) -> Any:
         """What `call` weights the values of all tokens by, without dropout.
@@ -183,20 +222,33 @@ class SelfAttention(keras.layers.Layer):
         query, key, _ = self._heads(self.query_key_value(hidden), 3)
         return _probabilities(_scores(query, key), attention_bias)
 
-    def _heads(self, projected: Any, parts: int) -> list[Any]:
+    def _heads(self, projected: Any, parts: int, token_numbers: Any | None = None) -> list[Any]:
         """[batch, length, parts x hidden] to as many of [batch, heads, length, head size].
 
         Of a projection without the bias, both.
         """
         if isinstance(projected, tuple):
-            from bert_tf.layers.kernels.graph import biased_heads
+            from bert_tf.layers.kernels.heads_graph import biased_heads
 
-            return biased_heads(*projected, parts=parts, num_heads=self.num_heads)
+            products, bias = projected
+            return biased_heads(
+                products, bias, token_numbers, parts=parts, num_heads=self.num_heads
+            )
         batch, length, width = ops.shape(projected)
         shape = (batch, length, parts, self.num_heads, width // (parts * self.num_heads))
         return ops.unstack(
             ops.transpose(ops.reshape(projected, shape), (2, 0, 3, 1, 4)), parts, axis=0
         )
+
+    def _joined(self, context: Any, hidden: Any, token_numbers: Any | None) -> Any:
+        """[batch, heads, length, head size] to [batch, length, hidden], or without padding."""
+        if are_fused():
+            from bert_tf.layers.kernels.heads_graph import joined_heads
+
+            tokens = None if token_numbers is None else ops.shape(hidden)[1]
+            return joined_heads(context, token_numbers, tokens=tokens)
+        batch, _, length, _ = ops.shape(context)
+        return ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, length, hidden.shape[-1]))
 
     def compute_output_shape(self, input_shape: Any, *_: Any) -> Any:
         return input_shape

@@ -89,10 +89,11 @@ class TransformerBlock(keras.layers.Layer):
         attention_bias: Any | None = None,
         dropout_key: Any | None = None,
         positions: Any | None = None,
+        token_numbers: Any | None = None,
     ) -> Any:
         """Maps [batch, length, hidden] to the same shape, or to the tokens at `positions` alone.
 
-        Arguments as in `SelfAttention.call`.
+        Arguments and shapes as in `SelfAttention.call`.
         """
         hidden = ops.cast(hidden, self.compute_dtype)
         # Kernels add the bias with the residual sum.
@@ -102,6 +103,7 @@ class TransformerBlock(keras.layers.Layer):
             attention_bias=attention_bias,
             dropout_key=dropout_key,
             positions=positions,
+            token_numbers=token_numbers,
             is_finished=is_finished,
         )
         if positions is not None:

@@ -11,10 +11,12 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.gather_positions import gather_positions
+from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.repeated_block import RepeatedBlock
 from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
+from bert_tf.layers.unpadding import Unpadded, unpadded
 from bert_tf.models.bert_model import BertModel
 
 
@@ -91,6 +93,10 @@ class BertEncoder(BertModel):
         then computes keys and values of all tokens, but the rest, five sixths of it, for those that
         are read alone, forward and backward. Their outputs are the same.
 
+        Kernels compute tokens alone, see `bert_tf.layers.unpadding`: on padding `sequence_output`
+        is 0 then, and a row without tokens has other outputs, which mean as little. `pooled_only`
+        spares keys and values, too, see `bert_tf.layers.first_token_attention`.
+
         Args:
             input_word_ids: int32 [batch, length].
             input_type_ids: int32 [batch, length], the segment of every token; None for all 0.
@@ -114,14 +120,22 @@ class BertEncoder(BertModel):
         """
         key = self.resolve_dropout_key(training, dropout_key)
         bias = None if attention_mask is None else attention_bias(attention_mask)
+        positions = self._computed_positions(
+            input_word_ids, pooled_positions, read_positions, pooled_only
+        )
+        rows = None
+        if read_positions is None and pooled_positions is None and not output_hidden_states:
+            rows = _without_padding(attention_mask)
+        if rows is not None:
+            position_ids = rows.position_ids if position_ids is None else rows.take(position_ids)
+            input_word_ids = rows.take(input_word_ids)
+            input_type_ids = None if input_type_ids is None else rows.take(input_type_ids)
+            positions = rows.firsts if pooled_only else None
         hidden = self.embeddings(
             input_word_ids,
             input_type_ids=input_type_ids,
             position_ids=position_ids,
             dropout_key=key,
-        )
-        positions = self._computed_positions(
-            input_word_ids, pooled_positions, read_positions, pooled_only
         )
         hidden_states = [hidden]
         for block in self.blocks:
@@ -131,8 +145,11 @@ class BertEncoder(BertModel):
                 attention_bias=bias,
                 dropout_key=key,
                 positions=positions if block is self.blocks[-1] else None,
+                token_numbers=None if rows is None else rows.numbers,
             )
             hidden_states.append(hidden)
+        if rows is not None:
+            hidden = ops.swapaxes(hidden, 0, 1) if pooled_only else rows.padded(hidden)
         outputs = {"sequence_output": hidden}
         if self.has_pooler:
             texts = 1 if pooled_positions is None else ops.shape(pooled_positions)[1]
@@ -211,3 +228,10 @@ class BertEncoder(BertModel):
         if dropout_key is None:
             return ops.cast(self.seed_generator.next(), "int32")
         return dropout_key
+
+
+def _without_padding(attention_mask: Any | None) -> Unpadded | None:
+    """For kernels and padded rows, each of one text."""
+    if not are_fused() or attention_mask is None or len(attention_mask.shape) != 2:
+        return None
+    return unpadded(attention_mask)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bert_tf.layers.kernels.gelu import gelu_entry, gelu_gradient_entry, tanh_gelu_entry
-from bert_tf.layers.kernels.heads import heads_entry, heads_gradient_entry
 from bert_tf.layers.kernels.keep_elements import keep_elements_entry
-from bert_tf.layers.kernels.operation import Result, results_of
+from bert_tf.layers.kernels.operation import kind_of, like, results_of, sums_like
 from bert_tf.layers.kernels.softmax import softmax_entry, softmax_gradient_entry
 from bert_tf.layers.kernels.sum_norm import sum_norm_entry, sum_norm_gradient_entry
 
@@ -53,11 +50,11 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
     @tf.custom_gradient
     def activate(inputs: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        outputs, slopes = results_of(entry, [inputs, bias], _like(inputs, inputs), row_axes=1)
+        outputs, slopes = results_of(entry, [inputs, bias], like(inputs, inputs), row_axes=1)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             of_inputs, of_bias = results_of(
-                *(gelu_gradient_entry(kind), [upstream, slopes], _like(inputs) + _sums(bias)),
+                *(gelu_gradient_entry(kind), [upstream, slopes], like(inputs) + sums_like(bias)),
                 row_axes=1,
                 sums=1,
             )
@@ -101,7 +98,7 @@ def normalized_sum(
         (outputs,) = results_of(
             sum_norm_entry(kind),
             [hidden, change, bias, mask, gamma, beta, numbers],
-            _like(hidden),
+            like(hidden),
             row_axes=1,
         )
 
@@ -109,7 +106,7 @@ def normalized_sum(
             of_hidden, of_change, of_bias, *others = results_of(
                 sum_norm_gradient_entry(kind),
                 [upstream, hidden, change, bias, mask, gamma, numbers],
-                _like(hidden, change) + _sums(bias, gamma, beta),
+                like(hidden, change) + sums_like(bias, gamma, beta),
                 row_axes=1,
                 sums=3,
             )
@@ -118,48 +115,6 @@ def normalized_sum(
         return outputs, gradient
 
     return normalize(hidden, change, bias, gamma, beta)
-
-
-def biased_heads(
-    projected: tf.Tensor, bias: tf.Tensor, *, parts: int, num_heads: int
-) -> list[tf.Tensor]:
-    """Divides a projection into heads, and adds its bias.
-
-    Args:
-        projected: bfloat16 or float32 [batch, length, width]; queries first, then keys and values.
-        bias: of their dtype, [width].
-        parts: how many of queries, keys and values there are.
-        num_heads: of each.
-
-    Returns:
-        The parts, [batch, num_heads, length, width / parts / num_heads] each.
-    """
-    import tensorflow as tf
-
-    kind = kind_of(projected, bias)
-    size = projected.shape[-1] // (parts * num_heads)
-
-    @tf.custom_gradient
-    def divide(projected: tf.Tensor, bias: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
-        batch, length = tf.unstack(tf.shape(projected)[:2])
-        result = tf.stack([batch, num_heads, length, size]), projected.dtype
-        outputs = results_of(
-            heads_entry(kind, parts), [projected, bias], [result] * parts, row_axes=2
-        )
-        for output in outputs:
-            output.set_shape([projected.shape[0], num_heads, projected.shape[1], size])
-
-        def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
-            of_projected, of_bias = results_of(
-                *(heads_gradient_entry(kind, parts), upstream, _like(projected) + _sums(bias)),
-                row_axes=3,
-                sums=1,
-            )
-            return [of_projected, tf.cast(of_bias, bias.dtype)]
-
-        return outputs, gradient
-
-    return divide(projected, bias)
 
 
 def dropped_softmax(
@@ -190,7 +145,7 @@ def dropped_softmax(
     @tf.custom_gradient
     def attend(scores: tf.Tensor) -> tuple[tf.Tensor, Any]:
         outputs, probabilities = results_of(
-            *(softmax_entry(kind), [scores, added, mask, numbers], _like(scores, scores)),
+            *(softmax_entry(kind), [scores, added, mask, numbers], like(scores, scores)),
             row_axes=3,
         )
 
@@ -198,34 +153,10 @@ def dropped_softmax(
             return results_of(
                 softmax_gradient_entry(kind),
                 [upstream, probabilities, mask, numbers],
-                _like(scores),
+                like(scores),
                 row_axes=3,
             )[0]
 
         return outputs, gradient
 
     return attend(scores)
-
-
-def kind_of(*tensors: tf.Tensor) -> Any:
-    """NumPy's type of tensors' numbers in kernels, see `bert_tf.layers.kernels.numbers`.
-
-    Raises:
-        ValueError: the tensors have several dtypes; a kernel would read one as another.
-    """
-    dtypes = {tensor.dtype.name for tensor in tensors}
-    if len(dtypes) > 1:
-        raise ValueError(f"kernels take tensors of one dtype, got {sorted(dtypes)}")
-    return {"bfloat16": np.uint16, "float32": np.float32}[dtypes.pop()]
-
-
-def _like(*tensors: tf.Tensor) -> list[Result]:
-    import tensorflow as tf
-
-    return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
-
-
-def _sums(*tensors: tf.Tensor) -> list[Result]:
-    import tensorflow as tf
-
-    return [(tf.shape(tensor), tf.float32) for tensor in tensors]

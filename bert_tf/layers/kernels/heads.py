@@ -1,4 +1,8 @@
-"""The bias of queries, keys and values and their division into heads, and its gradient."""
+"""The bias of queries, keys and values and their division into heads, and its gradient.
+
+Tokens are those of padded rows, or of one long row without padding: then `numbers`, int32 [batch,
+length], has the number of each token in it, and -1 for padding. It is empty for padded rows.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +14,74 @@ import numpy as np
 
 from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
 from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import KERNEL
+from bert_tf.layers.kernels.options import FUNCTION, KERNEL
 
 
 @numba.njit(**KERNEL)
-def take_heads(projected: np.ndarray, bias: np.ndarray, part: int, outputs: np.ndarray) -> None:
-    """The heads of one part, with the bias added.
+def take_heads(
+    projected: np.ndarray, bias: np.ndarray, numbers: np.ndarray, part: int, outputs: np.ndarray
+) -> None:
+    """The heads of one part, with the bias added; 0 on padding.
 
     Args:
-        projected: float32, or bfloat16 as uint16, [batch, length, parts, heads, size].
+        projected: float32, or bfloat16 as uint16, [tokens, parts, heads, size].
         bias: like `projected`, [parts, heads, size].
+        numbers: see above.
         part: which one of queries, keys and values, from 0.
         outputs: like `projected`, [batch, heads, length, size], written to.
     """
     batch, heads, length, size = outputs.shape
+    is_padded = numbers.size == 0
     for row in range(batch):
         for head in range(heads):
             added = bias[part, head]
-            for token in range(length):
-                given = projected[row, token, part, head]
-                taken = outputs[row, head, token]
-                for place in range(size):
-                    taken[place] = narrow(wide(given[place]) + wide(added[place]), given[place])
+            for place in range(length):
+                number = row * length + place if is_padded else numbers[row, place]
+                taken = outputs[row, head, place]
+                if number < 0:
+                    taken[:] = 0
+                    continue
+                given = projected[number, part, head]
+                for index in range(size):
+                    taken[index] = narrow(wide(given[index]) + wide(added[index]), given[index])
 
 
 @numba.njit(**KERNEL)
 def take_heads_gradient(
-    upstream: np.ndarray, part: int, projected_gradient: np.ndarray, bias_gradient: np.ndarray
+    upstream: np.ndarray,
+    numbers: np.ndarray,
+    part: int,
+    projected_gradient: np.ndarray,
+    bias_gradient: np.ndarray,
 ) -> None:
     """The gradients of `take_heads`' arguments.
 
     Args:
         upstream: of the outputs, like them.
-        part: as of `take_heads`.
+        numbers, part: as of `take_heads`.
         projected_gradient: like `projected`, whose part is written to.
         bias_gradient: float32 [heads, size], written to.
     """
     batch, heads, length, size = upstream.shape
     bias_gradient[:] = np.float32(0.0)
+    is_padded = numbers.size == 0
     for row in range(batch):
         for head in range(heads):
             summed = bias_gradient[head]
-            for token in range(length):
-                given = upstream[row, head, token]
-                taken = projected_gradient[row, token, part, head]
-                for place in range(size):
-                    taken[place] = given[place]
-                    summed[place] += wide(given[place])
+            for place in range(length):
+                number = row * length + place if is_padded else numbers[row, place]
+                if number < 0:
+                    continue
+                given = upstream[row, head, place]
+                taken = projected_gradient[number, part, head]
+                for index in range(size):
+                    taken[index] = given[index]
+                    summed[index] += wide(given[index])
 
 
 @functools.cache
 def heads_entry(kind: Any, parts: int) -> Any:
-    """Of projected, bias; the parts.
+    """Of projected, bias, numbers; the parts.
 
     Args:
         kind: NumPy's type of their numbers, uint16 for bfloat16.
@@ -70,15 +90,20 @@ def heads_entry(kind: Any, parts: int) -> Any:
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
-        heads, length, size = dims[3 * RANK - 3], dims[3 * RANK - 2], dims[3 * RANK - 1]
-        shape = (-1, length, parts, heads, size)
+        heads, length, size = dims[4 * RANK - 3], dims[4 * RANK - 2], dims[4 * RANK - 1]
         if dims[RANK - 1] != parts * heads * size or size_of(dims, 1) != dims[RANK - 1]:
             return MISFIT
-        projected = vector(data, dims, 0, kind).reshape(shape)[start:stop]
+        places = dims[4 * RANK - 4] * length
+        if not _fit(data, dims, 2, size_of(dims, 0) // dims[RANK - 1], places):
+            return MISFIT
+        projected = vector(data, dims, 0, kind).reshape((-1, parts, heads, size))
         bias = vector(data, dims, 1, kind).reshape((parts, heads, size))
+        numbers = vector(data, dims, 2, np.int32).reshape((-1, length))[start:stop]
+        if size_of(dims, 2) == 0:
+            projected = projected[start * length : stop * length]
         for part in range(parts):
-            outputs = vector(data, dims, 2 + part, kind).reshape((-1, heads, length, size))
-            take_heads(projected, bias, part, outputs[start:stop])
+            outputs = vector(data, dims, 3 + part, kind).reshape((-1, heads, length, size))
+            take_heads(projected, bias, numbers, part, outputs[start:stop])
         return DONE
 
     return entry
@@ -86,17 +111,35 @@ def heads_entry(kind: Any, parts: int) -> Any:
 
 @functools.cache
 def heads_gradient_entry(kind: Any, parts: int) -> Any:
-    """Of the gradients of the parts; of the projection, of the bias (a sum)."""
+    """Of the gradients of the parts, numbers; of the projection, of the bias (a sum)."""
 
     @numba.cfunc(ENTRY, cache=True)
     def entry(data: Any, dims: Any, start: int, stop: int) -> int:
         heads, length, size = dims[RANK - 3], dims[RANK - 2], dims[RANK - 1]
-        shape = (-1, length, parts, heads, size)
-        of_projected = vector(data, dims, parts, kind).reshape(shape)[start:stop]
-        of_bias = vector(data, dims, parts + 1, np.float32).reshape((parts, heads, size))
+        tokens = size_of(dims, parts + 1) // (parts * heads * size)
+        if not _fit(data, dims, parts, tokens, dims[RANK - 4] * length):
+            return MISFIT
+        numbers = vector(data, dims, parts, np.int32).reshape((-1, length))[start:stop]
+        of_projected = vector(data, dims, parts + 1, kind).reshape((-1, parts, heads, size))
+        if size_of(dims, parts) == 0:
+            of_projected = of_projected[start * length : stop * length]
+        of_bias = vector(data, dims, parts + 2, np.float32).reshape((parts, heads, size))
         for part in range(parts):
             upstream = vector(data, dims, part, kind).reshape((-1, heads, length, size))
-            take_heads_gradient(upstream[start:stop], part, of_projected, of_bias[part])
+            take_heads_gradient(upstream[start:stop], numbers, part, of_projected, of_bias[part])
         return DONE
 
     return entry
+
+
+@numba.njit(**FUNCTION)
+def _fit(data: Any, dims: Any, number: int, tokens: int, places: int) -> bool:
+    """Whether a tensor numbers the places of padded rows by tokens there are, or is empty where all
+    places are tokens."""
+    numbers = vector(data, dims, number, np.int32)
+    if numbers.size == 0:
+        return tokens == places
+    fits = numbers.size == places
+    for place in range(numbers.size):
+        fits = fits and numbers[place] < tokens
+    return fits

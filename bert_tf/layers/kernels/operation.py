@@ -84,6 +84,32 @@ def in_place(
         variable.assign(value)
 
 
+def kind_of(*tensors: tf.Tensor) -> Any:
+    """NumPy's type of tensors' numbers in kernels, see `bert_tf.layers.kernels.numbers`.
+
+    Raises:
+        ValueError: the tensors have several dtypes; a kernel would read one as another.
+    """
+    dtypes = {tensor.dtype.name for tensor in tensors}
+    if len(dtypes) > 1:
+        raise ValueError(f"kernels take tensors of one dtype, got {sorted(dtypes)}")
+    return {"bfloat16": np.uint16, "float32": np.float32}[dtypes.pop()]
+
+
+def like(*tensors: tf.Tensor) -> list[Result]:
+    """Results of the shapes and dtypes of tensors."""
+    import tensorflow as tf
+
+    return [(tf.shape(tensor), tensor.dtype) for tensor in tensors]
+
+
+def sums_like(*tensors: tf.Tensor) -> list[Result]:
+    """Results of the shapes of tensors in float32, which kernels add up in."""
+    import tensorflow as tf
+
+    return [(tf.shape(tensor), tf.float32) for tensor in tensors]
+
+
 def _operation(
     entry: Any, arguments: Sequence[tf.Tensor], results: Sequence[tf.Tensor], *division: int
 ) -> list[tf.Tensor]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.layers.kernels.graph import kind_of
-from bert_tf.layers.kernels.operation import in_place
+from bert_tf.layers.kernels.operation import in_place, kind_of
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 from bert_tf.training.optimizers.gradients import Gradient, summed
 from bert_tf.training.optimizers.one_pass import (

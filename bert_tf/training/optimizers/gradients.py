@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from bert_tf.layers.kernels.graph import kind_of
-from bert_tf.layers.kernels.operation import results_of
+from bert_tf.layers.kernels.operation import kind_of, results_of
 from bert_tf.training.optimizers.one_pass import squared_norm_entry
 
 # Numbers that are worth a kernel's call.

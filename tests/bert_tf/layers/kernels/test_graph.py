@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.layers.dropout import StatelessDropout, keep_mask
-from bert_tf.layers.kernels import graph, operation
+from bert_tf.layers.kernels import graph, heads_graph, operation
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
@@ -131,7 +131,7 @@ def test_attention(policy, tolerance, bias, rate):
         lambda hidden: layer(hidden, bias, KEY),
         *(layer, [inputs], 5 * tolerance),
         rate=rate,
-        kernels=2,
+        kernels=3,
     )
 
 
@@ -142,7 +142,7 @@ def test_long_rows_are_more_than_one_block():
     layer.build((None, None, 4))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(1, 4500, 4))
     check_kernels(
-        lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5, rate=0.1, kernels=2
+        lambda hidden: layer(hidden, None, KEY), layer, [inputs], 2e-5, rate=0.1, kernels=3
     )
 
 
@@ -158,7 +158,7 @@ def test_attention_of_few_tokens_to_all(policy, tolerance):
     check_kernels(
         lambda hidden: layer(hidden, BIASES["of rows"], positions=positions),
         *(layer, [inputs], 5 * tolerance),
-        kernels=3,
+        kernels=4,
     )
 
 
@@ -224,7 +224,14 @@ def test_tensors_of_several_dtypes_are_refused():
     [
         lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([3]), is_exact=True),
         lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([5]), is_exact=False),
-        lambda: graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
+        lambda: heads_graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
+        lambda: heads_graph.padded_rows(tf.ones([1, 4, 8]), tf.constant([[0, 1], [2, 4]])),
+        lambda: heads_graph.joined_heads(
+            tf.ones([2, 2, 3, 4]), tf.constant([[0, 1], [2, 3]]), tokens=tf.constant(4)
+        ),
+        lambda: heads_graph.joined_heads(
+            tf.ones([1, 2, 3, 4]), tf.constant([[0, 1, 2]]), tokens=tf.constant(2)
+        ),
         lambda: graph.normalized_sum(
             *(tf.ones([2, 4]), tf.ones([2, 4]), tf.ones([4]), None, tf.ones([3]), tf.ones([4])),
             keep_scale=1.0,

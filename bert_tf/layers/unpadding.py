@@ -1,0 +1,77 @@
+"""The tokens of padded rows as one long row without the padding.
+
+Projections, LayerNorm and dropout compute every token by itself, and padding takes them as long as
+text. Attention alone has to know which tokens are of one row: its heads are of padded rows (Zeng et
+al. 2022, "Boosting Distributed Training Performance of the Unpadded BERT Model").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# oneDNN prepares products anew for every number of tokens, which takes as long as some of them.
+_TOKENS_MULTIPLE = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unpadded:
+    """Where the tokens of padded rows are in one row without padding, and the other way around.
+
+    Attributes:
+        numbers: int32 [batch, length], of each token in the long row; -1 for padding not in it.
+        places: int32 [tokens], of each token in the padded rows one after the other.
+    """
+
+    numbers: tf.Tensor
+    places: tf.Tensor
+
+    @property
+    def firsts(self) -> tf.Tensor:
+        """The numbers of the rows' first tokens, int32 [1, batch]."""
+        return self.numbers[:, 0][None]
+
+    @property
+    def position_ids(self) -> tf.Tensor:
+        """Where in its padded row each token is, int32 [1, tokens]."""
+        import tensorflow as tf
+
+        return (self.places % tf.shape(self.numbers)[1])[None]
+
+    def take(self, values: Any) -> tf.Tensor:
+        """[batch, length] to [1, tokens]."""
+        import tensorflow as tf
+
+        return tf.gather(tf.reshape(values, [-1]), self.places)[None]
+
+    def padded(self, hidden: tf.Tensor) -> tf.Tensor:
+        """[1, tokens, hidden] to [batch, length, hidden], 0 on padding."""
+        from bert_tf.layers.kernels.heads_graph import padded_rows
+
+        return padded_rows(hidden, self.numbers)
+
+
+def unpadded(mask: Any) -> Unpadded:
+    """Numbers the tokens of padded rows, in their order.
+
+    Among them are the first place of every row, even of one of padding alone, and as much other
+    padding as there is to make their number a multiple of 8.
+
+    Args:
+        mask: int or bool [batch, length], true on tokens.
+    """
+    import tensorflow as tf
+
+    is_token = tf.cast(mask, tf.bool)
+    is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)
+    flat = tf.reshape(is_token, [-1])
+    missing = -tf.math.count_nonzero(flat, dtype=tf.int32) % _TOKENS_MULTIPLE
+    is_taken = flat | (tf.cumsum(tf.cast(~flat, tf.int32)) <= missing)
+    numbers = tf.where(is_taken, tf.cumsum(tf.cast(is_taken, tf.int32)) - 1, -1)
+    return Unpadded(
+        numbers=tf.reshape(numbers, tf.shape(mask)),
+        places=tf.cast(tf.where(is_taken)[:, 0], tf.int32),
+    )

@@ -1,0 +1,111 @@
+"""The encoder with kernels, which leave padding out, against the one without."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config.bert import BertConfig
+from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.layers.repeated_block import blocks_traced_once
+from bert_tf.models.encoder import BertEncoder
+
+CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=32,
+    max_position_embeddings=20,
+    initializer_range=0.3,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ROWS, LENGTH = 4, 11
+# The last row only fills a batch up.
+MASK = np.arange(LENGTH) < np.array([[LENGTH], [3], [6], [0]])
+MASKS = pytest.mark.parametrize("mask", [MASK, np.ones_like(MASK)], ids=["padded", "full"])
+
+
+def inputs(**more):
+    generator = np.random.default_rng(3)
+    return {
+        "input_word_ids": generator.integers(1, CONFIG.vocab_size, (ROWS, LENGTH)).astype(np.int32),
+        "input_type_ids": (np.arange(LENGTH)[None] > np.array([[5], [1], [9], [4]])).astype(
+            np.int32
+        ),
+        **more,
+    }
+
+
+def waves(values):
+    """Another weight for every number."""
+    return tf.reshape(tf.sin(tf.range(tf.cast(tf.size(values), tf.float32))), tf.shape(values))
+
+
+def outputs_and_gradients(model, batch, mask, *, kernels, pooled_only):
+    """Of a loss that every output but those on padding takes part in."""
+    tensors = {name: tf.constant(values) for name, values in batch.items()}
+    unknown = {
+        name: tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
+        for name, tensor in tensors.items()
+    }
+
+    @tf.function(autograph=False, input_signature=[unknown, tf.TensorSpec([None, None], tf.bool)])
+    def computed(batch, mask):
+        variables = [variable.value for variable in model.trainable_variables]
+        with tf.GradientTape() as tape:
+            outputs = model(
+                batch["input_word_ids"],
+                input_type_ids=batch["input_type_ids"],
+                position_ids=batch.get("position_ids"),
+                attention_mask=mask,
+                pooled_only=pooled_only,
+                training=True,
+                dropout_key=tf.constant([1, 2]),
+            )
+            # Of rows with tokens: what the others give has no meaning, and no weight in any loss.
+            is_row = tf.reduce_any(mask, axis=1)[:, None]
+            read = {"pooled_output": tf.where(is_row, outputs["pooled_output"], 0)}
+            if not pooled_only:
+                states = outputs["sequence_output"]
+                read["sequence_output"] = tf.where(mask[:, :, None], states, 0)
+            read = {name: tf.cast(values, tf.float32) for name, values in read.items()}
+            loss = tf.add_n([tf.reduce_sum(values * waves(values)) for values in read.values()])
+        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+        tf.debugging.assert_all_finite(outputs["pooled_output"], "of rows without tokens, too")
+        return read, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    with fused_kernels() if kernels else contextlib.nullcontext(), blocks_traced_once():
+        return computed(tensors, tf.constant(mask))
+
+
+@MASKS
+@pytest.mark.parametrize("pooled_only", [True, False])
+@pytest.mark.parametrize("has_position_ids", [True, False])
+@pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.03)])
+def test_outputs_and_gradients_are_those_of_padded_rows(
+    policy, tolerance, has_position_ids, pooled_only, mask
+):
+    keras.utils.set_random_seed(1)
+    model = BertEncoder(CONFIG, dtype=policy)
+    model.build_weights()
+    batch = inputs()
+    if has_position_ids:
+        batch["position_ids"] = (
+            np.random.default_rng(4).integers(0, 20, (ROWS, LENGTH)).astype(np.int32)
+        )
+    (expected, their_gradients), (outputs, gradients) = (
+        outputs_and_gradients(model, batch, mask, kernels=kernels, pooled_only=pooled_only)
+        for kernels in (False, True)
+    )
+    assert expected.keys() == outputs.keys()
+    for name in expected:
+        np.testing.assert_allclose(outputs[name], expected[name], atol=tolerance)
+    mine, theirs = (
+        np.concatenate([np.ravel(gradient) for gradient in each])
+        for each in (gradients, their_gradients)
+    )
+    assert np.linalg.norm(mine - theirs) < tolerance * np.linalg.norm(theirs)
