@@ -3,7 +3,8 @@
 A query q has with a token's key, W x + b, the product (transpose(W) q) x + q b. The second term is
 one number for all keys of a row, which softmax does not see. Values are projected after their mean,
 too: that of W x + b, weighted by p, is W times the mean of x, plus b times the sum of p. With one
-query per row, a token costs twice the width for each head, instead of four times its square.
+query per row, a token costs 2 x heads x width multiplications, instead of 2 x width^2 for its key
+and value and 2 x width for attention.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# oneDNN prepares products anew for every number of tokens, which takes as long as some of them.
-_TOKENS_MULTIPLE = 8
+# oneDNN prepares products anew for every number of tokens, which takes as long as some of them. So
+# there are 32 numbers between a power of two and the next, and multiples of this below 512.
+_LEAST_MULTIPLE = 8
+_POWERS = tuple(2**power for power in range(9, 31))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,7 @@ class Unpadded:
     """Where the tokens of padded rows are in one row without padding, and the other way around.
 
     Attributes:
-        numbers: int32 [batch, length], of each token in the long row; -1 for padding not in it.
+        numbers: int32 [batch, length], of each token in the long row; -1 for padding left out.
         places: int32 [tokens], of each token in the padded rows one after the other.
     """
 
@@ -48,7 +50,7 @@ class Unpadded:
         return tf.gather(tf.reshape(values, [-1]), self.places)[None]
 
     def padded(self, hidden: tf.Tensor) -> tf.Tensor:
-        """[1, tokens, hidden] to [batch, length, hidden], 0 on padding."""
+        """[1, tokens, hidden] to [batch, length, hidden], 0 on padding that was left out."""
         from bert_tf.layers.kernels.heads_graph import padded_rows
 
         return padded_rows(hidden, self.numbers)
@@ -58,7 +60,8 @@ def unpadded(mask: Any) -> Unpadded:
     """Numbers the tokens of padded rows, in their order.
 
     Among them are the first place of every row, even of one of padding alone, and as much other
-    padding as there is to make their number a multiple of 8.
+    padding as makes their number a round one: a multiple of 8, from 1,024 on of 32, and so on,
+    where rows have so many places.
 
     Args:
         mask: int or bool [batch, length], true on tokens.
@@ -68,7 +71,9 @@ def unpadded(mask: Any) -> Unpadded:
     is_token = tf.cast(mask, tf.bool)
     is_token = tf.concat([tf.ones_like(is_token[:, :1]), is_token[:, 1:]], axis=1)
     flat = tf.reshape(is_token, [-1])
-    missing = -tf.math.count_nonzero(flat, dtype=tf.int32) % _TOKENS_MULTIPLE
+    tokens = tf.math.count_nonzero(flat, dtype=tf.int32)
+    doublings = tf.math.count_nonzero(tokens >= tf.constant(_POWERS), dtype=tf.int32)
+    missing = -tokens % tf.bitwise.left_shift(_LEAST_MULTIPLE, doublings)
     is_taken = flat | (tf.cumsum(tf.cast(~flat, tf.int32)) <= missing)
     numbers = tf.where(is_taken, tf.cumsum(tf.cast(is_taken, tf.int32)) - 1, -1)
     return Unpadded(

@@ -93,9 +93,10 @@ class BertEncoder(BertModel):
         then computes keys and values of all tokens, but the rest, five sixths of it, for those that
         are read alone, forward and backward. Their outputs are the same.
 
-        Kernels compute tokens alone, see `bert_tf.layers.unpadding`: on padding `sequence_output`
-        is 0 then, and a row without tokens has other outputs, which mean as little. `pooled_only`
-        spares keys and values, too, see `bert_tf.layers.first_token_attention`.
+        Kernels compute tokens alone, see `bert_tf.layers.unpadding`: on the padding that they leave
+        out `sequence_output` is 0, and a row without tokens has other outputs, which mean as
+        little. `pooled_only` spares keys and values, too, see
+        `bert_tf.layers.first_token_attention`.
 
         Args:
             input_word_ids: int32 [batch, length].

@@ -54,7 +54,7 @@ def biased_gelu(inputs: tf.Tensor, bias: tf.Tensor, *, is_exact: bool) -> tf.Ten
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             of_inputs, of_bias = results_of(
-                *(gelu_gradient_entry(kind), [upstream, slopes], like(inputs) + sums_like(bias)),
+                *(gelu_gradient_entry(kind), [upstream, slopes], like(upstream) + sums_like(bias)),
                 row_axes=1,
                 sums=1,
             )
@@ -153,7 +153,7 @@ def dropped_softmax(
             return results_of(
                 softmax_gradient_entry(kind),
                 [upstream, probabilities, mask, numbers],
-                like(scores),
+                like(upstream),
                 row_axes=3,
             )[0]
 

@@ -1,7 +1,8 @@
 """The bias of queries, keys and values and their division into heads, and its gradient.
 
 Tokens are those of padded rows, or of one long row without padding: then `numbers`, int32 [batch,
-length], has the number of each token in it, and -1 for padding. It is empty for padded rows.
+length], has the number of each token in it, and -1 for padding left out. It is empty for padded
+rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bert_tf.layers.kernels.options import FUNCTION, KERNEL
 def take_heads(
     projected: np.ndarray, bias: np.ndarray, numbers: np.ndarray, part: int, outputs: np.ndarray
 ) -> None:
-    """The heads of one part, with the bias added; 0 on padding.
+    """The heads of one part, with the bias added; 0 on padding left out.
 
     Args:
         projected: float32, or bfloat16 as uint16, [tokens, parts, heads, size].

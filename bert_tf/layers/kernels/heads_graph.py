@@ -55,6 +55,8 @@ def biased_heads(
             row_axes=3,
             divided=3,
         )
+        # Here, or the backward pass would keep the projection for the sake of its shape.
+        gradients = like(projected) + sums_like(bias)
         for output in outputs:
             output.set_shape([padded.shape[0], num_heads, padded.shape[1], size])
 
@@ -62,7 +64,7 @@ def biased_heads(
             of_projected, of_bias = results_of(
                 heads_gradient_entry(kind, parts),
                 [*upstream, numbers],
-                like(projected) + sums_like(bias),
+                gradients,
                 row_axes=3,
                 sums=1,
             )
@@ -101,13 +103,14 @@ def joined_heads(
             heads_gradient_entry(kind, 1), [context, numbers], results, row_axes=3, sums=1
         )
         joined.set_shape([batch, length, width] if tokens is None else [1, None, width])
+        gradients = like(context)  # here, or the backward pass would keep the context
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             no_bias = tf.zeros([width], upstream.dtype)
             (of_context,) = results_of(
                 heads_entry(kind, 1),
                 [upstream, no_bias, numbers],
-                like(context),
+                gradients,
                 row_axes=3,
                 divided=3,
             )
@@ -119,7 +122,7 @@ def joined_heads(
 
 
 def padded_rows(hidden: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """The padded rows of a row without padding, 0 on padding.
+    """The padded rows of a row without padding, 0 on padding that it lacks.
 
     Args:
         hidden: bfloat16 or float32 [1, tokens, width].

@@ -1,6 +1,7 @@
 """Rows without padding: which tokens they have, and the way back."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,15 @@ def test_tokens_keep_their_order_and_padding_fills_up_to_a_multiple(mask):
     np.testing.assert_array_equal(numbers.ravel(), expected)
     np.testing.assert_array_equal(rows.firsts, numbers[None, :, 0])
     np.testing.assert_array_equal(rows.position_ids, places[None] % mask.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "numbered"),
+    [(1, 8), (505, 512), (513, 528), (1023, 1024), (1025, 1056), (3000, 3008)],
+)
+def test_a_doubling_has_32_numbers_of_tokens(tokens, numbered):
+    mask = np.arange(4000)[None] < tokens
+    assert len(unpadded(tf.constant(mask)).places) == numbered
 
 
 @given(MASKS)

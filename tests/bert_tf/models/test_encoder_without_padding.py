@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.layers.kernels import operation
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.models.encoder import BertEncoder
@@ -21,7 +22,7 @@ CONFIG = BertConfig(
     max_position_embeddings=20,
     initializer_range=0.3,
     hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.3,  # whose draws are those of padded heads
 )
 ROWS, LENGTH = 4, 11
 # The last row only fills a batch up.
@@ -83,12 +84,14 @@ def outputs_and_gradients(model, batch, mask, *, kernels, pooled_only):
 
 
 @MASKS
+@pytest.mark.parametrize("piece_size", [operation.PIECE_SIZE, 64])
 @pytest.mark.parametrize("pooled_only", [True, False])
 @pytest.mark.parametrize("has_position_ids", [True, False])
 @pytest.mark.parametrize(("policy", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.03)])
 def test_outputs_and_gradients_are_those_of_padded_rows(
-    policy, tolerance, has_position_ids, pooled_only, mask
+    policy, tolerance, has_position_ids, pooled_only, mask, piece_size, monkeypatch
 ):
+    monkeypatch.setattr(operation, "PIECE_SIZE", piece_size)
     keras.utils.set_random_seed(1)
     model = BertEncoder(CONFIG, dtype=policy)
     model.build_weights()

@@ -79,9 +79,11 @@ def pretraining_steps(*, frozen_blocks, **arithmetic):
 
 
 def classification_steps(**arithmetic):
-    """Of a vocabulary large enough that the optimizer works on rows of it."""
+    """Of tables large enough that the optimizer works on rows of them."""
     keras.utils.set_random_seed(1)
-    config = dataclasses.replace(CONFIG, vocab_size=10_000, hidden_dropout_prob=0.0)
+    config = dataclasses.replace(
+        CONFIG, vocab_size=10_000, max_position_embeddings=10_000, hidden_dropout_prob=0.0
+    )
     model = BertClassifier(config, 2)
     model.build_weights()
     random = np.random.default_rng(0)
@@ -91,6 +93,7 @@ def classification_steps(**arithmetic):
         "labels": np.tile(np.int32([0, 1]), 4),
     }
     batch["input_word_ids"][:, ::3] = 7 + batch["labels"][:, None]
+    batch["input_mask"][1:6, 9:] = 0
     return three_steps(model, LabelLoss(), batch, **arithmetic)
 
 
