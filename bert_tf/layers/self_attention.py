@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
+from bert_tf.layers.first_token_attention import first_token_context
 from bert_tf.layers.gather_positions import gather_positions
 from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.projection import Projection
@@ -166,7 +167,6 @@ class SelfAttention(keras.layers.Layer):
         attention_bias: Any | None,
         dropout_key: Any | None,
     ) -> Any:
-        from bert_tf.layers.first_token_attention import first_token_context
         from bert_tf.layers.kernels.heads_graph import padded_rows
 
         kernel, bias = (

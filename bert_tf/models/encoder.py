@@ -121,13 +121,14 @@ class BertEncoder(BertModel):
         """
         key = self.resolve_dropout_key(training, dropout_key)
         bias = None if attention_mask is None else attention_bias(attention_mask)
-        positions = self._computed_positions(
-            input_word_ids, pooled_positions, read_positions, pooled_only
-        )
         rows = None
         if read_positions is None and pooled_positions is None and not output_hidden_states:
             rows = _without_padding(attention_mask)
-        if rows is not None:
+        if rows is None:
+            positions = self._computed_positions(
+                input_word_ids, pooled_positions, read_positions, pooled_only
+            )
+        else:
             position_ids = rows.position_ids if position_ids is None else rows.take(position_ids)
             input_word_ids = rows.take(input_word_ids)
             input_type_ids = None if input_type_ids is None else rows.take(input_type_ids)

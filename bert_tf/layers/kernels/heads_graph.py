@@ -41,12 +41,12 @@ def biased_heads(
 
     kind = kind_of(projected, bias)
     size = projected.shape[-1] // (parts * num_heads)
-    padded = projected[..., 0] if numbers is None else numbers
+    padded = projected if numbers is None else numbers
     numbers = tf.zeros([0, 0], tf.int32) if numbers is None else numbers
 
     @tf.custom_gradient
     def divide(projected: tf.Tensor, bias: tf.Tensor) -> tuple[list[tf.Tensor], Any]:
-        batch, length = tf.unstack(tf.shape(padded))
+        batch, length = tf.unstack(tf.shape(padded)[:2])
         result = tf.stack([batch, num_heads, length, size]), projected.dtype
         outputs = results_of(
             heads_entry(kind, parts),

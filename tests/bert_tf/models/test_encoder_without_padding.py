@@ -30,14 +30,13 @@ MASK = np.arange(LENGTH) < np.array([[LENGTH], [3], [6], [0]])
 MASKS = pytest.mark.parametrize("mask", [MASK, np.ones_like(MASK)], ids=["padded", "full"])
 
 
-def inputs(**more):
+def inputs():
     generator = np.random.default_rng(3)
     return {
         "input_word_ids": generator.integers(1, CONFIG.vocab_size, (ROWS, LENGTH)).astype(np.int32),
         "input_type_ids": (np.arange(LENGTH)[None] > np.array([[5], [1], [9], [4]])).astype(
             np.int32
         ),
-        **more,
     }
 
 
