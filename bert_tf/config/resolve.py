@@ -18,6 +18,7 @@ from bert_tf.config.section import (
     Section,
     SectionType,
     build_section,
+    field_given_again,
     field_type,
     flag_text,
     shown,
@@ -39,7 +40,8 @@ def resolve(
         section: the class to build.
         config_file: YAML file with a mapping a section; sections of other commands are left alone.
         assignments: `section.key=value` texts; the value is read by the key's type.
-        flags: values of command-line flags by field name; None and () mean not given.
+        flags: values of command-line flags by field name; None and () mean not given. A key that
+            takes one value may have a tuple of one, where other sections of its name take several.
         others: keys that only other sections of this name have, with what those are for; see
             `bert_tf.config.variants`.
 
@@ -79,6 +81,11 @@ def resolve(
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
             faults.append(f"{flag}: expected a value, got an empty text; leave the flag out")
         elif value is not None and value != ():
+            if isinstance(value, tuple) and not _takes_several(section, name):
+                if len(value) > 1:
+                    faults.append(field_given_again(flag, len(value)))
+                    continue
+                value = value[0]
             values[name], sources[name] = value, flag
     for name in values.keys() & (others or {}).keys():
         faults.append(f"{sources[name]}: is for {(others or {})[name]} alone; leave it out")
@@ -90,6 +97,11 @@ def resolve(
     if faults:
         raise ConfigError(faults)
     return built
+
+
+def _takes_several(section: type[Section], name: str) -> bool:
+    is_known = any(field.name == name for field in dataclasses.fields(section))
+    return is_known and field_type(section, name)[1]
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

@@ -192,6 +192,11 @@ def flag_text(field: dataclasses.Field) -> str:
     return field.metadata["flag"] or "--" + field.name.replace("_", "-")
 
 
+def field_given_again(flag: str, times: int) -> str:
+    """What refuses several values where one is taken."""
+    return f"{flag}: given {times} times, but it takes one value; give it once"
+
+
 def argument_text(field: dataclasses.Field) -> str:
     """How a field stands for its place on a command line: `one|two`, `SOURCE`."""
     return "|".join(field.metadata["choices"] or [field.name.upper()])

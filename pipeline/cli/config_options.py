@@ -37,6 +37,7 @@ def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
     """The options of sections, in the order in which help lists them."""
     options = ConfigOptions(common=[], rest=[], further_keys=[])
     for each in sections:
+        several = _several(each)
         for section, field in section_fields(each):
             if field.metadata["positional"]:
                 options.common.append(_argument(field))
@@ -45,17 +46,30 @@ def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
                 options.further_keys.append((spelling, field.metadata["doc"]))
             else:
                 group = options.common if _is_common(field) else options.rest
-                group.append(_flag(section, field))
+                group.append(_flag(section, field, many=field.name in several))
     return options
+
+
+def _several(section: AnySection) -> set[str]:
+    """The fields that hold several values, of variants in any of them."""
+    return {
+        field.name
+        for variant in _variants(section)
+        for field in dataclasses.fields(variant)
+        if field_type(variant, field.name)[1]
+    }
+
+
+def _variants(section: AnySection) -> list[type[Section]]:
+    if isinstance(section, Variants):
+        return [section.common, *section.sections.values()]
+    return [section]
 
 
 def section_fields(section: AnySection) -> Iterator[tuple[type[Section], dataclasses.Field]]:
     """The fields of a section, or of all variants, each once, with the section they are from."""
     seen = set()
-    variants = (
-        [section.common, *section.sections.values()] if isinstance(section, Variants) else [section]
-    )
-    for variant in variants:
+    for variant in _variants(section):
         for field in _in_help_order(variant):
             if field.name not in seen:
                 seen.add(field.name)
@@ -89,8 +103,8 @@ def _argument(field: dataclasses.Field) -> click.Argument:
     )
 
 
-def _flag(section: type[Section], field: dataclasses.Field) -> click.Option:
-    kind, many, _ = field_type(section, field.name)
+def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> click.Option:
+    kind, _, _ = field_type(section, field.name)
     metadata = field.metadata
     spelling = flag_text(field)
     if metadata["required"]:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from bert_tf.base.wording import quantity
+from bert_tf.config.section import field_given_again
 
 _SHOWN = 3
 _ASKED = f"{__name__}.asked"
@@ -19,7 +20,8 @@ HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 class PlainCommand(click.Command):
-    """A command that says what to do about what is left over, as where the shell expands a glob.
+    """A command that refuses a second value where one is taken, of which the last would win, and
+    says what to do about what is left over, as where the shell expands a glob.
 
     Attributes:
         helps: commands whose help is shown where an argument is their name, in place of the
@@ -33,12 +35,22 @@ class PlainCommand(click.Command):
         given = list(args)
         ctx.meta[_ASKED] = next((arg for arg in args if arg in self.helps), None)
         ctx.allow_extra_args = True
+        if not ctx.resilient_parsing:
+            self._refuse_repeated(ctx, given)
         left_over = super().parse_args(ctx, args)
         if left_over and not ctx.resilient_parsing:
             options = (each for each in self.params if isinstance(each, click.Option))
             repeatable = {flag for each in options if each.multiple for flag in each.opts}
             raise click.UsageError(_about_left_over(left_over, given, repeatable), ctx)
         return left_over
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for parameter, times in collections.Counter(order).items():
+            takes_one = isinstance(parameter, click.Option) and not parameter.multiple
+            # A switch without an opposite says the same however often it is given.
+            if times > 1 and takes_one and (not parameter.is_flag or parameter.secondary_opts):
+                raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
     def get_help(self, ctx: click.Context) -> str:
         """The help of what is asked for."""

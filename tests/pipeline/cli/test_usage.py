@@ -18,8 +18,18 @@ TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
         (["inspect"], "error: PATH is missing (see bert-pipeline inspect --help)\n"),
         (["train", "--step", "3"], "error: no option --step; did you mean --steps? (see "),
         (["score", "--model"], "error: option '--model' requires an argument"),
-        ([*TRAIN, "--size", "huge"], "error: --size: expected one of tiny, mini, small, "),
+        ([*TRAIN[:-1], "huge"], "error: --size: expected one of tiny, mini, small, "),
         ([*TRAIN, "--config", "none.yaml"], "none.yaml: cannot be read"),
+        (
+            [*TRAIN, "--data", "e"],
+            "error: --data: given 2 times, but it takes one value; give it once (see bert-pipeline",
+        ),
+        (["init", "tagging", "--from", "a", "--init", "b", "--from=c"], "error: --from: given 2 "),
+        (["vocab", "--lowercase", "--cased"], "error: --lowercase: given 2 times, but it takes "),
+        (
+            ["finetune", "regression", *(["--label-column", "a"] * 3)],
+            "error: --label-column: given 3 times, but it takes one value; give it once",
+        ),
         (["finetune", "parsing"], f"finetune TASK: expected one of {', '.join(TASKS)}, got "),
     ],
 )
@@ -51,3 +61,14 @@ def test_other_arguments_too_many_are_named(run, arguments):
     code, _, err, _ = run(arguments)
     assert code == 2
     assert err.startswith("error: 1 argument too many: b (see bert-pipeline ")
+
+
+def test_switches_and_flags_of_several_values_may_be_repeated(run):
+    several = ["--input", "a", "--input", "b", "--set", "score.limit=2", "--set", "score.limit=1"]
+    code, _, err, job = run(
+        ["score", "--model", "m", "--output", "o.csv", *several, "--quiet", "--quiet"],
+        module="scoring",
+    )
+    assert (code, err) == (0, "")
+    config, *_ = job.calls[0]
+    assert config.input == ("a", "b")
