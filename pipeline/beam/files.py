@@ -15,7 +15,7 @@ from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
 from bert_tf.data.tables.text_files import transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
-from pipeline.beam.globs import GLOB_MARK
+from pipeline.beam.globs import why_no_file
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 from pipeline.beam.stored_path import path_of
 
@@ -56,7 +56,7 @@ def match_files(
     for pattern in patterns:
         files = list_stored(pattern)
         if not files:
-            raise UsageError(f"{pattern}: {_why_no_file(pattern)}")
+            raise UsageError(f"{pattern}: {why_no_file(pattern)}")
         folders = [path for path in files if Path(path).is_dir()]
         if folders:
             hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
@@ -65,14 +65,6 @@ def match_files(
     for path in sorted(found):
         _check_name_is_utf8(path)
     return [FileInfo(path, found[path]) for path in sorted(found)]
-
-
-def _why_no_file(pattern: str) -> str:
-    if GLOB_MARK.search(pattern):
-        return "no file matches; check the path and quote the glob"
-    if pattern.endswith("/"):
-        return "no file in this folder that is not hidden; check the path"
-    return "no such file; check the path"
 
 
 def _check_name_is_utf8(path: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
+from pathlib import Path
 
 GLOB_MARK = re.compile(r"[*?[]")
 # A dot that another character of the same name precedes; at the beginning it has to be written.
@@ -48,6 +51,48 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
         else:
             pattern += re.escape(character)
     return re.compile(pattern, re.DOTALL)
+
+
+def list_local(pattern: str) -> dict[str, int]:
+    """Size in bytes by path of the files of this machine that a path or glob names.
+
+    That is what Beam's local file system finds, and more: a glob needs no folder before it, names
+    with brackets can be taken literally, and folders are looked at only as deep as the glob goes.
+    """
+    if pattern.endswith("/"):
+        pattern += "*"
+    if pattern and Path(pattern).exists():
+        return {pattern: Path(pattern).stat().st_size}
+    parts = pattern.split("/")
+    literal = 0
+    while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
+        literal += 1
+    if not GLOB_MARK.search(parts[literal]):
+        return {}
+    prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
+    is_match = glob_pattern(glob).fullmatch
+    deepest = math.inf if "**" in glob else glob.count("/")
+    top = prefix or "./"
+    found = {}
+    for folder, subfolders, names in os.walk(top):
+        inside = f"{folder[len(top) :]}/".lstrip("/")
+        if inside.count("/") >= deepest:
+            subfolders.clear()
+        for path in filter(is_match, (inside + name for name in names)):
+            try:
+                found[prefix + path] = Path(prefix + path).stat().st_size
+            except OSError:  # it went meanwhile, or is a link to nothing
+                continue
+    return found
+
+
+def why_no_file(pattern: str) -> str:
+    """What to do about a path or glob that no file is found for."""
+    if GLOB_MARK.search(pattern):
+        return "no file matches; check the path and quote the glob"
+    if pattern.endswith("/"):
+        return "no file in this folder that is not hidden; check the path"
+    return "no such file; check the path"
 
 
 def _end_of_bracket(glob: str, start: int) -> int | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import POINTER_START, check_lfs_pointer
-from pipeline.beam.globs import GLOB_MARK, glob_pattern
+from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 from pipeline.beam.s3_clients import keep_s3_clients
 
 
@@ -59,7 +57,7 @@ def list_stored(pattern: str) -> dict[str, int]:
     check_scheme(pattern)
     try:
         if FileSystems.get_scheme(pattern) is None:
-            return _list_local(pattern)
+            return list_local(pattern)
         (match,) = FileSystems.match([pattern])
         found = _without_hidden(match.metadata_list, pattern)
         if not found and GLOB_MARK.search(pattern) and FileSystems.exists(pattern):
@@ -79,37 +77,6 @@ def _without_hidden(found: Sequence[FileMetadata], pattern: str) -> list[FileMet
     matches_there = re.compile(FileSystem.translate_pattern(glob)).match
     matches_here = glob_pattern(glob).fullmatch
     return [item for item in found if matches_here(item.path) or not matches_there(item.path)]
-
-
-def _list_local(pattern: str) -> dict[str, int]:
-    """What Beam's local file system finds, and more: a glob needs no folder before it, names with
-    brackets can be taken literally, and folders are looked at only as deep as the glob goes.
-    """
-    if pattern.endswith("/"):
-        pattern += "*"
-    if pattern and Path(pattern).exists():
-        return {pattern: Path(pattern).stat().st_size}
-    parts = pattern.split("/")
-    literal = 0
-    while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
-        literal += 1
-    if not GLOB_MARK.search(parts[literal]):
-        return {}
-    prefix, glob = "".join(f"{part}/" for part in parts[:literal]), "/".join(parts[literal:])
-    is_match = glob_pattern(glob).fullmatch
-    deepest = math.inf if "**" in glob else glob.count("/")
-    top = prefix or "./"
-    found = {}
-    for folder, subfolders, names in os.walk(top):
-        inside = f"{folder[len(top) :]}/".lstrip("/")
-        if inside.count("/") >= deepest:
-            subfolders.clear()
-        for path in filter(is_match, (inside + name for name in names)):
-            try:
-                found[prefix + path] = Path(prefix + path).stat().st_size
-            except OSError:  # it went meanwhile, or is a link to nothing
-                continue
-    return found
 
 
 def open_stored(path: str) -> BinaryIO:
