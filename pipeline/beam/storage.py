@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, NoReturn
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import POINTER_START, check_lfs_pointer
@@ -33,15 +34,47 @@ _EXTRAS = {
 }
 
 
-def use_storage_options(options: Sequence[str]) -> None:
+# Their job servers may be of other versions, and have options of their own.
+_RUNNERS_WITH_JOB_SERVERS = ("prism", "flink", "spark")
+
+
+class _OptionParser(_BeamArgumentParser):
+    """Beam's own, which would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"runner.options: {message}")
+
+
+def use_storage_options(options: Sequence[str], runner: str = "local") -> None:
     """Configures how Beam's file systems reach their storage.
 
     A pipeline does so on its own; this is for what is read before there is one.
 
     Args:
         options: Beam's options, such as `--hdfs_host=namenode` or `--s3_region_name=eu-west-1`.
+        runner: the one that gets them too, as `RunnerConfig` names it.
+
+    Raises:
+        UsageError: Beam does not know an option, and would ignore it, or its value is not valid.
     """
+    _check_options(options, runner)
     FileSystems.set_options(PipelineOptions(list(options)))
+
+
+def _check_options(options: Sequence[str], runner: str) -> None:
+    parser = _OptionParser(allow_abbrev=False, add_help=False)
+    for declaring in dict.fromkeys(PipelineOptions.__subclasses__()):
+        declaring._add_argparse_args(parser)
+    for option in parser.parse_known_args(list(options))[1]:
+        name = option.partition("=")[0]
+        near = difflib.get_close_matches(f"--{name.lstrip('-')}", parser._option_string_actions)
+        if near:
+            raise UsageError(f"runner.options: Beam has no option {name}; did you mean {near[0]}?")
+        if runner not in _RUNNERS_WITH_JOB_SERVERS:
+            raise UsageError(
+                f"runner.options: Beam has no option {name}; see "
+                "https://beam.apache.org/documentation/runners/direct/ and the pages of the others"
+            )
 
 
 def list_stored(pattern: str) -> dict[str, int]:

@@ -57,7 +57,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         UsageError: an input or the vocabulary is missing or not what it should be.
         InputError: there is no usable document, or no example could be made.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
     vocab = read_vocab_for_masking(path_of(config.vocab))
     files = match_files(config.input)

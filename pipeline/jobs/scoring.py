@@ -38,7 +38,7 @@ def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     An interrupted job keeps its finished blocks in a folder beside the output file, or in the
     output folder, and resumes from them.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     config = dataclasses.replace(config, model=exported_model(config.model))
     plan = make_plan(config)
     # Before a trial takes its time; the job checks it again.

@@ -49,7 +49,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         UsageError: no file matches, a format or column is unknown, or the output is another's.
         InputError: the files hold no text.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     files = match_files(config.input)
     base = _read_base(config)
     return run_job(

@@ -16,7 +16,7 @@ from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects
 from pipeline.outputs.manifest import rejects_path
 
 _ROWS = re.compile(r"\d+", re.ASCII)
-_PERCENTAGE = re.compile(r"(\d+\.?\d*|\.\d+)\s*%", re.ASCII)
+_PERCENTAGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%", re.ASCII)
 _FRACTION = re.compile(r"\d*\.\d+|\d+\.", re.ASCII)
 _PARTS = ("train", "eval")
 

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from bert_tf.base.wording import quantity
 from bert_tf.data.text.combining_marks import normalize
 
-_WHOLE_NUMBER = re.compile(r"-?\d+")
+_WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _SHOWN_LABELS = 20
 _SHOWN_FAULTS = 5
 _LABEL_WIDTH = 40

@@ -11,7 +11,7 @@ from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 _REASON = "label is not a finite number"
 
 

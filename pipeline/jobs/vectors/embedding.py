@@ -40,7 +40,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     An interrupted job keeps its finished blocks in a folder beside the output and resumes with the
     others.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     source = open_vector_source(config.model, config, tokens=config.tokens)
     plan = _make_plan(config, source)
     for table in plan.tables:

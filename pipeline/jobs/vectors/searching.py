@@ -37,7 +37,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     Vectors of tables are made in a folder beside the output, where a repeated run finds them if
     this one is interrupted.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     check_output(config.output)
     if config.index == "hnsw":
         check_installed()

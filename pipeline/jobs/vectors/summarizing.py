@@ -34,7 +34,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
 
     An interrupted job keeps its finished blocks and resumes with the others, as `score` does.
     """
-    use_storage_options(runner.options)
+    use_storage_options(runner.options, runner.runner)
     make_splitter(config.sentence_splitter, config.sentence_language)  # or refuses them
     source = open_vector_source(config.model, config)
     plan = _make_plan(config, source)

@@ -126,3 +126,24 @@ def test_options_reach_the_file_system(files, monkeypatch):
     use_storage_options(["--hdfs_host=namenode"])
     open_stored("memory://b/file").close()
     assert seen[-1].get_all_options()["hdfs_host"] == "namenode"
+
+
+@pytest.mark.parametrize(
+    ("option", "runner", "message"),
+    [
+        ("--s3_regionname=eu", "local", "no option --s3_regionname; did you mean --s3_region_name"),
+        ("direct_num_workers=2", "local", "direct_num_workers; did you mean --direct_num_workers"),
+        ("--flink_mastr=h:1", "flink", "no option --flink_mastr; did you mean --flink_master"),
+        ("--xyzzy=1", "dataflow", "no option --xyzzy; see"),
+        ("--direct_num_workers=two", "local", "invalid int value: 'two'"),
+    ],
+)
+def test_options_that_beam_would_ignore_are_refused(option, runner, message):
+    with pytest.raises(UsageError, match=message):
+        use_storage_options([option], runner)
+
+
+def test_options_of_a_job_server_are_passed_on(monkeypatch):
+    monkeypatch.setattr(FileSystems, "_pipeline_options", None)
+    use_storage_options(["--s3_region_name=eu", "--xyzzy=1"], "flink")
+    assert FileSystems._pipeline_options.get_all_options()["s3_region_name"] == "eu"

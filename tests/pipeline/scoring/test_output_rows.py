@@ -1,0 +1,46 @@
+"""Which cells stay as they are where formulas are escaped."""
+
+import itertools
+import re
+import time
+
+import pytest
+
+from pipeline.scoring import output_rows
+from pipeline.scoring.output_rows import escaped
+
+# Says plainly what a number is, and takes time with the square of a cell.
+PLAIN = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(e[+-]?\d+)?%?", re.ASCII | re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("=1+2", "'=1+2"),
+        ("-3.5", "-3.5"),
+        ("+1,000.50%", "+1,000.50%"),
+        ("-2E-3", "-2E-3"),
+        ("-.,", "'-.,"),
+        ("-1e", "'-1e"),
+        ("@name", "'@name"),
+        ("plain", "plain"),
+    ],
+)
+def test_numbers_stay_and_formulas_are_escaped(cell, expected):
+    assert escaped(cell) == expected
+
+
+def test_what_a_number_is():
+    for length in range(7):
+        for characters in itertools.product("-1.,e%", repeat=length):
+            cell = "".join(characters)
+            is_number = PLAIN.fullmatch(cell) is not None
+            assert (output_rows._NUMBER.fullmatch(cell) is not None) == is_number, cell
+
+
+@pytest.mark.parametrize("unit", ["1", ".", ",", "1,", "1.e"])
+def test_a_long_cell_costs_no_more_than_its_length(unit):
+    cell = "-" + unit * (1_000_000 // len(unit)) + "x"
+    start = time.process_time()
+    assert escaped(cell) == f"'{cell}"
+    assert time.process_time() - start < 2
