@@ -20,6 +20,7 @@ from bert_tf.data.examples.full_sentences import full_sentences, separate_docume
 from bert_tf.data.examples.masking import MaskingRules, masking_rules
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.segments import RandomNextChoices, no_other_document, segment_pairs
+from bert_tf.data.examples.sentence_parts import cut_long_sentences
 from bert_tf.data.records.schema import encode_records
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenized import TokenizedDocuments
@@ -61,6 +62,7 @@ class PoolCounts:
         truncated: examples whose segments were cut to fit.
         labeled: examples whose label is 1: with a random second segment, or swapped segments.
         left_out: chunks of one sentence that had no other document to go with.
+        sentences_cut: sentences too long for a pair of segments, which were cut into parts.
     """
 
     documents: tuple[int, int]
@@ -68,6 +70,7 @@ class PoolCounts:
     truncated: int
     labeled: int
     left_out: int
+    sentences_cut: int
 
 
 def sort_pool(
@@ -181,6 +184,14 @@ class ExampleMaker:
             Runs for each shard that gets examples, whose records are encoded while they are read;
             and what was made.
         """
+        sentences_cut = 0
+        if self._config.pair_task != "none":  # whose rows take parts of sentences
+            documents, sentences_cut = cut_long_sentences(
+                pool.documents,
+                self._eval_rules.begins_word,
+                max_seq_length=self._config.max_seq_length,
+            )
+            pool = dataclasses.replace(pool, documents=documents)
         tokens, pairs, left_out = self._segments(
             pool, range(self._config.passes) if passes is None else passes
         )
@@ -214,6 +225,7 @@ class ExampleMaker:
             truncated=int(pairs["is_truncated"].sum()),
             labeled=int(pairs["label"].sum()),
             left_out=left_out,
+            sentences_cut=sentences_cut,
         )
 
     def _segments(self, pool: Pool, passes: range) -> tuple[np.ndarray, np.ndarray, int]:

@@ -389,6 +389,8 @@ class MakeExamples(beam.DoFn):
                 f"documents/{split}": documents if part == 0 else 0,
                 f"examples/{split}": examples,
             }
+        if part == 0:
+            counted["sentences_cut"] = counts.sentences_cut
         yield _store_counts(writer, counted)
         for run in runs:
             if run.shards is None:

@@ -166,6 +166,7 @@ def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) ->
         "documents_train": documents["train"],
         "documents_eval": documents["eval"],
         "sentences": report.sentences,
+        "sentences_cut": made["sentences_cut"],
         "tokens": made["tokens"],
         "examples": {split: made[f"examples/{split}"] for split in ("train", "eval")},
         "truncations": made["truncations"],
