@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -44,6 +46,29 @@ def no_folder(path: str | Path, what: str) -> UsageError:
     if Path(path).exists():
         return UsageError(f"{path}: is a file; expected a {what}")
     return UsageError(f"{path}: no such {what}; check the path")
+
+
+def are_installed(packages: Iterable[str]) -> bool:
+    """Whether packages are there; imports none of them."""
+    return all(importlib.util.find_spec(package) is not None for package in packages)
+
+
+def check_packages(asked: str, packages: Iterable[str], *, extra: str, instead: str = "") -> None:
+    """Checks that packages are there, before a job begins; imports none of them.
+
+    Args:
+        asked: what needs them, as it was asked for: `--engine openvino`.
+        packages: by the names that they are imported by.
+        extra: the extra of this package that installs them.
+        instead: what else can be done.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    missing = [package for package in packages if not are_installed([package])]
+    if missing:
+        cure = f"pip install 'bert-pipeline[{extra}]'" + (f", or {instead}" if instead else "")
+        raise UsageError(f"{asked}: needs {' and '.join(missing)}, not installed here; {cure}")
 
 
 class ConfigError(UsageError):

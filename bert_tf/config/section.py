@@ -14,7 +14,7 @@ import math
 import types
 import typing
 from collections.abc import Collection
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from bert_tf.base.errors import ConfigError
 
@@ -23,6 +23,7 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on"), True),
     **dict.fromkeys(("false", "no", "off"), False),
 }
+Reads = Literal["file", "files", "table", "tables", "folder", "model"]
 _LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 
@@ -41,6 +42,8 @@ def option(
     common: bool = False,
     advanced: bool = False,
     positional: bool = False,
+    reads: Reads | None = None,
+    affects_output: bool = True,
 ) -> Any:
     """Declares one field of a section.
 
@@ -57,6 +60,9 @@ def option(
         common: listed by `--help` with the required ones, before the others.
         advanced: reached by YAML and `--set` only, so that `--help` stays short.
         positional: on the command line given by its place instead of by a flag.
+        reads: what the paths that it holds name, so that they can be checked before a job starts
+            and completed by a shell; `files` and `tables` may be globs. None of keys without paths.
+        affects_output: whether another value makes another output; False of speed and safety.
     """
     metadata = {
         "doc": doc,
@@ -71,6 +77,8 @@ def option(
         "common": common,
         "advanced": advanced,
         "positional": positional,
+        "reads": reads,
+        "affects_output": affects_output,
         _REQUIRED: default is dataclasses.MISSING,
     }
     return dataclasses.field(
@@ -87,6 +95,13 @@ class Section:
     def faults(self) -> list[str]:
         """Faults that involve more than one field, as `key: what is wrong; what to do`."""
         return []
+
+    def check_installed(self) -> None:
+        """Checks that what the values ask for is installed; imports none of it.
+
+        Raises:
+            UsageError: a package is missing.
+        """
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for YAML and JSON."""

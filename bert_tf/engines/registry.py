@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bert_tf.base.checksums import check_sums
-from bert_tf.base.errors import UsageError, no_folder
+from bert_tf.base.errors import UsageError, are_installed, check_packages, no_folder
 
 if TYPE_CHECKING:
     from bert_tf.engines.engine import Engine
@@ -56,7 +55,20 @@ class EngineEntry:
 
     def is_installed(self) -> bool:
         """Whether its packages are there; imports none of them."""
-        return all(importlib.util.find_spec(package) is not None for package in self.packages)
+        return are_installed(self.packages)
+
+    def check_installed(self) -> None:
+        """Checks that its packages are there; imports none of them.
+
+        Raises:
+            UsageError: one is missing.
+        """
+        check_packages(
+            f"--engine {self.name}",
+            self.packages,
+            extra=self.name,
+            instead="let --engine auto choose",
+        )
 
     def can_load(self, folder: Path) -> bool:
         """Whether an exported folder has the model in this engine's format."""
@@ -273,8 +285,8 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
         if installed:
             raise UsageError(f"{path}: {installed[0].name} {installed[0].fault(path)}")
         raise UsageError(
-            f"{path}: none of the engines that can load it is installed; install the packages of "
-            + " or ".join(f"{entry.name} ({', '.join(entry.packages)})" for entry in able)
+            f"{path}: none of the engines that can load it is installed; "
+            + " or ".join(f"pip install 'bert-pipeline[{entry.name}]'" for entry in able)
         )
     entry = ENGINES[name]
     if entry not in able:
@@ -282,11 +294,7 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
             f"--engine {name}: {path} has no {entry.model_file}, which this engine loads; "
             f"take --engine {' or '.join(other.name for other in able)}"
         )
-    if not entry.is_installed():
-        raise UsageError(
-            f"--engine {name}: needs {' and '.join(entry.packages)}, not installed here; "
-            "install that, or let --engine auto choose"
-        )
+    entry.check_installed()
     fault = entry.fault(path)
     if fault is not None:
         raise UsageError(f"--engine {name}: {fault}; let --engine auto choose")

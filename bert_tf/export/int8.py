@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, UsageError, check_packages
 from bert_tf.base.progress.advance import Advance
 from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
 from bert_tf.export.formats.registry import FormatEntry
@@ -86,11 +85,7 @@ def check_quantizable(entry: FormatEntry, directory: ModelDirectory) -> None:
             "tensorflow alone, which has no int8; leave it out"
         )
     for package in filter(None, (entry.quantizer, *_engine_of(entry).packages)):
-        if importlib.util.find_spec(package) is None:
-            raise UsageError(
-                f"--precision int8: needs {package}, not installed here; install it "
-                f"(pip install 'bert-pipeline[{package}]')"
-            )
+        check_packages("--precision int8", [package], extra=package)
 
 
 def add_int8_graph(

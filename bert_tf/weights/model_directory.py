@@ -18,7 +18,7 @@ from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.config.model_files import CONFIG, TASK
+from bert_tf.config.model_files import CONFIG, TASK, model_folder
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
@@ -105,12 +105,6 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
         tensors=tensors,
         notes=notes,
     )
-
-
-def model_folder(path: str | Path) -> Path:
-    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
-    best = Path(path) / "best"
-    return best if best.is_dir() else Path(path)
 
 
 def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:

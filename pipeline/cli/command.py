@@ -18,8 +18,10 @@ from bert_tf.config.variants import Variants
 from pipeline.cli.config_options import AnySection, config_options, section_fields
 from pipeline.cli.general_options import general_options
 from pipeline.cli.job_help import JobCommand
+from pipeline.cli.preflight import check_request
 from pipeline.cli.startup.third_party_output import logged_third_party_output
 from pipeline.cli.usage import HELP_FLAGS
+from pipeline.outputs.identity import already_finished
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
@@ -113,7 +115,12 @@ class JobCall:
             return 0 if excess is None else 3
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
-        """Runs the job on sections of `resolve`; returns its manifest."""
+        """Runs the job on sections of `resolve`, unless its output is finished; returns its
+        manifest."""
+        finished = check_request(self.name, resolved, overwrite=options.overwrite)
+        if finished is not None:
+            options.console.info(already_finished(resolved[0].output))  # type: ignore[attr-defined]
+            return {**finished, "already_done": True}
         with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
             job = importlib.import_module(self.job)
         manifest: dict[str, Any] = job.run(*resolved, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import click
@@ -11,7 +11,7 @@ import click
 from bert_tf.config.section import Section, argument_text, field_type, flag_text
 from bert_tf.config.variants import Variants
 from pipeline.cli.job_help import ListedArgument
-from pipeline.cli.usage import ConfigChoice
+from pipeline.cli.usage import ConfigChoice, PathText
 
 AnySection = type[Section] | Variants
 
@@ -40,7 +40,7 @@ def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
         several = _several(each)
         for section, field in section_fields(each):
             if field.metadata["positional"]:
-                options.common.append(_argument(field))
+                options.common.append(_argument(field, each))
             elif field.metadata["advanced"]:
                 spelling = f"{section.section_name}.{field.name}{_default(field)}{_values(field)}"
                 options.further_keys.append((spelling, field.metadata["doc"]))
@@ -93,12 +93,13 @@ def _is_common(field: dataclasses.Field) -> bool:
     return field.metadata["required"] or field.metadata["common"]
 
 
-def _argument(field: dataclasses.Field) -> click.Argument:
+def _argument(field: dataclasses.Field, section: AnySection) -> click.Argument:
     # Not required here: a YAML file may have it, and resolving says in which words it is missing.
     return ListedArgument(
         [field.name],
         required=False,
         metavar=argument_text(field),
+        type=_value_type(field, _choices(field, section)),
         doc=f"{field.metadata['doc']} [required]",
     )
 
@@ -119,10 +120,26 @@ def _flag(section: type[Section], field: dataclasses.Field, *, many: bool) -> cl
     return click.Option(
         [spelling, field.name],
         multiple=many,
-        type=ConfigChoice(metadata["choices"]) if metadata["choices"] else str,
+        type=_value_type(field, metadata["choices"]),
         metavar=_metavar(field, kind),
         help=metadata["doc"] + _long_choices(field) + note,
     )
+
+
+def _choices(field: dataclasses.Field, section: AnySection) -> Collection[str] | None:
+    """The values to choose from: of the key that chooses a section, the values that do."""
+    if isinstance(section, Variants) and field.name == section.key:
+        return section.sections
+    choices: Collection[str] | None = field.metadata["choices"]
+    return choices
+
+
+def _value_type(field: dataclasses.Field, choices: Collection[str] | None) -> click.ParamType:
+    """Reads a value as it is, and says how a shell completes it."""
+    if choices:
+        return ConfigChoice(list(choices))
+    is_path = field.metadata["reads"] or field.name == "output"
+    return PathText() if is_path else click.STRING
 
 
 def _metavar(field: dataclasses.Field, kind: type) -> str | None:

@@ -7,10 +7,16 @@ from typing import Any
 import click
 
 from pipeline.cli.startup.third_party_output import QUIET_HELP, VERBOSE_HELP
+from pipeline.cli.usage import PathText
 from pipeline.outputs.rejected_rows import RejectLimit
 
 _COMMON = (
-    click.Option(["--config"], metavar="FILE.yaml", help="YAML file with one section per command"),
+    click.Option(
+        ["--config"],
+        metavar="FILE.yaml",
+        type=PathText(),
+        help="YAML file with one section per command",
+    ),
     click.Option(
         ["--set", "assignments"],
         multiple=True,

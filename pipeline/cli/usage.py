@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from bert_tf.base.errors import ConfigError
 from bert_tf.base.wording import quantity
-from bert_tf.config.section import field_given_again
+from bert_tf.config.section import Reads, field_given_again
 
 _SHOWN = 3
 _ASKED = f"{__name__}.asked"
@@ -52,6 +54,20 @@ class PlainCommand(click.Command):
             if times > 1 and takes_one and (not parameter.is_flag or parameter.secondary_opts):
                 raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's, once the inputs are found."""
+        from pipeline.cli.preflight import path_fault  # `--help` need not load it
+
+        faults = []
+        for parameter in self.params:
+            if isinstance(kind := parameter.type, InputPath):
+                given = ctx.params.get(str(parameter.name)) or ()
+                paths = (given,) if isinstance(given, str) else given
+                faults += [path_fault(kind.reads, _spelling(parameter), path) for path in paths]
+        if found := [fault for fault in faults if fault is not None]:
+            raise ConfigError(found)
+        return super().invoke(ctx)
+
     def get_help(self, ctx: click.Context) -> str:
         """The help of what is asked for."""
         asked = self.helps.get(ctx.meta.get(_ASKED) or "")
@@ -64,6 +80,29 @@ class ConfigChoice(click.Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value as it is."""
         return value
+
+
+class PathText(click.ParamType):
+    """A path, which the shell completes."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leaves it to the shell's own completion of files and folders."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class InputPath(PathText):
+    """A path that has to be there; a command looks before it loads anything.
+
+    Args:
+        reads: what it names.
+    """
+
+    def __init__(self, reads: Reads):
+        self.reads = reads
 
 
 def explain_usage(error: click.ClickException) -> str:

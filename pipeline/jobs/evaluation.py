@@ -13,7 +13,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import CONFIG
+from bert_tf.config.model_files import CONFIG, model_folder
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons
@@ -26,7 +26,6 @@ from bert_tf.tasks.base.task import LabeledRows, RowsCheck, Task, TaskResults
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.evaluation import evaluate
 from bert_tf.tasks.running.prediction import evaluation_progress
-from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     best_model_of,
@@ -112,7 +111,6 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
         inputs=check_inputs_exist({"model": str(model), "data": config.data}),
         checked_inputs={"model": ENGINES[config.engine].reads} if is_run_by_engine else {},
         body=body,
-        ignored_keys=("batch_tokens",),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData
@@ -15,8 +16,6 @@ from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.learning_doubts import learning_doubts
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
-from bert_tf.training.tracking.registry import check_installed
-from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.finetuning_series import run_series
 from pipeline.jobs.task_reports import (
     RejectsCheck,
@@ -36,22 +35,12 @@ from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
 from pipeline.report.evaluation_page import evaluation_page
 
-_SPEED_AND_SAFETY = (
-    "log_every",
-    "report_to",
-    "checkpoint_minutes",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "eval_batch_size",
-)
-
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
     """Fine-tunes, once or for each run of a series, or resumes; returns the manifest.
 
     Of several workers only the chief writes; the others train along and return {}.
     """
-    check_installed(config.report_to)
     inputs = check_inputs_exist(
         {
             "train": config.train,
@@ -61,7 +50,7 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         }
     )
     if config.is_series:
-        return run_series(config, options, inputs=inputs, run=run, ignored_keys=_SPEED_AND_SAFETY)
+        return run_series(config, options, inputs=inputs, run=run)
     if not is_chief_process(config.strategy):
         check = RejectsCheck(options.max_rejects, None, options.console)
         return train_along(
@@ -88,7 +77,6 @@ def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:
         output_is_directory=True,
         inputs=inputs,
         body=body,
-        ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
         extendable_key="epochs",
     )

@@ -87,7 +87,6 @@ def run_series(
     *,
     inputs: Inputs,
     run: Callable[[FinetuneConfig, RunOptions], dict[str, Any]],
-    ignored_keys: tuple[str, ...],
 ) -> dict[str, Any]:
     """Makes all runs of a series that are not finished, and compares them; returns the manifest.
 
@@ -98,7 +97,6 @@ def run_series(
         options: how to run.
         inputs: files and folders that every run reads.
         run: makes a single run.
-        ignored_keys: config keys that do not change what is made.
     """
 
     def body(record: JobRecord) -> None:
@@ -129,7 +127,6 @@ def run_series(
         output_is_directory=True,
         inputs=inputs,
         body=body,
-        ignored_keys=ignored_keys,
         can_resume=True,
         extendable_key="seeds",
     )

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.wording import quantity
+from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.registry import label_errors_function
 from bert_tf.tasks.running.label_errors import LabelErrors, write_doubted_rows
-from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
@@ -22,14 +22,6 @@ from pipeline.jobs.task_reports import (
 from pipeline.jobs.training_runs import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-
-_SPEED_AND_SAFETY = (
-    "log_every",
-    "checkpoint_minutes",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "eval_batch_size",
-)
 
 
 def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
@@ -56,7 +48,6 @@ def run(config: LabelErrorsConfig, options: RunOptions) -> dict[str, Any]:
         output_is_directory=True,
         inputs=check_inputs_exist({"train": config.train, "init": str(model_folder(config.init))}),
         body=body,
-        ignored_keys=_SPEED_AND_SAFETY,
         can_resume=True,
         temporary=folder,
     )

@@ -31,7 +31,7 @@ from bert_tf.training.devices.strategy import is_chief_process
 from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.training.run.metrics_file import read_metrics
-from bert_tf.training.tracking.registry import TENSORBOARD, check_installed
+from bert_tf.training.tracking.registry import TENSORBOARD
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs.training_runs import (
@@ -44,15 +44,6 @@ from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_records import fetched_records
 from pipeline.outputs.stored_run import StoredRun
 from pipeline.report.loss_curve import loss_curve_lines
-
-_SPEED_AND_SAFETY = (
-    "log_every",
-    "report_to",
-    "checkpoint_minutes",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "steps_per_call",
-)
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:
@@ -67,7 +58,6 @@ def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dic
         InputError: damaged data, or a loss that is not finite.
         StoppedEarly: a stop was asked for; the same command resumes.
     """
-    check_installed(config.report_to)
     with _local_folder(config, storage) as folder:
         return _run(config, options, folder)
 
@@ -168,7 +158,7 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         },
         body=body,
         # Phases that have steps say themselves how many there are.
-        ignored_keys=(*_SPEED_AND_SAFETY, *(["steps"] if _have_steps(config) else [])),
+        ignored_keys=("steps",) if _have_steps(config) else (),
         can_resume=True,
         extendable_key=extendable_key,
         may_be_remote=True,

@@ -104,7 +104,6 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         output_is_directory=True,
         inputs={"input": [file.path for file in files], "vocab": [config.vocab]},
         body=body,
-        ignored_keys=("block_megabytes",),
         can_resume=True,
         temporary=path_of(config.output) / WORK_FOLDER,
         may_be_remote=True,

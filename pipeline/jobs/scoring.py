@@ -29,8 +29,6 @@ from pipeline.scoring.plan import ScoringPlan, make_plan
 from pipeline.scoring.preview import preview
 from pipeline.scoring.running import log_cut_rows, open_parts, record_rows, run_blocks
 
-_SPEED = ("batch_tokens", "block_rows")
-
 
 def run(config: ScoreConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
     """Scores the tables; returns the manifest, of a dry run what is known without scoring.
@@ -88,7 +86,6 @@ def _run_alone(
         body=lambda record: _score(
             plan.of_model(record.input_sha256("model")), engine, config, runner, options, record
         ),
-        ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
         check_held=check_held,

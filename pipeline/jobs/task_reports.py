@@ -10,10 +10,10 @@ from typing import Any
 from bert_tf.base.atomic_files import replacing_file, write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.config.model_files import model_folder
 from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport
 from bert_tf.training.run.best_model import BestModel
-from bert_tf.weights.model_directory import model_folder
 from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.rejected_rows import RejectLimit, warn_of_rejects
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.base.console import Console
+from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.run.checkpoints import saved_progress
-from bert_tf.weights.model_directory import model_folder
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.identity import is_extended
 from pipeline.outputs.job import RunOptions

@@ -63,7 +63,6 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             "extend": [config.extend] if config.extend else [],
         },
         body=lambda record: _make_vocabulary(config, runner, files, base, record),
-        ignored_keys=("block_megabytes",),
         temporary=_work_folder(config),
         may_be_remote=True,
     )

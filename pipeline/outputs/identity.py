@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section, field_type
 from pipeline.outputs.manifest import fingerprint
 
@@ -48,6 +49,12 @@ def kept_keys(config: Mapping[str, Any], ignored_keys: tuple[str, ...]) -> dict[
                 if isinstance(item, Mapping)  # a marker edited by hand may hold anything
             ]
     return kept
+
+
+def keys_without_effect(config: Section) -> tuple[str, ...]:
+    """The config keys of a section that never decide what is made."""
+    fields = dataclasses.fields(config)
+    return ("output", *(each.name for each in fields if not each.metadata["affects_output"]))
 
 
 def with_defaults(section: type[Section], config: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,3 +105,39 @@ def different_keys(
     """The keys in which a config differs from an earlier one, beyond being extended."""
     extended = extendable_key if is_extended(before, now, extendable_key) else None
     return [key for key in now if before.get(key) != now[key] and key != extended]
+
+
+def difference_of(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """How a key differs, in words."""
+    return f"{key}: {before.get(key)!r} then, {now[key]!r} now"
+
+
+def check_made_by(output: str, finished: Mapping[str, Any], command: str) -> None:
+    """Refuses an output that another command has made.
+
+    Args:
+        output: as it was given.
+        finished: its manifest.
+        command: that is to make it.
+
+    Raises:
+        UsageError: another has.
+    """
+    if finished.get("command") != command:
+        raise UsageError(
+            f"{output}: made by bert-pipeline {finished.get('command')}; "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
+def made_with_another_config(output: str, differences: Sequence[str]) -> UsageError:
+    """The error for an output that is not the one that is asked for."""
+    return UsageError(
+        f"{output}: made with another config ({'; '.join(differences)}); "
+        "choose another --output or replace it with --overwrite"
+    )
+
+
+def already_finished(output: str) -> str:
+    """What is said where nothing is left to do."""
+    return f"{output} is finished already and its config is the same; nothing to do"

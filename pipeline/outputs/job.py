@@ -14,7 +14,6 @@ from typing import Any
 
 from bert_tf.base.atomic_files import remove
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
 from bert_tf.base.progress.advance import Closing
 from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section
@@ -22,12 +21,17 @@ from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.identity import (
     CheckedInputs,
     Inputs,
+    already_finished,
     are_same_contents,
+    check_made_by,
     config_key,
+    difference_of,
     different_keys,
     input_fingerprints,
     is_extended,
     kept_keys,
+    keys_without_effect,
+    made_with_another_config,
     with_defaults,
 )
 from pipeline.outputs.job_log import JobLog
@@ -149,7 +153,8 @@ def run_job(
         body: does the work and fills the record.
         checked_inputs: which files of an input, a folder, are compared with its `SHA256SUMS` while
             they are read for its fingerprint, so that `body` need not read them for that again.
-        ignored_keys: further config keys that do not change the output's content.
+        ignored_keys: config keys that do not change this output's content, besides those that
+            say so themselves.
         can_resume: whether `body` resumes from what an interrupted run left in the folder; if not,
             what it left is removed first.
         extendable_key: config key that `body`, which can resume, takes an output up by, finished or
@@ -192,7 +197,7 @@ def run_job(
             inputs=inputs,
             body=body,
             checked_inputs=checked_inputs or {},
-            ignored_keys=("output", *map(config_key, inputs), *ignored_keys),
+            ignored_keys=(*keys_without_effect(config), *map(config_key, inputs), *ignored_keys),
             can_resume=can_resume,
             extendable_key=extendable_key,
             check_held=check_held,
@@ -229,9 +234,7 @@ def _run_alone(
             _check_same_config(output, finished, before, identity, extendable_key)
             remove_marks(place, config.section_name)
             if not is_extended(before, identity["config"], extendable_key):
-                console.info(
-                    f"{output} is finished already and its config is the same; nothing to do"
-                )
+                console.info(already_finished(output))
                 return {**finished, "already_done": True}
             keep_seconds(place.seconds, finished["timings"]["total"])
             manifest_path(output).unlink()  # it does not vouch for what is written from here on
@@ -319,21 +322,14 @@ def _check_same_config(
     identity: dict[str, Any],
     extendable_key: str | None,
 ) -> None:
-    if finished.get("command") != identity["command"]:
-        raise UsageError(
-            f"{output}: made by bert-pipeline {finished.get('command')}; "
-            "choose another --output or replace it with --overwrite"
-        )
+    check_made_by(output, finished, identity["command"])
     differences = []
     now = identity["config"]
     for key in different_keys(before, now, extendable_key):
         hint = ", and it cannot be shortened" if key == extendable_key else ""
-        differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now{hint}")
+        differences.append(f"{difference_of(key, before, now)}{hint}")
     read = finished.get("inputs", [])
     if not differences and not are_same_contents(read, identity["inputs"]):
         differences.append("the content of the inputs has changed")
     if differences:
-        raise UsageError(
-            f"{output}: made with another config ({'; '.join(differences)}); "
-            "choose another --output or replace it with --overwrite"
-        )
+        raise made_with_another_config(output, differences)

@@ -20,9 +20,10 @@ MANIFEST_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 LOCK = ".bert-pipeline.lock"
 SECONDS = ".seconds"
+INPUTS = ".inputs.json"
 # What a job writes about its folder: its manifest, how it is being made, from what, how long it
 # took so far, its lock, and its logs.
-JOB_FILES = ("manifest.json", "config.yaml", ".inputs.json", SECONDS, LOCK, LOG, LOG + OLDER)
+JOB_FILES = ("manifest.json", "config.yaml", INPUTS, SECONDS, LOCK, LOG, LOG + OLDER)
 # Of a run. They change when it is continued; checkpoints hold their own checksums, and what the
 # events say is in metrics.jsonl too.
 WORKING_FOLDERS = ("checkpoints", "failed", "tensorboard", "tracking")

@@ -28,15 +28,13 @@ from pipeline.outputs.identity import (
     kept_keys,
     with_defaults,
 )
-from pipeline.outputs.manifest import JOB_FILES, manifest_path, read_manifest, rejects_path
+from pipeline.outputs.manifest import INPUTS, JOB_FILES, manifest_path, read_manifest, rejects_path
 from pipeline.outputs.place import (
     OutputPlace,
     check_foreign_files,
     marker_path,
     read_marker,
 )
-
-_INPUTS = ".inputs.json"
 
 
 def check_finished(folder: str | Path) -> None:
@@ -122,16 +120,16 @@ def writing_folder(
         for path in (folder, *_folders_in(folder)):
             remove_leftovers(path)
     folder.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(folder / _INPUTS, sealed({"inputs": inputs}))
+    write_text_atomically(folder / INPUTS, sealed({"inputs": inputs}))
     _write_marker(marker, config)
     try:
         yield
     except BaseException:
         if not _content(folder):
-            for path in (marker, folder / _INPUTS, place.seconds):
+            for path in (marker, folder / INPUTS, place.seconds):
                 path.unlink(missing_ok=True)
         raise
-    (folder / _INPUTS).unlink(missing_ok=True)
+    (folder / INPUTS).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -193,7 +191,7 @@ def remove_marks(place: OutputPlace, section_name: str) -> None:
         section_name: of the job's config.
     """
     if place.is_directory:
-        marks = [place.path / _INPUTS]
+        marks = [place.path / INPUTS]
     elif read_marker(place.marker, section_name) is None:
         return
     else:
@@ -265,12 +263,12 @@ def _check_same_run(
 
 def _check_same_inputs(folder: Path, inputs: list[dict[str, Any]]) -> None:
     try:
-        before = read_sealed(folder / _INPUTS)["inputs"]
+        before = read_sealed(folder / INPUTS)["inputs"]
     except FileNotFoundError:
         return
     except (ValueError, KeyError) as error:
         raise InputError(
-            f"{folder / _INPUTS}: damaged ({error}); start again with --overwrite, or delete this "
+            f"{folder / INPUTS}: damaged ({error}); start again with --overwrite, or delete this "
             "file if the inputs have not changed since the run began"
         ) from None
     if not are_same_contents(before, inputs):

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bert_tf.base.errors import UsageError
 from pipeline.search.neighbors import Neighbors
 
 _LINKS = 32  # of a vector
 _BUILD_CANDIDATES = 80
 _LEAST_SEARCH_CANDIDATES = 128
 _VECTORS_PER_CALL = 4096
-
-
-def check_installed() -> None:
-    """Refuses where Faiss is missing, before vectors are made.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    if importlib.util.find_spec("faiss") is None:
-        raise UsageError(
-            "--index hnsw: Faiss is not installed; install it (pip install "
-            "'bert-pipeline[search]'), or take --index exact"
-        )
 
 
 def build_index(corpus: np.ndarray, *, on_vectors: Callable[[int], None] | None = None) -> Any:

@@ -19,7 +19,7 @@ class CopyConfig(Section):
     input: str = option("file to copy")
     output: str = option("copy to make")
     times: int = option("how often", default=1)
-    speed: int = option("does not change the output", default=1)
+    speed: int = option("does not change the output", default=1, affects_output=False)
 
 
 class Copying:
@@ -58,7 +58,6 @@ class Copying:
             output_is_directory=self.directory,
             inputs={"input": [config.input]},
             body=lambda record: self.body(config, record),
-            ignored_keys=("speed",),
             can_resume=self.can_resume,
             temporary=self.temporary,
             may_be_remote=self.may_be_remote,

@@ -32,6 +32,7 @@ def calls(monkeypatch):
 
     imports = types.SimpleNamespace(import_module=lambda name: types.SimpleNamespace(run=run))
     monkeypatch.setattr(cli_command, "importlib", imports)
+    monkeypatch.setattr(cli_command, "check_request", lambda *request, **options: None)
     return found
 
 

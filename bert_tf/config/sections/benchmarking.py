@@ -18,8 +18,12 @@ class BenchConfig(Section):
     section_name: ClassVar[str] = "bench"
 
     suite: str = option("benchmark", positional=True, choices=(GLUE,))
-    init: str = option("model directory, run directory or HuggingFace folder to measure")
-    data: str = option("folder with a folder per task, as the benchmark is published")
+    init: str = option(
+        "model directory, run directory or HuggingFace folder to measure", reads="model"
+    )
+    data: str = option(
+        "folder with a folder per task, as the benchmark is published", reads="folder"
+    )
     output: str = option("directory to write a run per task and results to")
     tasks: tuple[str, ...] = option(
         "a task, such as RTE; repeatable (default: those that the data have)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from bert_tf.base.errors import check_packages
 from bert_tf.config.section import option
 from bert_tf.config.sections.tables import RowSection
 
@@ -23,7 +24,11 @@ DUPLICATES = ("keep", "exact", "near")
 class CorpusSection(RowSection):
     """The keys that every job reading a corpus has."""
 
-    input: tuple[str, ...] = option("corpus files: a path or a quoted glob; repeatable")
+    always_needed: ClassVar[tuple[str, ...]] = ("text_column",)
+
+    input: tuple[str, ...] = option(
+        "corpus files: a path or a quoted glob; repeatable", reads="files"
+    )
     text_column: str = option("column or JSON key that holds the text", default="text")
     format: str = option(
         "format of the input files (auto: from the file name)",
@@ -105,7 +110,23 @@ class CorpusSection(RowSection):
         minimum=0.01,
         maximum=1024.0,
         advanced=True,
+        affects_output=False,
     )
+
+    def check_installed(self) -> None:
+        """Checks the library of the sentence splitter."""
+        check_splitter_installed(self.sentence_splitter)
+
+
+def check_splitter_installed(name: str) -> None:
+    """Checks that the library of a sentence splitter is installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if name == "sentencex":
+        asked, instead = "sentence_splitter sentencex", "choose sentence_splitter rules"
+        check_packages(asked, ["sentencex"], extra="sentencex", instead=instead)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +143,7 @@ class VocabConfig(CorpusSection):
         "vocabulary to extend: its tokens keep their ids, new ones are appended up to vocab_size",
         default=None,
         common=True,
+        reads="file",
     )
     lowercase: bool = option(
         "lowercase and strip accents, as bert-base-uncased does",
@@ -166,7 +188,7 @@ class PreprocessConfig(CorpusSection):
 
     section_name: ClassVar[str] = "preprocess"
 
-    vocab: str = option("vocabulary file")
+    vocab: str = option("vocabulary file", reads="file")
     output: str = option("directory to write")
     lowercase: bool = option(
         "lowercase and strip accents; must match the vocabulary",

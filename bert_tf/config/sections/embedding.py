@@ -51,12 +51,14 @@ class TextVectorsSection(TableSection):
         minimum=1,
         maximum=100_000_000,
         advanced=True,
+        affects_output=False,
     )
     block_rows: int = option(
         "rows that are read, sorted by length and written at a time",
         default=8192,
         minimum=1,
         advanced=True,
+        affects_output=False,
     )
 
     def faults(self) -> list[str]:
@@ -73,8 +75,10 @@ class EmbedConfig(TextVectorsSection):
 
     section_name: ClassVar[str] = "embed"
 
-    model: str = option("model directory, run, HuggingFace folder or exported model")
-    input: tuple[str, ...] = option("rows with a text: a path or a quoted glob; repeatable")
+    model: str = option("model directory, run, HuggingFace folder or exported model", reads="model")
+    input: tuple[str, ...] = option(
+        "rows with a text: a path or a quoted glob; repeatable", reads="tables"
+    )
     output: str = option("file to write: .parquet, .npy or .jsonl")
     tokens: bool = option(
         "a vector for each token, with the token and its characters, in place of one for each text",

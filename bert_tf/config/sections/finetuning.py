@@ -57,8 +57,10 @@ class FinetuneConfig(TableSection, LoopSection):
     default_sequence_length: ClassVar[int]
 
     task: str = option("task to fine-tune for", positional=True)
-    train: str = option("training rows: CSV, TSV, JSONL or Parquet")
-    eval: str | None = option("evaluation rows, in the same formats", default=None, common=True)
+    train: str = option("training rows: CSV, TSV, JSONL or Parquet", reads="table")
+    eval: str | None = option(
+        "evaluation rows, in the same formats", default=None, common=True, reads="table"
+    )
     eval_fraction: float = option(
         "fraction of the training rows held out for evaluation without --eval, chosen by a hash of "
         "their texts (0: none)",
@@ -66,7 +68,9 @@ class FinetuneConfig(TableSection, LoopSection):
         minimum=0.0,
         below=1.0,
     )
-    init: str = option("model directory, run directory or HuggingFace folder to start from")
+    init: str = option(
+        "model directory, run directory or HuggingFace folder to start from", reads="model"
+    )
     max_train_rows: int = option(
         "use only the first rows (0: all)", default=0, minimum=0, advanced=True
     )
@@ -78,7 +82,11 @@ class FinetuneConfig(TableSection, LoopSection):
         "rows per step, across all replicas", default=32, minimum=1, maximum=1_000_000
     )
     eval_batch_size: int = option(
-        "maximum rows per evaluation batch", default=64, minimum=1, maximum=1_000_000
+        "maximum rows per evaluation batch",
+        default=64,
+        minimum=1,
+        maximum=1_000_000,
+        affects_output=False,
     )
     best_metric: str | None = best_metric_option()
     learning_rate: float = option("peak learning rate", default=5e-5, above=0.0, maximum=1.0)

@@ -6,7 +6,7 @@ import dataclasses
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import Section, option
-from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS
+from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS, check_installed
 
 STRATEGIES = ("default", "mirrored", "multi-worker", "tpu")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -119,29 +119,44 @@ class LoopSection(Section):
         advanced=True,
     )
     log_every: int = option(
-        "steps between lines in metrics.jsonl", default=10, minimum=1, advanced=True
+        "steps between lines in metrics.jsonl",
+        default=10,
+        minimum=1,
+        advanced=True,
+        affects_output=False,
     )
     report_to: tuple[str, ...] = option(
         "trackers that get what metrics.jsonl gets: files in the run directory, the server of "
         "MLFLOW_TRACKING_URI, or Weights & Biases with WANDB_MODE=online; repeatable",
         default=(TENSORBOARD,),
         choices=TRACKERS,
+        affects_output=False,
     )
     checkpoint_minutes: float = option(
         "minutes between checkpoints (0: only those of checkpoint_every)",
         default=5.0,
         minimum=0.0,
         advanced=True,
+        affects_output=False,
     )
     checkpoint_every: int = option(
         "steps between checkpoints (0: only those of checkpoint_minutes)",
         default=0,
         minimum=0,
         advanced=True,
+        affects_output=False,
     )
     keep_checkpoints: int = option(
-        "number of latest checkpoints to keep", default=3, minimum=2, advanced=True
+        "number of latest checkpoints to keep",
+        default=3,
+        minimum=2,
+        advanced=True,
+        affects_output=False,
     )
+
+    def check_installed(self) -> None:
+        """Checks the trackers."""
+        check_installed(self.report_to)
 
     def with_dropout(self, model: BertConfig) -> BertConfig:
         """The model's config with the dropout that the section sets, if any."""

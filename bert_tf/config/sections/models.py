@@ -26,7 +26,7 @@ class ExportConfig(Section):
 
     section_name: ClassVar[str] = "export"
 
-    run: str = option("run directory of finetune or train")
+    run: str = option("run directory of finetune or train", reads="model")
     output: str = option("directory to write")
     format: str = option(
         "format to write: " + ", ".join(entry.title for entry in FORMATS.values()),
@@ -71,6 +71,7 @@ class ExportConfig(Section):
     calibrate: str | None = option(
         "labeled rows, as for evaluation, that int8 is calibrated with and measured on",
         default=None,
+        reads="table",
     )
     max_metric_drop: float = option(
         "most that the metric which chose the model may fall by in int8; otherwise nothing is "
@@ -136,6 +137,10 @@ class ExportConfig(Section):
                 faults.append(self._no_meaning(key, able))
         return faults
 
+    def check_installed(self) -> None:
+        """Checks the packages of the format."""
+        FORMATS[self.format].check_installed()
+
     def _no_meaning(self, key: str, able: list[str]) -> str:
         return f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
 
@@ -147,7 +152,9 @@ class ImportWeightsConfig(Section):
     section_name: ClassVar[str] = "import_weights"
 
     source: str = option(
-        "folder with HuggingFace, KerasHub, Google or TF Model Garden weights", positional=True
+        "folder with HuggingFace, KerasHub, Google or TF Model Garden weights",
+        positional=True,
+        reads="model",
     )
     output: str = option("model directory to write")
     max_position_embeddings: int | None = option(
@@ -161,6 +168,7 @@ class ImportWeightsConfig(Section):
         "vocabulary that appends new tokens to the source's (default: the source's)",
         default=None,
         common=True,
+        reads="file",
     )
     layers: str | None = option(
         "layers of the source that the new model has, counted from 0: '0,2,4' (default: all)",

@@ -22,7 +22,9 @@ class TrainingPhase(Section):
 
     section_name: ClassVar[str] = "phases"
 
-    data: str | None = option("directory of TFRecords made by preprocess", default=None)
+    data: str | None = option(
+        "directory of TFRecords made by preprocess", default=None, reads="folder"
+    )
     steps: int = option("training steps of the phase", default=0, minimum=0, maximum=MAX_STEPS)
     fraction: float = option(
         "of train.steps, instead of steps", default=0.0, minimum=0.0, maximum=1.0
@@ -61,7 +63,9 @@ class TrainConfig(LoopSection):
 
     section_name: ClassVar[str] = "train"
 
-    data: str | None = option("directory of TFRecords made by preprocess", alternative="phases")
+    data: str | None = option(
+        "directory of TFRecords made by preprocess", alternative="phases", reads="folder"
+    )
     phases: tuple[TrainingPhase, ...] = option(
         "training phases with their own data, in order, instead of data: a list of mappings with "
         "the keys " + ", ".join(field.name for field in dataclasses.fields(TrainingPhase)),
@@ -70,10 +74,13 @@ class TrainConfig(LoopSection):
     )
     size: str | None = option("model size", default=None, choices=tuple(SIZES), common=True)
     model_config: str | None = option(
-        "config.json of HuggingFace or Google, instead of --size", default=None, common=True
+        "config.json of HuggingFace or Google, instead of --size",
+        default=None,
+        common=True,
+        reads="file",
     )
     init: str | None = option(
-        "model directory to initialize the weights from", default=None, common=True
+        "model directory to initialize the weights from", default=None, common=True, reads="model"
     )
     steps: int = option(
         f"total training steps (default: {DEFAULT_STEPS:,}, or the sum of the phases)",
@@ -158,6 +165,7 @@ class TrainConfig(LoopSection):
         minimum=0,
         maximum=10_000,
         advanced=True,
+        affects_output=False,
     )
     dry_run: bool = option(
         "say what would be trained, how a step is computed and how much memory it takes, without "

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import flag_text, option
-from bert_tf.config.sections.tables import TableSection
-from bert_tf.engines.registry import AUTO, FLOAT32, PRECISIONS, EngineChoices
+from bert_tf.config.sections.tables import COLUMN, TableSection
+from bert_tf.engines.registry import AUTO, ENGINES, FLOAT32, PRECISIONS, EngineChoices
 
 BEST, ALL = "best", "all"
 _SCORES = re.compile(rf"{BEST}|{ALL}|top-([1-9][0-9]{{0,3}})")
-_FLAG_ENDING = "_column"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,6 +60,7 @@ class ColumnsSection(TableSection):
         minimum=1,
         maximum=100_000_000,
         advanced=True,
+        affects_output=False,
     )
 
     def faults(self) -> list[str]:
@@ -74,6 +74,11 @@ class ColumnsSection(TableSection):
             ),
         ]
 
+    def check_installed(self) -> None:
+        """Checks the engine."""
+        if self.engine != AUTO:
+            ENGINES[self.engine].check_installed()
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(ColumnsSection):
@@ -81,9 +86,10 @@ class EvaluateConfig(ColumnsSection):
 
     section_name: ClassVar[str] = "evaluate"
 
-    model: str = option("run directory or exported model")
+    model: str = option("run directory or exported model", reads="model")
     data: str = option(
-        "labeled rows, as for training: CSV, TSV, JSONL, Parquet, CoNLL columns or SQuAD JSON"
+        "labeled rows, as for training: CSV, TSV, JSONL, Parquet, CoNLL columns or SQuAD JSON",
+        reads="table",
     )
     output: str = option("directory to write metrics.json and predictions to")
     label_column: str | None = option("column of the label (default: the model's)", default=None)
@@ -108,8 +114,10 @@ class ScoreConfig(ColumnsSection):
 
     section_name: ClassVar[str] = "score"
 
-    model: str = option("exported model (of bert-pipeline export)")
-    input: tuple[str, ...] = option("rows to score: a path or a quoted glob; repeatable")
+    model: str = option("exported model (of bert-pipeline export)", reads="model")
+    input: tuple[str, ...] = option(
+        "rows to score: a path or a quoted glob; repeatable", reads="tables"
+    )
     output: str = option("file, whose extension sets the format, or directory to write")
     extra_columns: tuple[str, ...] = option(
         "a further column of predictions, of those that the model's task offers; repeatable",
@@ -146,6 +154,7 @@ class ScoreConfig(ColumnsSection):
         default=8192,
         minimum=1,
         advanced=True,
+        affects_output=False,
     )
 
     def faults(self) -> list[str]:
@@ -213,8 +222,8 @@ def _named_columns(config: EvaluateConfig | ScoreConfig) -> Iterator[tuple[str, 
     """Of each column an input, the column, and how that was asked for."""
     for field in dataclasses.fields(config):
         columns = getattr(config, field.name)
-        if field.name.endswith(_FLAG_ENDING) and columns is not None:
-            name = field.name.removesuffix(_FLAG_ENDING)
+        if field.name.endswith(COLUMN) and columns is not None:
+            name = field.name.removesuffix(COLUMN)
             for column in (columns,) if isinstance(columns, str) else columns:
                 yield name, column, flag_text(field)
     for entry in config.columns:

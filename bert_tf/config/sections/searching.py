@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
+from bert_tf.base.errors import check_packages
 from bert_tf.config.section import option
 from bert_tf.config.sections.embedding import TextVectorsSection
 
@@ -18,13 +19,16 @@ class SearchConfig(TextVectorsSection):
 
     section_name: ClassVar[str] = "search"
 
-    queries: str = option("rows with a text, or vectors that embed wrote (.npy, .parquet)")
-    corpus: str = option("the same for the texts to search")
+    queries: str = option(
+        "rows with a text, or vectors that embed wrote (.npy, .parquet)", reads="table"
+    )
+    corpus: str = option("the same for the texts to search", reads="table")
     model: str | None = option(
         "model directory, run, HuggingFace folder or exported model; needed where queries or "
         "corpus are texts",
         default=None,
         common=True,
+        reads="model",
     )
     output: str = option("file to write: .jsonl or .csv")
     top_k: int = option("texts per query", default=10, minimum=1)
@@ -51,3 +55,17 @@ class SearchConfig(TextVectorsSection):
         minimum=1,
         advanced=True,
     )
+
+    def check_installed(self) -> None:
+        """Checks the library of the index."""
+        if self.index == "hnsw":
+            check_index_installed()
+
+
+def check_index_installed() -> None:
+    """Checks that the library of the approximate index is installed.
+
+    Raises:
+        UsageError: it is not.
+    """
+    check_packages("--index hnsw", ["faiss"], extra="search", instead="take --index exact")

@@ -6,7 +6,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import option
-from bert_tf.config.sections.data import SENTENCE_SPLITTERS
+from bert_tf.config.sections.data import SENTENCE_SPLITTERS, check_splitter_installed
 from bert_tf.config.sections.embedding import TextVectorsSection
 
 DEFAULT_SENTENCES = 3
@@ -20,9 +20,12 @@ class SummarizeConfig(TextVectorsSection):
 
     model: str = option(
         "model that makes the sentences' vectors: model directory, run, HuggingFace folder or "
-        "exported model"
+        "exported model",
+        reads="model",
     )
-    input: tuple[str, ...] = option("rows with a document: a path or a quoted glob; repeatable")
+    input: tuple[str, ...] = option(
+        "rows with a document: a path or a quoted glob; repeatable", reads="tables"
+    )
     output: str = option("file, whose extension sets the format, or directory to write")
     sentences: int | None = option(
         f"sentences of a summary, at most (default: {DEFAULT_SENTENCES}, unless ratio is given)",
@@ -52,6 +55,10 @@ class SummarizeConfig(TextVectorsSection):
     limit: int = option(
         "summarize only the first rows of each input (0: all)", default=0, minimum=0
     )
+
+    def check_installed(self) -> None:
+        """Checks the library of the sentence splitter."""
+        check_splitter_installed(self.sentence_splitter)
 
     def faults(self) -> list[str]:
         """Rejects two lengths of a summary."""

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from typing import ClassVar
 
 from bert_tf.config.section import Section, option
+
+COLUMN = "_column"  # the end of the names of keys that hold a column of tables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSection(Section):
-    """How rows are written, where the end of a file's name does not say it."""
+    """How rows are written, where the end of a file's name does not say it.
+
+    A subclass declares which of its columns all tables have, named or not.
+    """
+
+    always_needed: ClassVar[tuple[str, ...]] = ()
 
     encoding: str = option(
         "character encoding of the input files, by Python name: latin-1, cp1252, utf-16, …",
@@ -29,6 +37,21 @@ class RowSection(Section):
         maximum=1 << 30,
         advanced=True,
     )
+
+    @property
+    def needed_columns(self) -> dict[str, str]:
+        """Columns that every table has to have, as far as the options alone say, and the key of
+        each: those that are named by an option of their own, and those of all tables."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        found: dict[str, str] = {}
+        for key, default in defaults.items():
+            columns = getattr(self, key)
+            if not key.endswith(COLUMN) or columns is None:
+                continue
+            if key in self.always_needed or columns != default:
+                names = (columns,) if isinstance(columns, str) else columns
+                found.update(dict.fromkeys(names, key))
+        return found
 
     def faults(self) -> list[str]:
         """Refuses an encoding that Python does not know."""

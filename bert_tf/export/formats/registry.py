@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import check_packages
 
 if TYPE_CHECKING:
     from bert_tf.export.formats.model_format import ModelFormat
@@ -72,13 +71,10 @@ class FormatEntry:
         """Checks that its packages are installed; imports none.
 
         Raises:
-            UsageError: one is.
+            UsageError: one is missing.
         """
-        if any(importlib.util.find_spec(package) is None for package in self.packages):
-            raise UsageError(
-                f"--format {self.name}: needs {' and '.join(self.packages)}, not installed here; "
-                f"install them (pip install 'bert-pipeline[{self.packages[0]}]')"
-            )
+        if self.packages:
+            check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
 
     def load(self, **options: Any) -> ModelFormat:
         """Imports the format.

@@ -29,6 +29,8 @@ _LEAST_LENGTH = 5  # [CLS] a [SEP] b [SEP]
 class MultipleChoiceConfig(FinetuneConfig):
     """Fine-tunes a model that chooses the right one of several texts."""
 
+    always_needed: ClassVar[tuple[str, ...]] = ("context_column", "label_column")
+
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 

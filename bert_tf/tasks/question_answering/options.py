@@ -21,10 +21,12 @@ METRICS = ("f1", "exact_match")
 class QuestionAnsweringConfig(FinetuneConfig):
     """Fine-tunes a model that answers questions from contexts."""
 
+    always_needed: ClassVar[tuple[str, ...]] = ("question_column", "context_column")
+
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet")
+    train: str = option("training rows: SQuAD JSON, CSV, TSV, JSONL or Parquet", reads="table")
     question_column: str = option("column of the question", default="question")
     context_column: str = option("column of the context", default="context")
     answer_column: str = option("column of the answer's text", default="answer")

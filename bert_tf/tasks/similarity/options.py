@@ -103,6 +103,12 @@ class SimilarityConfig(FinetuneConfig):
         return self.negative_column or ((NEGATIVE,) if self.loss == TRIPLET else ())
 
     @property
+    def needed_columns(self) -> dict[str, str]:
+        """See `RowSection`."""
+        first, second = self.text_columns
+        return {first: "text_column", second: "text_pair_column", **super().needed_columns}
+
+    @property
     def compares_rows(self) -> bool:
         """See `FinetuneConfig.compares_rows`."""
         return self.loss != TRIPLET

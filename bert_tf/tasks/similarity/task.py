@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.grouped_rows import GroupedRows
@@ -51,7 +52,7 @@ from bert_tf.tasks.similarity.results import matched_results, scored_results
 from bert_tf.tasks.similarity.serving import SimilarityModule
 from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.training.plan.protocols import Batch, LossParts
-from bert_tf.weights.model_directory import ModelDirectory, model_folder
+from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.sentence_transformers import read_recipe
 
 

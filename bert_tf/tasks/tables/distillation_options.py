@@ -17,9 +17,10 @@ class DistillationConfig(TableTaskConfig):
         "run or model directory, fine-tuned for the same task, whose predictions are learned as "
         "well",
         default=None,
+        reads="model",
     )
     unlabeled: str | None = option(
-        "rows without labels that are learned from the teacher alone", default=None
+        "rows without labels that are learned from the teacher alone", default=None, reads="table"
     )
     distill_weight: float = option(
         "with --teacher: fraction of the loss that is the distance to its predictions; the rest is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import HEAD, LONG_TEXTS, WINDOWS, FinetuneConfig
@@ -11,6 +12,8 @@ from bert_tf.config.sections.finetuning import HEAD, LONG_TEXTS, WINDOWS, Finetu
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableTaskConfig(FinetuneConfig):
     """Fine-tunes on a table with a column of texts, or two, and a column of labels."""
+
+    always_needed: ClassVar[tuple[str, ...]] = ("text_column", "label_column")
 
     text_column: str = option("column of the text", default="text")
     text_pair_column: str | None = option("column of the second text", default=None)

@@ -28,7 +28,7 @@ class TaggingConfig(FinetuneConfig):
     headline_metrics: ClassVar[tuple[str, ...]] = ("f1", "precision", "recall")
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV")
+    train: str = option("training rows: CoNLL columns, JSONL, Parquet, CSV or TSV", reads="table")
     text_column: str = option(
         "column of the text, of rows with entities and of rows to score", default="text"
     )
@@ -56,6 +56,12 @@ class TaggingConfig(FinetuneConfig):
         minimum=1,
     )
     best_metric: str | None = best_metric_option(*METRICS)
+
+    @property
+    def needed_columns(self) -> dict[str, str]:
+        """See `RowSection`; the column of the text may be that of rows to score alone."""
+        found = super().needed_columns
+        return {column: key for column, key in found.items() if key != "text_column"}
 
     def faults(self) -> list[str]:
         """Refuses sequences too short for a token as well."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import check_packages
 
 if TYPE_CHECKING:
     from bert_tf.training.tracking.tracker import TrackedRun, Tracker
@@ -27,10 +26,6 @@ class TrackerEntry:
     name: str
     module: str
     packages: tuple[str, ...] = ()
-
-    def is_installed(self) -> bool:
-        """Whether its packages are there; imports none of them."""
-        return all(importlib.util.find_spec(package) is not None for package in self.packages)
 
     def load(self) -> Callable[[TrackedRun], Tracker]:
         """The function that opens it; see `Tracker`."""
@@ -62,8 +57,9 @@ def check_installed(names: Iterable[str]) -> None:
         UsageError: the packages of one are missing.
     """
     for name in names:
-        if not TRACKERS[name].is_installed():
-            raise UsageError(
-                f"report_to: {name} is not installed here; "
-                f"pip install 'bert-pipeline[{name}]', or leave it out of report_to"
-            )
+        check_packages(
+            f"report_to {name}",
+            TRACKERS[name].packages,
+            extra=name,
+            instead="leave it out of report_to",
+        )

@@ -10,13 +10,20 @@ from pipeline.cli.startup.third_party_output import (
     VERBOSE_HELP,
     filtered_third_party_output,
 )
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 from pipeline.outputs.job import RunOptions
 
 
 @click.command("demo", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.option("--output", default="demo-output", show_default=True, help="working directory")
-@click.option("--weights", metavar="FOLDER", help="pretrained weights to start fine-tuning from")
+@click.option(
+    "--output", type=PathText(), default="demo-output", show_default=True, help="working directory"
+)
+@click.option(
+    "--weights",
+    metavar="FOLDER",
+    type=InputPath("model"),
+    help="pretrained weights to start fine-tuning from",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the metrics as JSON")
 @click.option("--quiet", is_flag=True, help=QUIET_HELP)
 @click.option("--verbose", is_flag=True, help=VERBOSE_HELP)

@@ -14,7 +14,7 @@ from pipeline.cli.startup.third_party_output import (
     VERBOSE_HELP,
     filtered_third_party_output,
 )
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 
 PRETRAIN = "pretrain"
 
@@ -26,6 +26,7 @@ PRETRAIN = "pretrain"
     "source",
     required=True,
     metavar="FILE",
+    type=InputPath("files"),
     help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON; for pretrain a corpus: a "
     "path or a quoted glob",
 )
@@ -33,11 +34,15 @@ PRETRAIN = "pretrain"
     "--init",
     "weights",
     metavar="MODEL",
+    type=InputPath("model"),
     help="model directory or HuggingFace folder to start from [default: MiniLM, if the package "
     "with it is installed]",
 )
 @click.option(
-    "--output", metavar="FILE.yaml", help="config to write [default: named after FILE and TASK]"
+    "--output",
+    metavar="FILE.yaml",
+    type=PathText(),
+    help="config to write [default: named after FILE and TASK]",
 )
 @click.option(
     "--set",

@@ -6,11 +6,11 @@ import click
 
 from bert_tf.base.errors import UsageError
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 
 
 @click.command("inspect", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("path")
+@click.argument("path", metavar="PATH", type=InputPath("files"))
 @click.option(
     "--samples",
     type=click.IntRange(min=0),
@@ -21,8 +21,13 @@ from pipeline.cli.usage import HELP_FLAGS, PlainCommand
 @click.option(
     "--all-settings", is_flag=True, help="show the config keys that have their defaults, too"
 )
-@click.option("--html", metavar="FILE", help="write a web page with plots instead")
-@click.option("--vocab", metavar="FILE", help="with --html, of a corpus: find its unknown words")
+@click.option("--html", metavar="FILE", type=PathText(), help="write a web page with plots instead")
+@click.option(
+    "--vocab",
+    metavar="FILE",
+    type=InputPath("file"),
+    help="with --html, of a corpus: find its unknown words",
+)
 @click.option("--cased", is_flag=True, help="that vocabulary is cased")
 @click.option(
     "--text-column",

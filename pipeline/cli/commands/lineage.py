@@ -4,11 +4,11 @@ import json
 
 import click
 
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 
 
 @click.command("lineage", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("path")
+@click.argument("path", metavar="PATH", type=InputPath("files"))
 @click.option(
     "--format",
     "style",

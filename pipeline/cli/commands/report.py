@@ -5,12 +5,14 @@ import json
 import click
 
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 
 
 @click.command("report", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--output", metavar="FILE", required=True, help="the page to write, page.html")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=InputPath("folder"))
+@click.option(
+    "--output", metavar="FILE", type=PathText(), required=True, help="the page to write, page.html"
+)
 @click.option(
     "--text",
     "texts",

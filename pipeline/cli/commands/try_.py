@@ -4,11 +4,11 @@ import click
 
 from bert_tf.base.console import Console
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
-from pipeline.cli.usage import HELP_FLAGS, PlainCommand
+from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 
 
 @click.command("try", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="MODEL", type=InputPath("model"))
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

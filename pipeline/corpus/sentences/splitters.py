@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import re
 from typing import Protocol
 
 import numpy as np
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import check_splitter_installed
 from pipeline.corpus.sentences.rules import split_sentences
 
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
@@ -42,11 +42,7 @@ def make_splitter(name: str, language: str) -> SentenceSplitter | None:
         return None
     if name == "rules":
         return RulesSplitter()
-    if importlib.util.find_spec("sentencex") is None:
-        raise UsageError(
-            "sentence_splitter sentencex: the package sentencex is not installed; install it "
-            "(pip install sentencex) or choose sentence_splitter rules"
-        )
+    check_splitter_installed(name)
     if not _LANGUAGE_CODE.fullmatch(language):
         raise UsageError(
             f"sentence_language {language!r}: expected a language code such as en, de or zh"

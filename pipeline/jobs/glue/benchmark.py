@@ -16,10 +16,10 @@ import keras
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.config.model_files import model_folder
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import BenchConfig, EvaluateConfig
 from bert_tf.tasks.registry import finetune_config
-from bert_tf.weights.model_directory import model_folder
 from pipeline.jobs import evaluation, finetuning
 from pipeline.jobs.glue.tasks import GLUE_TASKS, GlueTask, glue_metrics
 from pipeline.jobs.task_reports import check_inputs_exist

@@ -30,7 +30,6 @@ from pipeline.scoring.row_values import column_types
 from pipeline.scoring.running import open_parts, record_rows, run_blocks
 from pipeline.scoring.tables import ScoredTable, row_format
 
-_SPEED = ("batch_tokens", "block_rows")
 _TOKEN_BLOCKS = 16  # times fewer rows per block, whose every token has a vector
 
 
@@ -60,7 +59,6 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         body=lambda record: _embed(
             plan.of_model(record.input_sha256("model")), source, config, runner, options, record
         ),
-        ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
         may_be_remote=True,

@@ -17,6 +17,7 @@ from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
+from bert_tf.config.sections.searching import check_index_installed
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import open_vector_source
@@ -24,11 +25,9 @@ from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vec
 from pipeline.jobs.vectors import embedding
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.search.hnsw import build_index, check_installed, search_index
+from pipeline.search.hnsw import build_index, search_index
 from pipeline.search.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
 from pipeline.search.results import check_output, write_results
-
-_SPEED = ("batch_tokens", "block_rows")
 
 
 def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -39,8 +38,6 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     """
     use_storage_options(runner.options, runner.runner)
     check_output(config.output)
-    if config.index == "hnsw":
-        check_installed()
     tables = [path for path in (config.queries, config.corpus) if not holds_vectors(path)]
     model = []
     if tables:
@@ -62,7 +59,6 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         output_is_directory=False,
         inputs={"queries": [config.queries], "corpus": [config.corpus], "model": model},
         body=lambda record: _search(config, runner, options, work, record),
-        ignored_keys=_SPEED,
         can_resume=True,
         temporary=work,
         may_be_remote=True,
@@ -153,7 +149,7 @@ def _neighbors(
         console.info(f"index: exact, every query is compared with every vector ({sizes})")
         with _counting(console, "searching", len(queries), "query", "queries") as progress:
             return exact_neighbors(queries, corpus, k, on_queries=progress), name, {}
-    check_installed()
+    check_index_installed()
     console.info(f"index: hnsw, approximate ({sizes})")
     with _counting(console, "indexing", len(corpus), "vector") as progress:
         index = build_index(corpus, on_vectors=progress)

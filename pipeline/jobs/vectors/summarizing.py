@@ -25,7 +25,6 @@ from pipeline.scoring.running import log_cut_rows, open_parts, record_rows, run_
 from pipeline.scoring.tables import list_tables
 from pipeline.summarization.summarizer import FIELDS, SummarizerSettings
 
-_SPEED = ("batch_tokens", "block_rows")
 _SENTENCES = 16  # times fewer rows per block, whose every sentence has a vector
 
 
@@ -51,7 +50,6 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
         body=lambda record: _summarize(
             plan.of_model(record.input_sha256("model")), source, config, runner, options, record
         ),
-        ignored_keys=_SPEED,
         can_resume=True,
         temporary=plan.parts,
         may_be_remote=True,

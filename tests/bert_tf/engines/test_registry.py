@@ -44,7 +44,7 @@ def test_auto_takes_the_first_that_is_installed_and_able(registered, tmp_path):
 
 def test_an_engine_that_cannot_is_refused_with_one_that_can(registered, tmp_path):
     (tmp_path / "model.absent").touch()
-    with pytest.raises(UsageError, match="is installed; install the packages of absent"):
+    with pytest.raises(UsageError, match="is installed; pip install 'bert-pipeline\\[absent\\]'"):
         resolve_engine("auto", tmp_path)
     with pytest.raises(UsageError, match="--engine absent: needs no_such_package_anywhere"):
         resolve_engine("absent", tmp_path)

@@ -5,6 +5,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from pipeline.cli import command
 from pipeline.cli.main import bert_pipeline, main
 
 
@@ -29,6 +30,7 @@ def run(monkeypatch, capsys):
     def run_command(arguments, outcome=None, module="pretraining"):
         job = FakeJob(outcome if outcome is not None else {"counts": {}})
         monkeypatch.setitem(sys.modules, f"pipeline.jobs.{module}", job)
+        monkeypatch.setattr(command, "check_request", lambda *request, **options: None)
         with pytest.raises(SystemExit) as exited:
             main(arguments)
         captured = capsys.readouterr()

@@ -152,13 +152,29 @@ def test_the_version_is_shown_with_those_of_what_it_stands_on():
     assert versions["tensorflow"] == metadata.version("tensorflow")
 
 
-def test_a_shell_completes_commands_and_flags(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("exp", "plain,export"),
+        ("score --eng", "plain,--engine"),
+        ("score --engine openv", "plain,openvino"),
+        ("finetune simi", "plain,similarity"),
+        ("label-errors class", "plain,classification"),
+        ("init pre", "plain,pretrain"),
+        *(
+            (line, f"file,{line.split()[-1]}")  # the shell completes the path
+            for line in (
+                *("finetune qa --train tr", "score --input ne", "vocab --output vo"),
+                *("train --config co", "import-weights be", "inspect da", "init qa --from da"),
+            )
+        ),
+    ],
+)
+def test_a_shell_completes_commands_flags_values_and_paths(words, completed, monkeypatch, capsys):
+    line = f"bert-pipeline {words}"
     monkeypatch.setenv("_BERT_PIPELINE_COMPLETE", "bash_complete")
-    found = []
-    for words in ("bert-pipeline exp", "bert-pipeline score --eng"):
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        with pytest.raises(SystemExit):
-            main([])
-        found.append(capsys.readouterr().out.split())
-    assert found == [["plain,export"], ["plain,--engine"]]
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == [completed]

@@ -34,7 +34,7 @@ try:
 except BaseException as error:
     if Terminal.first is None:
         note(str(error))
-print(json.dumps([Terminal.first, Terminal.heavy]), file=out)
+print(json.dumps([Terminal.first, Terminal.heavy]), file=out, flush=True)
 """
 
 
@@ -53,6 +53,11 @@ print(json.dumps([Terminal.first, Terminal.heavy]), file=out)
 )
 def test_nothing_heavy_is_imported_before_the_first_words(arguments, words, tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
+    for folder in ("d", "m"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "m" / "saved_model.pb").touch()
+    for name in ("a.txt", "a.csv"):
+        (tmp_path / name).write_text("text,label\na,b\n")
     done = subprocess.run(
         [sys.executable, "-c", CODE, *arguments],
         capture_output=True,

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.base.errors import UsageError
-from pipeline.search.hnsw import build_index, check_installed, search_index
+from bert_tf.config.sections.searching import check_index_installed
+from pipeline.search.hnsw import build_index, search_index
 from pipeline.search.neighbors import exact_neighbors, recall, unit_vectors
 
 
@@ -33,5 +34,5 @@ def test_most_neighbors_are_found_and_the_index_is_reproducible():
 
 def test_without_faiss_it_is_one_line(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="Faiss is not installed; install it .* or take --index"):
-        check_installed()
+    with pytest.raises(UsageError, match=r"needs faiss, .*\[search\]', or take --index exact"):
+        check_index_installed()

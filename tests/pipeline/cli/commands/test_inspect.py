@@ -11,6 +11,6 @@ def test_a_negative_number_of_samples_is_refused(run):
 
 @pytest.mark.parametrize("others", [[], ["--html", "page.html"], ["--html", "p.html", "--json"]])
 def test_flags_of_the_page_of_a_corpus_are_refused_elsewhere(run, others):
-    code, _, err, _ = run(["inspect", "nothing", "--vocab", "v.txt", "--cased", *others])
+    code, _, err, _ = run(["inspect", __file__, "--vocab", __file__, "--cased", *others])
     assert code == 2
     assert err.startswith("error: --vocab, --cased: for the page of a corpus alone, with --html")

@@ -79,7 +79,7 @@ def run(config, runner, options):
     raise ValueError("odd")
 
 sys.modules["pipeline.jobs.vocabulary"] = types.SimpleNamespace(run=run)
-main(["vocab", "--input", "a.txt", "--output", sys.argv[3]])
+main(["vocab", "--input", sys.executable, "--output", sys.argv[3]])
 """
 TERMINAL = """
 with filtered_third_party_output(verbose=False) as own:

@@ -1,0 +1,286 @@
+"""Mistakes that show without TensorFlow and Beam, so that no command loads these to find them.
+
+Paths that lead nowhere, packages and columns that are missing, outputs that are finished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import glob
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import BertPipelineError, ConfigError
+from bert_tf.config.model_files import model_folder
+from bert_tf.config.section import Reads, Section, flag_text
+from bert_tf.config.sections import EvaluateConfig, ScoreConfig
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.config.sections.embedding import TextVectorsSection
+from bert_tf.config.sections.scoring import ColumnsSection
+from bert_tf.config.sections.tables import COLUMN, RowSection
+from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
+from bert_tf.tasks.registry import declared_task
+from pipeline.beam.globs import GLOB_MARK, list_local, why_no_file
+from pipeline.outputs.identity import (
+    check_made_by,
+    config_key,
+    difference_of,
+    different_keys,
+    kept_keys,
+    keys_without_effect,
+    made_with_another_config,
+    with_defaults,
+)
+from pipeline.outputs.manifest import INPUTS, fingerprint, read_manifest
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+_EXTENDABLE = {"steps", "epochs", "seeds"}
+_OPENED_FILES = 3  # whose columns are looked at before a job, which looks at all
+_MOST_NEIGHBORS = 10_000
+
+
+def check_request(
+    command: str, sections: Sequence[Section], *, overwrite: bool
+) -> dict[str, Any] | None:
+    """Checks what a command is asked for, as far as that takes no library that loads for seconds.
+
+    A job checks all of it again; what is not sure here is left to it.
+
+    Args:
+        command: the command's name.
+        sections: its resolved sections; the first has its inputs and its output.
+        overwrite: whether an output may be replaced.
+
+    Returns:
+        The manifest of the output if that is finished, and what was asked for; otherwise None.
+
+    Raises:
+        ConfigError: paths lead nowhere; all of them.
+        UsageError: a package or a column is missing, or the output was made with another config.
+        InputError: a manifest or a model's `task.json` is damaged.
+    """
+    config = sections[0]
+    if faults := [fault for section in sections for fault in _path_faults(section)]:
+        raise ConfigError(faults)
+    for section in sections:
+        section.check_installed()
+    if isinstance(config, ScoreConfig) and "://" not in config.model:
+        check_is_exported(exported_folder(config.model))
+    if isinstance(config, RowSection):
+        _check_columns(config)
+    return None if overwrite else _finished(command, config)
+
+
+def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
+    """What is wrong with the path of an input, in a line with the cure; None if nothing is.
+
+    Args:
+        reads: what it names.
+        spelling: the flag or argument that it was given by.
+        path: as it was given; on other storage than this machine's it is not looked for.
+    """
+    if "://" in path:
+        return None
+    if reads in ("files", "tables"):
+        found = list_local(path)
+        return None if found else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
+    place = Path(path)
+    if not place.exists():
+        if reads == "model" and (hint := _hub_hint(spelling, path)):
+            return hint
+        near = _did_you_mean(path) or "; check the path"
+        return f"{spelling} {path}: no such file or folder{near}"
+    if reads in ("file", "table") and place.is_dir():
+        return f"{spelling} {path}: is a folder; name a file"
+    if reads in ("folder", "model") and not place.is_dir():
+        return f"{spelling} {path}: is a file; name a folder"
+    return None
+
+
+def _path_faults(section: Section) -> Iterator[str]:
+    for spelling, reads, path in _inputs(section):
+        fault = path_fault(reads, spelling, path)
+        if fault is not None:
+            yield fault
+
+
+def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
+    """Each path that a section reads, with its spelling on the command line and what it names."""
+    for field in dataclasses.fields(section):
+        value, reads = getattr(section, field.name), field.metadata["reads"]
+        values = value if isinstance(value, tuple) else (value,)
+        for number, each in enumerate(values):
+            if isinstance(each, Section):
+                for _, inner, path in _inputs(each):
+                    yield f"{section.section_name}.{field.name}[{number}]", inner, path
+            elif reads is not None and each is not None:
+                spelling = field.name.upper() if field.metadata["positional"] else flag_text(field)
+                yield spelling, reads, each
+
+
+def _did_you_mean(path: str) -> str:
+    """The nearest name in the folder that a path names."""
+    place = Path(path)
+    if GLOB_MARK.search(path) or not place.parent.is_dir():
+        return ""
+    names = [each.name for each in itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)]
+    near = difflib.get_close_matches(place.name, names, n=1, cutoff=0.7)
+    return f"; did you mean '{place.with_name(near[0])}'?" if near else ""
+
+
+def _hub_hint(spelling: str, path: str) -> str | None:
+    """What to do about a model that is named as on the Hugging Face Hub; None of other paths."""
+    if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
+        return None
+    folder = Path(path).name
+    near = _did_you_mean(path)
+    return (
+        f"{spelling} {path}: no such folder{near or '; check the path'}. A model of the Hugging "
+        f"Face Hub is downloaded first: hf download {path} --include '*.[jst]*' --local-dir "
+        f"{folder} (of pip install huggingface_hub), then {spelling} {folder}"
+    )
+
+
+def _check_columns(config: RowSection) -> None:
+    """Looks for the columns that are needed in the first files of each input.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    needed = config.needed_columns
+    if isinstance(config, ColumnsSection | TextVectorsSection):
+        needed = {**_columns_of_model(config), **needed}
+    of_evaluation = {field.name for field in dataclasses.fields(EvaluateConfig)}
+    for field in dataclasses.fields(config):
+        if field.metadata["reads"] not in ("table", "tables", "files") or field.name == "unlabeled":
+            continue
+        value = getattr(config, field.name)
+        is_eval = field.name in ("eval", "calibrate")
+        columns = [name for name, key in needed.items() if not is_eval or key in of_evaluation]
+        for pattern in value if isinstance(value, tuple) else [value]:
+            for path in _first_tables(pattern, config):
+                _check_table(path, columns, config)
+
+
+def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
+    if pattern is None or "://" in pattern:
+        return []
+    found = sorted(list_local(pattern))[:_OPENED_FILES]
+    chosen = config.format if isinstance(config, CorpusSection) else AUTO
+    return [
+        path
+        for path in found
+        if Path(path).is_file()  # a pipe can be read once
+        and (table := table_format_by_name(path)) is not None
+        and chosen in (AUTO, table)
+    ]
+
+
+def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
+    from bert_tf.data.tables.columns import check_columns
+    from bert_tf.data.tables.dialect import TableDialect
+    from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
+    from bert_tf.embeddings.settings import EMBEDDING
+
+    if fixed_columns(path):
+        return
+    try:
+        table = read_table_blocks(path, dialect=TableDialect.of(config), max_rows=1)
+        block = next(table)
+    except BertPipelineError:  # which the job says in the words of its reader
+        return
+    if block.columns and not (
+        isinstance(config, TextVectorsSection) and EMBEDDING in block.columns
+    ):
+        check_columns(path, block.header, block.columns, columns)
+
+
+def _columns_of_model(config: ColumnsSection | TextVectorsSection) -> dict[str, str]:
+    """The columns that a model reads unless others are named, and the key that would name them."""
+    model: str | None = getattr(config, "model", None)
+    if model is None or "://" in model:
+        return {}
+    settings = read_task(exported_folder(model_folder(model))) or {}
+    columns = settings.get("columns", {})
+    if isinstance(config, TextVectorsSection):
+        return {columns.get("text") or "text": "text_column"} if not config.text_column else {}
+    if not settings:  # the job says why that is wrong
+        return {}
+    declared = declared_task(settings, model)
+    if declared.words is not None:  # rows may be lists of words in another column
+        return {}
+    given = {entry.partition("=")[0] for entry in config.columns}
+    found: dict[str, str] = {}
+    for name in declared.inputs:
+        key = f"{name}{COLUMN}"
+        if name in given or getattr(config, key, None) is not None:
+            continue
+        named = columns.get(name)
+        names = [named] if isinstance(named, str) else named or []
+        found.update(dict.fromkeys(names, key))
+    return found
+
+
+def _finished(command: str, config: Section) -> dict[str, Any] | None:
+    """The manifest of an output that is finished and made of the same; None if that is not sure.
+
+    Raises:
+        UsageError: it was made by another command, or with another config.
+    """
+    output = str(getattr(config, "output", ""))
+    if not output or "://" in output or getattr(config, "dry_run", False):
+        return None
+    if not Path(output).exists() or (manifest := read_manifest(output)) is None:
+        return None
+    check_made_by(output, manifest, command)
+    read = [field.name for field in dataclasses.fields(config) if field.metadata["reads"]]
+    ignored = (*keys_without_effect(config), *read)
+    before = kept_keys(with_defaults(type(config), manifest.get("config", {})), ignored)
+    now = kept_keys(config.as_dict(), ignored)
+    # What was left to the job is in the manifest as it chose.
+    keys = [key for key in different_keys(before, now, None) if now[key] != AUTO]
+    if _EXTENDABLE.intersection(keys):
+        return None
+    if keys:
+        raise made_with_another_config(output, [difference_of(key, before, now) for key in keys])
+    return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None
+
+
+def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
+    """Whether the inputs are surely those that an output was made from."""
+    recorded: dict[str, list[str]] = {}
+    for each in manifest.get("inputs", []):
+        recorded.setdefault(config_key(each.get("key", "")), []).append(each["path"])
+    for field in dataclasses.fields(config):
+        reads = field.metadata["reads"]
+        value = getattr(config, field.name)
+        if reads is None or value in (None, ()):
+            continue
+        paths = recorded.pop(field.name, [])
+        if reads in ("files", "tables"):
+            found = {path for pattern in value for path in list_local(pattern)}
+            are_same = found == set(paths)
+        elif reads == "model":
+            are_same = len(paths) == 1 and Path(paths[0]).is_relative_to(value)
+        else:
+            are_same = paths == [value]
+        if not are_same:
+            return False
+    return not recorded and all(
+        Path(each["path"]).exists() and fingerprint(each["path"])["sha256"] == each["sha256"]
+        for each in manifest["inputs"]
+    )
+
+
+def _is_tidy(output: str) -> bool:
+    """Whether the job that made an output has removed all that it kept meanwhile."""
+    place = Path(output)
+    if place.is_dir():
+        return not (place / INPUTS).exists()
+    return not any(place.parent.glob(f".{glob.escape(place.name)}.*"))
