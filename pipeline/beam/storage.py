@@ -6,7 +6,6 @@ import difflib
 import importlib.util
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
