@@ -43,6 +43,19 @@ def best_metric_option(*metrics: str) -> Any:
     )
 
 
+def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that are given one by one, or in one text with commas between them."""
+    if len(given) != 1:
+        return given
+    return tuple(name for part in given[0].split(",") if (name := part.strip()))
+
+
+def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
+    """What refuses a name that is there twice."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return [] if twice is None else [f"{key}: {twice!r} is there twice; each number needs its own"]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FinetuneConfig(TableSection, LoopSection):
     """Fine-tunes a model for a task on labeled rows.

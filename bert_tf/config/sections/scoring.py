@@ -92,7 +92,9 @@ class EvaluateConfig(ColumnsSection):
         reads="table",
     )
     output: str = option("directory to write metrics.json and predictions to")
-    label_column: str | None = option("column of the label (default: the model's)", default=None)
+    label_column: tuple[str, ...] | None = option(
+        "column of the label (default: the model's); repeatable for multilabel", default=None
+    )
     tag_column: str | None = option("column of the tags (default: the model's)", default=None)
     entities_column: str | None = option(
         "column of the entities (default: the model's)", default=None

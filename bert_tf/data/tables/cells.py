@@ -7,18 +7,18 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from bert_tf.data.tables.list_cells import list_in_text
 from bert_tf.data.tables.reasons import (
     column_is_empty,
     column_is_missing,
-    column_is_not_a_list,
     column_is_not_a_value,
     column_is_not_text,
 )
 from bert_tf.data.tables.text_files import has_surrogates
 
 CellKind = Literal["text", "value", "list"]
-"""What a needed column holds: a text; a text, a number or a truth value; or a list or one of
-those, which what reads the list takes apart."""
+"""What a needed column holds: a text; a text, a number or a truth value; or any value, which what
+reads the list takes apart."""
 
 
 def cell_text(value: Any) -> str:
@@ -39,7 +39,7 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
 
     Args:
         row: values by column.
-        columns: one holds a list of texts and numbers, or the JSON text of such a list.
+        columns: one holds a list of texts and numbers, or the text of such a list.
 
     Returns:
         None if the one column holds something else.
@@ -48,10 +48,7 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
         return [cell_text(row.get(name)) for name in columns]
     value = row.get(columns[0])
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+        value = list_in_text(value)
     if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
         return None
     texts = [cell_text(item) for item in value]
@@ -59,18 +56,15 @@ def texts_of(row: dict[str, Any], columns: Sequence[str]) -> list[str] | None:
 
 
 def words_of(value: Any) -> list[str] | None:
-    """The words of a list, of its JSON text, or of a text with blanks between them.
+    """The words of a list, of its text, or of a text with blanks between them.
 
     Returns:
         None if it is something else.
     """
     if isinstance(value, str):
-        if not value.lstrip().startswith("["):
+        if not value.lstrip().startswith(("[", "array(")):
             return value.split()
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
+        value = list_in_text(value)
     if not isinstance(value, list):
         return None
     if any(isinstance(item, list | dict | bool | float) or item is None for item in value):
@@ -111,7 +105,7 @@ def cell_fault(
     if kind == "text":
         return column_is_not_text(name), shortened(value)
     if kind == "list":
-        return (column_is_not_a_list(name), shortened(value)) if isinstance(value, dict) else None
+        return None
     if isinstance(value, list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         return column_is_not_a_value(name), shortened(value)
     return None

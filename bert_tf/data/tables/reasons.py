@@ -56,8 +56,3 @@ def column_is_not_a_value(name: str) -> str:
 def column_is_not_words(name: str) -> str:
     """The reason for anything but a list of texts where words are needed."""
     return f"column {name!r} is no list of texts"
-
-
-def column_is_not_a_list(name: str) -> str:
-    """The reason for an object where a list or a text of its items is needed."""
-    return f"column {name!r} is neither a list nor text"

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import cell_text, shortened
+from bert_tf.data.tables.list_cells import list_in_text
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 
@@ -31,6 +32,7 @@ class ColumnSketch:
         filled: how many of them are not empty.
         distinct: different values of those.
         whole: whether all are whole numbers.
+        binary: whether all are 0 or 1.
         characters, words: means over the filled cells.
         separator: what separates the labels of a cell, if its texts look like lists of labels.
         example: the first filled cell.
@@ -42,6 +44,7 @@ class ColumnSketch:
     filled: int
     distinct: int
     whole: bool
+    binary: bool
     characters: float
     words: float
     separator: str | None
@@ -165,13 +168,15 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
     texts = [cell_text(value) for value in filled]
     count = max(len(filled), 1)
     kind, whole = _kind(filled, texts)
+    different = set(texts)
     return ColumnSketch(
         name=name,
         kind=kind,
         rows=len(values),
         filled=len(filled),
-        distinct=len(set(texts)),
+        distinct=len(different),
         whole=whole,
+        binary=bool(different) and different <= {"0", "1"},
         characters=sum(map(len, texts)) / count,
         words=sum(len(text.split()) for text in texts) / count,
         separator=_separator(texts) if kind == "text" else None,
@@ -182,7 +187,9 @@ def _sketch(name: str, values: list[Any]) -> ColumnSketch:
 def _kind(filled: list[Any], texts: list[str]) -> tuple[ColumnKind, bool]:
     if not filled:
         return "empty", False
-    if all(isinstance(value, list) for value in filled):
+    if all(isinstance(value, list) for value in filled) or all(
+        text[0] in "[(" and list_in_text(text) is not None for text in texts
+    ):
         return "list", False
     if any(isinstance(value, list | dict) for value in filled):
         return "object", False

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _LEARNED = "learned"
+_KEPT_IF_SET = "kept if set"
 
 
 def learned(before: Any) -> Any:
@@ -18,6 +19,11 @@ def learned(before: Any) -> Any:
     return dataclasses.field(default=before, metadata={_LEARNED: True})
 
 
+def kept_if_set(default: Any) -> Any:
+    """A field that a `task.json` only has where it is not the default."""
+    return dataclasses.field(default=default, metadata={_KEPT_IF_SET: True})
+
+
 def added_fields(task: type, base: type) -> list[dataclasses.Field]:
     """The fields that a dataclass has beyond those of its base."""
     names = {field.name for field in dataclasses.fields(base)}
@@ -26,7 +32,12 @@ def added_fields(task: type, base: type) -> list[dataclasses.Field]:
 
 def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
     """Values ready for JSON, by name; tuples become lists."""
-    values = {field.name: getattr(task, field.name) for field in fields}
+    values = {
+        field.name: value
+        for field in fields
+        if (value := getattr(task, field.name)) != field.default
+        or _KEPT_IF_SET not in field.metadata
+    }
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
     }

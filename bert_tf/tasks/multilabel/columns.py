@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from bert_tf.data.tables.sketches import TableSketch
-from bert_tf.tasks.tables.likely_columns import likely_labeled_texts
+from bert_tf.tasks.tables.likely_columns import likely_labeled_texts, likely_texts
 
 _NAMES = ("labels", "label", "tags", "topics", "genres", "categories", "classes")
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:
-    """See `TaskDeclaration.columns`; what separates the labels of a text is found too."""
+    """See `TaskDeclaration.columns`; what separates the labels of a text is found too.
+
+    Several columns of zeros and ones are those of a label each.
+    """
+    given = table.given.get("label_column")
+    if given is None and not any(each.is_label_list for each in table.columns):
+        given = [each.name for each in table.columns if each.binary]
+    if given is not None and len(given) > 1:
+        return {**likely_texts(table, taken=tuple(given)), "label_column": list(given)}
+    if table.given.get("label_column") is not None:
+        table = dataclasses.replace(table, given={**table.given, "label_column": given[0]})
     settings = likely_labeled_texts(
         table,
         "a list of labels",

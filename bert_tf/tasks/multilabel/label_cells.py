@@ -1,65 +1,242 @@
-"""Cells with any number of labels: lists, or texts in which a separator is between labels."""
+"""Cells with any number of labels: lists, texts with a separator between labels, zeros and ones."""
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, shortened
+from bert_tf.data.tables.list_cells import list_in_text
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 
 _REASON = "label is neither a list nor a text of labels"
+_NO_NUMBER = "label is not a number of --label-names"
+_NO_NAME = "label is not one of --label-names"
+_NO_TRUTH = "label is neither 0 nor 1"
+_ZEROS_AND_ONES = re.compile(r"[01](?:\.0)?(?:[\s,;|]+[01](?:\.0)?)+")
+_BETWEEN_BITS = re.compile(r"[\s,;|]+")
+_TRUTHS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no"), False),
+}
+_BITS = ("0", "1", "0.0", "1.0", "true", "false")
+_SEPARATORS = (",", ";", "|", "/", "#")
 
 
-def labels_of_cells(cells: Sequence[str], separator: str) -> list[tuple[str, ...]]:
-    """The labels of each cell, each label once, in the order of the cell.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelForm:
+    """How a table writes the labels of its rows.
+
+    Attributes:
+        column: of the labels.
+        columns: of the zeros and ones, a column per label; () where `column` has the labels.
+        separator: of labels in texts.
+        names: of labels that are numbers or places of zeros and ones; () where they are texts.
+    """
+
+    column: str
+    columns: tuple[str, ...]
+    separator: str
+    names: tuple[str, ...]
+
+    def listed(self, table: Table) -> Table:
+        """The table with a JSON list of labels in each cell of `column`, each label once.
+
+        Rows whose cells are something else become rejects.
+
+        Raises:
+            InputError: no row is left.
+            UsageError: cells are zeros and ones whose labels have no names.
+        """
+        if self.columns:
+            rows, faults = self._of_columns([table.columns[name] for name in self.columns])
+        else:
+            rows, faults = self._of_cells(table)
+        if faults and len(faults) == len(table):
+            fault = next(iter(faults.values()))
+            raise InputError(
+                f"{table.source}: column {self.column!r} holds no labels in any row; the first: "
+                f"{Reject(table.source, table.lines[0], *fault)}; name the column with "
+                "--label-column"
+            )
+        cells = [json.dumps(labels, ensure_ascii=False) for labels in rows]
+        kept = {name: texts for name, texts in table.columns.items() if name not in self.columns}
+        listed = dataclasses.replace(table, columns={**kept, self.column: cells})
+        rejects = {
+            index: Reject(table.source, table.lines[index], *fault)
+            for index, fault in faults.items()
+        }
+        return listed.rejecting(rejects) if rejects else listed
+
+    def _of_columns(
+        self, columns: Sequence[Sequence[str]]
+    ) -> tuple[list[list[str]], dict[int, tuple[str, str]]]:
+        truths = [[_TRUTHS.get(cell.strip().lower()) for cell in cells] for cells in columns]
+        # Blanks mean no where nothing else does, as in a sheet with a mark in some cells.
+        if not any(truth is False for column in truths for truth in column):
+            truths = [
+                [truth if cell.strip() else False for truth, cell in zip(*pair, strict=True)]
+                for pair in zip(truths, columns, strict=True)
+            ]
+        rows: list[list[str]] = []
+        faults: dict[int, tuple[str, str]] = {}
+        for index, row in enumerate(zip(*truths, strict=True)):
+            if None in row:
+                place = row.index(None)
+                faults[index] = _NO_TRUTH, f"{self.columns[place]}: {columns[place][index]!r}"
+            rows.append([name for name, truth in zip(self.columns, row, strict=True) if truth])
+        return rows, faults
+
+    def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, tuple[str, str]]]:
+        cells = table.columns[self.column]
+        texts = {text for cell in cells if (text := cell.strip())}
+        if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
+            items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
+        else:
+            items = [_items(cell, self.separator) for cell in cells]
+        width = _width_of_vectors(items)
+        if width:
+            self._check_names(table, items, width)
+        numbers = dict(enumerate(self.names))
+        rows: list[list[str]] = []
+        faults: dict[int, tuple[str, str]] = {}
+        for index, listed in enumerate(items):
+            labels: list[str] = []
+            if listed is None:
+                faults[index] = _REASON, shortened(cells[index])
+            elif width:
+                labels = [
+                    name for name, item in zip(self.names, listed, strict=False) if _is_one(item)
+                ]
+            else:
+                labels = list(dict.fromkeys(listed))
+                if numbers and (fault := _replace_numbers(labels, numbers)) is not None:
+                    faults[index] = fault
+            rows.append(labels)
+        return rows, faults
+
+    def _check_names(self, table: Table, items: Sequence[list[str] | None], width: int) -> None:
+        first = next(index for index, listed in enumerate(items) if listed)
+        seen = (
+            f"{table.source}: column {self.column!r} holds {width} zeros and ones in each row "
+            f"(line {table.lines[first]}: {shortened(table.columns[self.column][first])})"
+        )
+        if not self.names:
+            raise UsageError(
+                f"{seen}, and the labels they stand for have no names; name them in this order: "
+                "--label-names A,B,C"
+            )
+        if len(self.names) != width:
+            raise UsageError(f"{seen}, but --label-names has {quantity(len(self.names), 'name')}")
+
+
+def listed_labels(cells: Sequence[str]) -> list[tuple[str, ...]]:
+    """The labels of each cell of `LabelForm.listed`."""
+    return [tuple(json.loads(cell)) for cell in cells]
+
+
+def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | None:
+    """What probably separates labels that were read as one.
 
     Args:
-        cells: JSON lists of texts, numbers and truth values, or texts: blanks around their labels
-            and empty parts are dropped.
-        separator: of texts.
+        sets: the labels of each row.
+
+    Returns:
+        The separator, the number of rows with such labels, and one of these; None where other rows
+        do not have the parts as labels.
     """
-    return [_labels(cell, separator) or () for cell in cells]
+    counts = collections.Counter(label for labels in sets for label in labels)
+    found = []
+    for separator in _SEPARATORS:
+        parts = {
+            label: [part.strip() for part in label.split(separator)]
+            for label in counts
+            if separator in label
+        }
+        known = collections.Counter(part for pieces in parts.values() for part in {*pieces})
+        known.update(label for label in counts if label not in parts)
+        shared = [label for label, pieces in parts.items() if any(known[one] > 1 for one in pieces)]
+        if shared and 2 * len(shared) >= len(parts):
+            found.append((separator, sum(counts[label] for label in parts), shared[0]))
+    return max(found, key=lambda each: each[1], default=None)
 
 
-def reject_other_cells(table: Table, column: str, separator: str) -> Table:
-    """Moves the rows whose cell is a JSON list of something else than labels to the rejects.
-
-    Raises:
-        InputError: no row is left.
-    """
-    rejects = {
-        index: Reject(table.source, line, _REASON, shortened(cell))
-        for index, (cell, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
-        if _labels(cell, separator) is None
-    }
-    if rejects and len(rejects) == len(table):
-        raise InputError(
-            f"{table.source}: column {column!r} holds no labels in any row; the first: "
-            f"{next(iter(rejects.values()))}; name the column with --label-column"
-        )
-    return table.rejecting(rejects) if rejects else table
-
-
-def _labels(cell: str, separator: str) -> tuple[str, ...] | None:
-    """None for a list of something else."""
-    listed = _json_list(cell)
+def _items(cell: str, separator: str) -> list[str] | None:
+    """The labels of a cell, or its zeros and ones; None for a list of something else."""
+    text = cell.strip()
+    if text.startswith("{") and (choices := _choices(text)) is not None:
+        return choices
+    listed = list_in_text(text)
     if listed is None:
-        parts = (part.strip() for part in cell.split(separator))
-        return tuple(dict.fromkeys(part for part in parts if part))
+        looks_like_a_list = text.startswith("[") and text.endswith("]") and "," in text
+        if _is_object(text) or (looks_like_a_list and (separator == "," or separator not in text)):
+            return None
+        return [part for piece in cell.split(separator) if (part := piece.strip())]
     if not all(isinstance(item, str | int | float) for item in listed):
         return None
-    labels = tuple(dict.fromkeys(cell_text(item) for item in listed))
+    labels = [cell_text(item) for item in listed]
     return labels if all(label.strip() for label in labels) else None
 
 
-def _json_list(cell: str) -> list | None:
-    if not cell.startswith("["):
+def _choices(text: str) -> list[str] | None:
+    """Those of Label Studio: `{"choices": ["a", "b"]}`."""
+    value = _json(text)
+    if not isinstance(value, dict) or set(value) != {"choices"}:
         return None
+    choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
+    is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
+    return choices if is_list else None
+
+
+def _is_object(text: str) -> bool:
+    return text.startswith("{") and isinstance(_json(text), dict)
+
+
+def _json(text: str) -> Any:
     try:
-        value = json.loads(cell, parse_constant=str)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, list) else None
+
+
+def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
+    """How many zeros and ones each cell has; 0 where cells are something else.
+
+    Lists of the numbers of labels have as many as a row has labels.
+    """
+    filled = [listed for listed in items if listed]
+    widths = {len(listed) for listed in filled}
+    if len(widths) != 1 or widths == {1}:
+        return 0
+    are_bits = {item.lower() for listed in filled for item in listed}.issubset(_BITS)
+    return widths.pop() if are_bits else 0
+
+
+def _is_one(item: str) -> bool:
+    return _TRUTHS[item.lower()]
+
+
+def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> tuple[str, str] | None:
+    """Puts names in the place of numbers; why a row cannot be used, or None."""
+    known = set(names.values())
+    for place, label in enumerate(labels):
+        if label in known:
+            continue
+        if not label.isdecimal():
+            return _NO_NAME, repr(label)
+        if int(label) not in names:
+            return _NO_NUMBER, repr(label)
+        labels[place] = names[int(label)]
+    return None
+
+
+def is_one_column_of_many(sets: Sequence[Sequence[str]]) -> bool:
+    """Whether each row has a zero or a one, as in one of the columns of `LabelForm.columns`."""
+    return all(len(labels) == 1 and labels[0].lower() in _BITS for labels in sets)

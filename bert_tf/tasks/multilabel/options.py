@@ -6,7 +6,12 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import option
-from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
+from bert_tf.config.sections.finetuning import (
+    best_metric_option,
+    names_in,
+    repeated_names,
+    sequence_length_option,
+)
 from bert_tf.tasks.base.declaration import PredictionField, ProbabilitiesField, TaskDeclaration
 from bert_tf.tasks.tables.distillation_options import SoftLabelConfig
 
@@ -31,7 +36,15 @@ class MultiLabelConfig(SoftLabelConfig):
     metrics: ClassVar[tuple[str, ...]] = METRICS
     default_sequence_length: ClassVar[int] = SEQUENCE_LENGTH
 
-    label_column: str = option("column of the labels: a list, or a text of them", default="label")
+    label_column: tuple[str, ...] = option(  # type: ignore[assignment]
+        "column of the labels: a list, or a text of them; given several times, the columns that "
+        "hold 0 or 1 for the label of their name",
+        default=("label",),
+    )
+    label_names: tuple[str, ...] = option(
+        "names of labels that a file has as numbers from 0, or as a list of zeros and ones: A,B,C",
+        default=(),
+    )
     label_separator: str = option("what separates the labels of a text", default=SEPARATOR)
     max_seq_length: int = sequence_length_option(SEQUENCE_LENGTH)
     thresholds: str = option(
@@ -41,6 +54,21 @@ class MultiLabelConfig(SoftLabelConfig):
         choices=(GLOBAL, PER_LABEL, FIXED),
     )
     best_metric: str | None = best_metric_option(*METRICS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """`label_names`, of which several may be in one text."""
+        return names_in(self.label_names)
+
+    def faults(self) -> list[str]:
+        """Refuses names for labels that have some."""
+        faults = super().faults()
+        if len(self.label_column) > 1 and self.label_names:
+            faults.append(
+                "label_names: with several label_column these are the names of the labels; leave "
+                "one of the two out"
+            )
+        return [*faults, *repeated_names("label_names", self.names)]
 
 
 MULTILABEL = TaskDeclaration(

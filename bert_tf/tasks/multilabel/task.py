@@ -11,20 +11,32 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import json_values
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
-from bert_tf.tasks.base.task_fields import learned
+from bert_tf.tasks.base.task_fields import kept_if_set, learned
 from bert_tf.tasks.multilabel.host import SCORE_DIGITS, label_set_predictions, sigmoid
-from bert_tf.tasks.multilabel.label_cells import labels_of_cells, reject_other_cells
+from bert_tf.tasks.multilabel.label_cells import (
+    LabelForm,
+    is_one_column_of_many,
+    likely_separator,
+    listed_labels,
+)
 from bert_tf.tasks.multilabel.metrics import label_set_metrics, ranking_metrics
-from bert_tf.tasks.multilabel.options import FIXED, GLOBAL, MULTILABEL, SEPARATOR
+from bert_tf.tasks.multilabel.options import (
+    FIXED,
+    GLOBAL,
+    MULTILABEL,
+    SEPARATOR,
+    MultiLabelConfig,
+)
 from bert_tf.tasks.multilabel.thresholds import (
     DEFAULT_THRESHOLD,
     global_threshold,
@@ -41,6 +53,7 @@ from bert_tf.tasks.tables.labels import (
     sorted_labels,
     suspicious_labels,
 )
+from bert_tf.tasks.tables.table_options import TableTaskConfig
 from bert_tf.tasks.tables.table_task import TableTask
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
@@ -56,6 +69,9 @@ class MultiLabelTask(TableTask):
     Attributes:
         labels: names in the order of the logits.
         label_frequencies: fraction of the training rows that have each label; () if not known.
+        label_columns: of zeros and ones, for the labels of their names; () where `label_column` has
+            the labels.
+        label_names: of labels that files have as numbers; () where they are texts.
         label_separator: between the labels of a cell that is a text.
         thresholds: how the next is chosen: `global`, `per-label` or `0.5`.
         decision_thresholds: from which probability on a row has a label: one for all labels, or one
@@ -81,6 +97,15 @@ class MultiLabelTask(TableTask):
     thresholds: str
     label_frequencies: tuple[float, ...] = ()
     decision_thresholds: tuple[float, ...] = ()
+    label_columns: tuple[str, ...] = kept_if_set(())
+    label_names: tuple[str, ...] = kept_if_set(())
+
+    @classmethod
+    def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
+        """See `TableTask.options_of`."""
+        assert isinstance(config, MultiLabelConfig)
+        options = {**super().options_of(config), "label_names": config.names}
+        return {**options, **_label_columns(config.label_column)}
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -94,13 +119,30 @@ class MultiLabelTask(TableTask):
             thresholds=FIXED,
         )
 
+    def columns_of_labels(self) -> tuple[str, ...]:
+        """The columns of zeros and ones, or the one of labels."""
+        return self.label_columns or (self.label_column,)
+
+    def with_columns(self, config: EvaluateConfig) -> Self:
+        """See `TableTask.with_columns`; several columns of labels are of zeros and ones."""
+        task = super().with_columns(config)
+        if config.label_column is None and task.label_column == self.label_column:
+            return task
+        return dataclasses.replace(task, **_label_columns(task.label_column))
+
     def usable(self, table: Table, console: Console) -> Table:
         """Rejects rows whose cell has no labels' form, or a label that the model does not know.
 
         Raises:
             InputError: no row is left.
+            UsageError: the labels have no names.
         """
-        table = reject_other_cells(table, self.label_column, self.label_separator)
+        table = LabelForm(
+            column=self.label_column,
+            columns=self.label_columns,
+            separator=self.label_separator,
+            names=self.label_names,
+        ).listed(table)
         if not self.labels:
             return table
         return reject_unknown_labels(table, self._sets(table), self.labels, console)
@@ -120,14 +162,37 @@ class MultiLabelTask(TableTask):
                 f"are needed; in a text they are separated by {self.label_separator!r}, or by what "
                 "--label-separator gives"
             )
-        if all(len(one) == 1 for one in sets):
-            console.warn(
-                f"{table.source}: every row has exactly one label; if cells hold several, name "
-                f"what separates them by --label-separator (now {self.label_separator!r})"
+        if is_one_column_of_many(sets):
+            raise UsageError(
+                f"{table.source}: column {self.label_column!r} holds 0 or 1 in every row; name the "
+                "column of each label, --label-column A --label-column B, or fine-tune "
+                "classification"
             )
+        self._warn_of_texts(table.source, sets, console)
+        for label in (*self.label_columns, *self.label_names):
+            if label not in labels:
+                console.warn(f"{table.source}: no row has the label {label!r}; it is not learned")
         for line in suspicious_labels(self._label_rows(table)):
             console.warn(line)
         return dataclasses.replace(self, labels=labels).trained_on(table)
+
+    def _warn_of_texts(self, source: str, sets: Sequence[Sequence[str]], console: Console) -> None:
+        """Of labels that are probably several, between which another separator is."""
+        found = likely_separator(sets)
+        labeled = sum(map(bool, sets))
+        if found is not None:
+            separator, rows, example = found
+            console.warn(
+                f"{source}: {rows:,} of {quantity(labeled, 'row')} with labels have one such as "
+                f"{example!r}; if {separator!r} is between labels, give --label-separator "
+                f"'{separator}' (now {self.label_separator!r})"
+            )
+        elif all(len(one) <= 1 for one in sets):
+            console.warn(
+                f"{source}: every row has exactly one label"
+                f"{'' if labeled == len(sets) else ', or none'}; if cells hold several, name "
+                f"what separates them by --label-separator (now {self.label_separator!r})"
+            )
 
     def trained_on(self, source: Table) -> Self:
         """With the frequencies of labels in these rows."""
@@ -286,7 +351,7 @@ class MultiLabelTask(TableTask):
         )
 
     def _sets(self, table: Table) -> list[tuple[str, ...]]:
-        return labels_of_cells(table.columns[self.label_column], self.label_separator)
+        return listed_labels(table.columns[self.label_column])
 
     def _label_rows(self, table: Table) -> LabelRows:
         pairs = [
@@ -306,6 +371,12 @@ class MultiLabelTask(TableTask):
         rows = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
         has[rows, [number[label] for one in sets for label in one]] = True
         return has
+
+
+def _label_columns(given: str | tuple[str, ...]) -> dict[str, Any]:
+    """The fields that columns are kept in: several are of zeros and ones."""
+    columns = (given,) if isinstance(given, str) else given
+    return {"label_column": columns[0], "label_columns": columns if len(columns) > 1 else ()}
 
 
 def _json_arrays(values: tf.Tensor, is_there: tf.Tensor) -> tf.Tensor:

@@ -140,6 +140,10 @@ class TableTask(abc.ABC):
         """See `Task.trained_on`: the task with those of its `learned` fields that count rows."""
         return self
 
+    def columns_of_labels(self) -> tuple[str, ...]:
+        """Columns that `usable` makes `label_column` of."""
+        return (self.label_column,)
+
     def training_columns(self) -> tuple[str, ...]:
         """Columns of texts or numbers that training rows have besides texts and label."""
         return ()
@@ -203,7 +207,7 @@ class TableTask(abc.ABC):
         return cls(
             text_column=defaults.text_column,
             text_pair_column=defaults.text_pair_column,
-            label_column=defaults.label_column,
+            label_column=TableTaskConfig.label_column,
             max_seq_length=min(defaults.default_sequence_length, longest),
             **added,
         )
@@ -211,9 +215,7 @@ class TableTask(abc.ABC):
     @classmethod
     def from_training(cls, config: TableTaskConfig, console: Console) -> tuple[Self, Table]:
         """Reads the training rows and learns from them."""
-        names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
-        options = {name: getattr(config, name) for name in names}
-        task = cls(**{**options, "max_seq_length": config.sequence_length})
+        task = cls(**{**cls.options_of(config), "max_seq_length": config.sequence_length})
         table = task.read(
             config.train,
             console,
@@ -222,6 +224,12 @@ class TableTask(abc.ABC):
             more_columns=task.training_columns(),
         )
         return task.learn(table, console), table
+
+    @classmethod
+    def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:
+        """The fields that are options, by name."""
+        names = [field.name for field in dataclasses.fields(cls) if hasattr(config, field.name)]
+        return {name: getattr(config, name) for name in names}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Self:
@@ -258,7 +266,11 @@ class TableTask(abc.ABC):
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        given = given_columns(config, (*self.inputs(), "label"))
+        given = given_columns(
+            config,
+            (*self.inputs(), "label"),
+            lists=("label",) if self.has_label_lists else (),
+        )
         fields = dict(
             zip(self.declaration.inputs, ("text_column", "text_pair_column"), strict=False),
             label="label_column",
@@ -286,7 +298,7 @@ class TableTask(abc.ABC):
         Raises:
             InputError: no row can be used.
         """
-        label = (self.label_column,)
+        label = self.columns_of_labels()
         table = read_table(
             path,
             dialect=dialect,

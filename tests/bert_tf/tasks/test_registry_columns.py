@@ -14,6 +14,8 @@ CELLS = {
     "score": lambda n: n % 6 / 2,
     "id": str,
     "tags": lambda n: ["a|b", "a", "b|c", "c"][n % 4],
+    "bit": lambda n: str(n % 2),
+    "repr": lambda n: ["['x']", "['x', 'y']", "[]"][n % 3],
     "list": lambda n: ["x", "y"],
     "entities": lambda n: [{"start": 0, "end": 3, "label": "X"}],
 }
@@ -60,6 +62,16 @@ def table(columns, **given):
             "multilabel",
             {"text": "text", "labels": "list"},
             {"text_column": "text", "label_column": "labels"},
+        ),
+        (
+            "multilabel",
+            {"text": "text", "labels": "repr"},
+            {"text_column": "text", "label_column": "labels"},
+        ),
+        (
+            "multilabel",
+            {"id": "id", "comment_text": "text", "toxic": "bit", "insult": "bit"},
+            {"text_column": "comment_text", "label_column": ["toxic", "insult"]},
         ),
         (
             "qa",

@@ -2,14 +2,25 @@
 
 import pytest
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.multilabel.label_cells import labels_of_cells, reject_other_cells
+from bert_tf.tasks.multilabel.label_cells import LabelForm, likely_separator, listed_labels
 
 
-def table_of(cells):
-    return Table(source="t.csv", columns={"tags": cells}, lines=[*range(2, 2 + len(cells))],
-                 rejects=[])  # fmt: skip
+def listed(cells, *, separator="|", names=(), **columns):
+    """What is made of a column, or of several: the labels of each row, and the rejects."""
+    columns = columns or {"tags": cells}
+    count = len(next(iter(columns.values())))
+    form = LabelForm(
+        column=next(iter(columns)),
+        columns=tuple(columns) if len(columns) > 1 else (),
+        separator=separator,
+        names=tuple(names),
+    )
+    table = Table(source="t.csv", columns=columns, lines=[*range(2, 2 + count)], rejects=[])
+    found = form.listed(table)
+    assert list(found.columns) == [form.column]
+    return listed_labels(found.columns[form.column]), list(map(str, found.rejects))
 
 
 @pytest.mark.parametrize(
@@ -24,30 +35,94 @@ def table_of(cells):
         ('["a", "b|c", "a"]', ("a", "b|c")),
         ("[1, 2.50, true]", ("1", "2.5", "true")),
         ("[urgent]|x", ("[urgent]", "x")),
-        ('{"a": 1}', ('{"a": 1}',)),
+        ("['a', 'b, c']", ("a", "b, c")),
+        ("[\"it's\", 'b']", ("it's", "b")),
+        ("['a' 'b'\n 'c']", ("a", "b", "c")),
+        ("array(['a', 'b'], dtype=object)", ("a", "b")),
+        ("{'b', 'a'}", ("b", "a")),
+        ("('a',)", ("a",)),
+        ("set()", ()),
+        ('{"choices": ["a", "b"]}', ("a", "b")),
+        ('{"choices": "a"}', ("a",)),
     ],
 )
 def test_labels(cell, labels):
-    assert labels_of_cells([cell, "z"], "|") == [labels, ("z",)]
-    assert len(reject_other_cells(table_of([cell]), "tags", "|")) == 1
+    assert listed([cell, "z"]) == ([labels, ("z",)], [])
 
 
 def test_another_separator():
-    assert labels_of_cells(["a, b|c", "d"], ",") == [("a", "b|c"), ("d",)]
-    assert labels_of_cells(["a  b "], " ") == [("a", "b")]
+    assert listed(["a, b|c", "d"], separator=",")[0] == [("a", "b|c"), ("d",)]
+    assert listed(["a  b "], separator=" ")[0] == [("a", "b")]
 
 
-@pytest.mark.parametrize("cell", ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]'])
+@pytest.mark.parametrize(
+    "cell",
+    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', "[a, b]", '{"a": 1}'],
+)
 def test_lists_of_something_else_are_rejected_with_their_line(cell):
-    kept = reject_other_cells(table_of(["a", cell]), "tags", "|")
-    assert kept.columns == {"tags": ["a"]}
-    assert [str(reject) for reject in kept.rejects] == [
-        f"t.csv:3: label is neither a list nor a text of labels ({cell!r})"
-    ]
+    assert listed(["a", cell]) == (
+        [("a",)],
+        [f"t.csv:3: label is neither a list nor a text of labels ({cell!r})"],
+    )
     with pytest.raises(InputError, match=r"'tags' holds no labels in any row; .* t\.csv:2: "):
-        reject_other_cells(table_of([cell]), "tags", "|")
+        listed([cell])
 
 
 def test_deep_nesting_is_a_text_like_others():
     deep = "[" * 100_000
-    assert labels_of_cells([deep], "|") == [(deep,)]
+    assert listed([deep])[0] == [(deep,)]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["[1, 0, 0]", "[0, 1, 1]", "[0, 0, 0]"],
+        ["[1 0 0]", "[0 1 1]", "[0 0 0]"],
+        ["[1.0, 0.0, 0.0]", "[0.0, 1.0, 1.0]", "[0.0, 0.0, 0.0]"],
+        ["[true, false, false]", "[false, true, true]", "[false, false, false]"],
+        ['["1", "0", "0"]', '["0", "1", "1"]', '["0", "0", "0"]'],
+        ["1 0 0", "0 1 1", "0 0 0"],
+        ["1,0,0", "0,1,1", "0,0,0"],
+        ["1|0|0", "0|1|1", "0|0|0"],
+    ],
+)
+def test_zeros_and_ones_are_places_of_names(cells):
+    found, rejects = listed([*cells, ""], names=("a", "b", "c"))
+    assert found == [("a",), ("b", "c"), (), ()] and not rejects
+    with pytest.raises(UsageError, match=r"t\.csv: .* 3 zeros and ones .*line 2.*--label-names A"):
+        listed(cells)
+    with pytest.raises(UsageError, match="--label-names has 2 names"):
+        listed(cells, names=("a", "b"))
+
+
+def test_numbers_are_places_of_names():
+    found, rejects = listed(["[2, 0]", "[]", "[1]", "a", "[7]", "x"], names=("a", "b", "c"))
+    assert found == [("c", "a"), (), ("b",), ("a",)]
+    assert rejects == [
+        "t.csv:6: label is not a number of --label-names ('7')",
+        "t.csv:7: label is not one of --label-names ('x')",
+    ]
+    assert listed(["[2, 0]", "[1]"])[0] == [("2", "0"), ("1",)]
+
+
+def test_a_column_of_each_label():
+    found, rejects = listed(None, a=["1", "0", "true", "1.0", "-1"], b=["0", "0", "Yes", "", "1"])
+    assert found == [("a",), (), ("a", "b")]
+    assert rejects == [
+        "t.csv:5: label is neither 0 nor 1 (b: '')",
+        "t.csv:6: label is neither 0 nor 1 (a: '-1')",
+    ]
+    assert listed(None, a=["x", "", ""], b=["x", " ", "x"])[0] == [("a", "b"), (), ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        ([["a"], ["a, b"], ["b"], []], (",", 1, "a, b")),
+        ([["a; b"], ["b; c"], ["c"]], (";", 2, "a; b")),
+        ([["film, or play"], ["city"]], None),
+        ([["a"], ["b"]], None),
+    ],
+)
+def test_the_separator_that_rows_probably_have(sets, expected):
+    assert likely_separator(sets) == expected

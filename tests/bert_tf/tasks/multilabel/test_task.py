@@ -15,7 +15,8 @@ import tensorflow as tf
 from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.multilabel.task import MultiLabelTask
 from bert_tf.tasks.registry import task_from_settings
@@ -88,7 +89,7 @@ def test_rows_with_null_have_no_label_and_rows_without_the_key_are_rejected(
     task, table = read_training([*ROWS, ("null", None), ("one", "film"), ("object", {"film": 1})])
     assert task.gold(table)[-2:] == [[], ["film"]]
     assert [reject.reason for reject in table.rejects] == [
-        "column 'label' is neither a list nor text"
+        "label is neither a list nor a text of labels"
     ]
     (tmp_path / "eval.jsonl").write_text('{"text": "a"}\n{"text": "b", "label": ["film"]}\n')
     rows = task.read(str(tmp_path / "eval.jsonl"), Console(io.StringIO()))
@@ -117,7 +118,7 @@ def test_what_is_likely_a_mistake_is_worth_a_warning(read_training):
     stream = io.StringIO()
     read_training([("a", ["x,y"]), ("b", ["x"]), ("c", ["x"])], stream=stream)
     shown = stream.getvalue()
-    assert "every row has exactly one label; if cells hold several" in shown
+    assert "if ',' is between labels, give --label-separator ','" in shown
     assert "'x,y' (1 row, line 1) is the only row of its label" in shown
     stream = io.StringIO()
     read_training([*ROWS, *ROWS], stream=stream)
@@ -230,3 +231,54 @@ def test_a_few_rows_are_learned_by_heart(small_config, tmp_path, quiet_console):
     assert document["id2label"] == {"0": "blame", "1": "film", "2": "praise"}
     elsewhere = MultiLabelTask.from_weights(directory)
     assert (elsewhere.labels, elsewhere.thresholds) == (result.task.labels, "0.5")
+
+
+def test_a_separator_that_is_likely_another_is_named(read_training):
+    stream = io.StringIO()
+    read_training([("a", ["x"]), ("b", ["x,y"]), ("c", ["y"]), ("d", [])], stream=stream)
+    assert (
+        "1 of 3 rows with labels have one such as 'x,y'; if ',' is between labels, give "
+        "--label-separator ',' (now '|')"
+    ) in stream.getvalue()
+    read_training([("a", ["x"]), ("b", ["y"]), ("c", [])], stream=stream)
+    assert "every row has exactly one label, or none; if cells hold" in stream.getvalue()
+
+
+def test_a_column_per_label_is_read_again_from_a_model(small_config, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("text,film,play,city\na,1,0,0\nb,1,1,0\nc,0,0,0\n")
+    stream = io.StringIO()
+    columns = ("film", "play", "city")
+    config = small_config(task="multilabel", train=str(path), label_column=columns)
+    task, table = MultiLabelTask.from_training(config, Console(stream))
+    assert task.labels == ("film", "play")
+    assert task.gold(table) == [["film"], ["film", "play"], []]
+    assert "no row has the label 'city'" in stream.getvalue()
+    task = task_from_settings(task.settings(), "run")
+    assert task.gold(task.read(str(path), Console(stream))) == task.gold(table)
+    (tmp_path / "lists.csv").write_text("text,tags\na,play|film\n")
+    given = EvaluateConfig(model="m", data="d", output="o", label_column=("tags",))
+    other = task.with_columns(given)
+    found = other.read(str(tmp_path / "lists.csv"), Console(stream))
+    assert other.gold(found) == [["film", "play"]]
+
+
+def test_names_of_zeros_and_ones_are_those_of_later_files_too(read_training, tmp_path):
+    rows = [("a", [1, 0, 1]), ("b", [0, 1, 0]), ("c", [0, 0, 0])]
+    with pytest.raises(UsageError, match="--label-names A,B,C"):
+        read_training(rows)
+    task, table = read_training(rows, label_names=("film, play, city",))
+    assert task.gold(table) == [["city", "film"], ["play"], []]
+    task = task_from_settings(task.settings(), "run")
+    path = write_rows(tmp_path / "dev.jsonl", [("a", [1, 1, 0])])
+    assert task.gold(task.read(str(path), Console(io.StringIO()))) == [["film", "play"]]
+
+
+def test_one_column_of_zeros_and_ones_is_refused(read_training):
+    with pytest.raises(UsageError, match="--label-column A --label-column B, or fine-tune class"):
+        read_training([("a", 1), ("b", 0)])
+
+
+def test_task_files_of_labels_in_texts_have_no_new_keys(read_training):
+    task, _ = read_training(ROWS)
+    assert not {"label_columns", "label_names"} & task.settings().keys()
