@@ -6,6 +6,7 @@ from pathlib import Path
 
 CONFIG = "config.json"
 TASK = "task.json"
+GOOGLE_CONFIG = "bert_config.json"
 
 
 def model_folder(path: str | Path) -> Path:

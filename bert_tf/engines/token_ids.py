@@ -28,7 +28,7 @@ from bert_tf.serving.signatures import (
 )
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
-from bert_tf.vocabulary.files import read_folder_vocab, read_lowercase
+from bert_tf.vocabulary.files import read_folder_vocabulary
 from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
 
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -57,8 +57,8 @@ class TokenIdsEngine:
         task = host_task_from_settings(read_task(folder), str(folder))
         assert task is not None, "engines are chosen by `model_fault`"
         self._task = task
-        vocab = read_folder_vocab(folder)
-        self._tokenizer = HostTokenizer(vocab, lowercase=read_lowercase(folder, vocab))
+        vocabulary = read_folder_vocabulary(folder)
+        self._tokenizer = HostTokenizer(vocabulary.vocab, lowercase=vocabulary.lowercase)
         self.input_names: tuple[str, ...] = task.input_names
 
     def predict(

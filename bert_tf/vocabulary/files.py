@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
+from bert_tf.data.text.casing import vocabulary_casing
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab
-from bert_tf.vocabulary.tokenizer_json import check_added_token, read_tokenizer_file
+from bert_tf.vocabulary.tokenizer_json import TokenizerFile, read_tokenizer_file
 
 VOCAB = "vocab.txt"
 TOKENIZER = "tokenizer.json"
@@ -27,21 +32,77 @@ _TOKENIZER_CLASSES = (
 )
 
 
-def read_folder_vocab(folder: Path) -> list[str]:
-    """The entries by id, from `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`.
+# Rows of embeddings that padding adds at most; a larger difference is that of another model.
+_MOST_UNUSED = 1024
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FolderVocabulary:
+    """How a folder's texts become ids.
+
+    Attributes:
+        vocab: entries by id.
+        lowercase: whether texts are lower-cased before tokenization.
+        notes: what was decided or does not carry over, a sentence each.
+    """
+
+    vocab: list[str]
+    lowercase: bool
+    notes: tuple[str, ...] = ()
+
+
+def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> FolderVocabulary:
+    """Reads vocabulary, added tokens and casing.
+
+    Entries are those of `vocab.txt` or, where transformers 5 wrote none, `tokenizer.json`, then the
+    tokens that were added. Embeddings that have more rows, as those padded to a multiple of 8, get
+    an entry `[unused…]` for each.
+
+    Args:
+        folder: of HuggingFace, Google or this tool.
+        vocab_size: rows of the embeddings; None where there are as many as entries.
 
     Raises:
-        UsageError: there is neither, they disagree, or it is no WordPiece vocabulary with BERT's
-            specials.
-        InputError: `tokenizer.json` is damaged.
+        UsageError: there is no vocabulary, files disagree, a file asks for another tokenization
+            than BERT's, or the embeddings are of another vocabulary.
+        InputError: a file is damaged.
     """
-    path = folder / TOKENIZER
+    fast = read_tokenizer_file(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else None
+    path = folder / TOKENIZER_CONFIG
+    settings = read_json_object(path) if path.is_file() else {}
+    vocab = _read_entries(folder, fast)
+    lowercase, notes = _read_lowercase(folder, vocab, settings, fast)
+    _check_tokenization(path, settings, lowercase=lowercase)
+    added = _added_tokens(folder, settings, fast)
+    vocab = _with_added(folder, vocab, added)
+    # A word of letters and digits is found by BERT's rules, too.
+    split = [
+        token
+        for token in added
+        if not (token.isascii() and token.isalnum()) or (lowercase and token != token.lower())
+    ]
+    if split:
+        notes += (
+            f"{folder}: has the added {_listed(split)}; they are entries, but BERT's rules split "
+            "them in a text, which HuggingFace does not",
+        )
+    if vocab_size is not None and vocab_size != len(vocab):
+        notes += (_check_size(folder, len(vocab), vocab_size),)
+        vocab = with_unused_entries(vocab, vocab_size)
+    return FolderVocabulary(vocab=vocab, lowercase=lowercase, notes=notes)
+
+
+def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
     if not (folder / VOCAB).is_file():
-        if not path.is_file():
+        if fast is None:
             raise UsageError(f"{folder}: no vocabulary; looked for {VOCAB} and {TOKENIZER}")
-        return read_tokenizer_file(path).vocab
+        return fast.vocab
     vocab = read_vocab(folder / VOCAB)
-    if path.is_file() and read_tokenizer_file(path).vocab != vocab:
+    if fast is not None and any(
+        entry != theirs and fast.added.get(str(entry)) != number
+        for number, (entry, theirs) in enumerate(itertools.zip_longest(vocab, fast.vocab))
+    ):
         raise UsageError(
             f"{folder}: {VOCAB} and {TOKENIZER} have different entries; remove the one that is "
             "not the model's"
@@ -49,37 +110,113 @@ def read_folder_vocab(folder: Path) -> list[str]:
     return vocab
 
 
-def read_lowercase(folder: Path, vocab: list[str]) -> bool:
-    """Whether texts are lower-cased before tokenization.
-
-    `do_lower_case` of `tokenizer_config.json` is set, or the normalizer of `tokenizer.json`.
-    Google's folders have neither file: there the vocabulary decides, which is cased where any piece
-    but the bracketed specials holds a capital letter.
-
-    Raises:
-        InputError: one of the files is damaged.
-        UsageError: one of them asks for another tokenization than BERT's, or they disagree.
-    """
+def _read_lowercase(
+    folder: Path, vocab: list[str], settings: dict[str, Any], fast: TokenizerFile | None
+) -> tuple[bool, tuple[str, ...]]:
+    """What the files say; of Google's folders, which do not, what the vocabulary does."""
     found: dict[str, bool] = {}
-    settings: dict[str, Any] = {}
-    if (folder / TOKENIZER_CONFIG).is_file():
-        settings = read_json_object(folder / TOKENIZER_CONFIG)
-        if isinstance(settings.get("do_lower_case"), bool):
-            found[TOKENIZER_CONFIG] = settings["do_lower_case"]
-    if (folder / TOKENIZER).is_file():
-        found[TOKENIZER] = read_tokenizer_file(folder / TOKENIZER).lowercase
+    if isinstance(settings.get("do_lower_case"), bool):
+        found[TOKENIZER_CONFIG] = settings["do_lower_case"]
+    if fast is not None:
+        found[TOKENIZER] = fast.lowercase
     if len(set(found.values())) > 1:
         raise UsageError(
             f"{folder}: {TOKENIZER_CONFIG} has do_lower_case {found[TOKENIZER_CONFIG]}, "
             f"{TOKENIZER} lowercase {found[TOKENIZER]}; make them agree"
         )
-    cased = any(piece != piece.lower() for piece in vocab if not piece.startswith("["))
-    lowercase = next(iter(found.values()), not cased)
-    _check_tokenization(folder / TOKENIZER_CONFIG, settings, lowercase=lowercase)
-    if (folder / ADDED_TOKENS).is_file():
-        for token in read_json_object(folder / ADDED_TOKENS):
-            check_added_token(folder / ADDED_TOKENS, token)
-    return lowercase
+    for lowercase in found.values():
+        return lowercase, ()
+    casing = vocabulary_casing(vocab)
+    decision = "keep their capitals" if casing.is_cased else "are lower-cased"
+    other = json.dumps(casing.is_cased)
+    note = (
+        f"{folder}: texts {decision}, since {casing.reason}; if that is wrong, write "
+        f'{{"do_lower_case": {other}}} to a {TOKENIZER_CONFIG} there'
+    )
+    return not casing.is_cased, (note,)
+
+
+def _added_tokens(
+    folder: Path, settings: dict[str, Any], fast: TokenizerFile | None
+) -> dict[str, int]:
+    """Ids of all tokens besides BERT's specials that were added, wherever they stand."""
+    found = [] if fast is None else list(fast.added.items())
+    path = folder / ADDED_TOKENS
+    if path.is_file():
+        found += read_json_object(path).items()
+    decoder = settings.get("added_tokens_decoder")
+    for number, token in decoder.items() if isinstance(decoder, dict) else ():
+        content = token.get("content") if isinstance(token, dict) else token
+        found.append((content, int(number) if number.isdecimal() else None))
+    added: dict[str, int] = {}
+    for token, number in found:
+        if type(number) is not int or number < 0 or not token or not isinstance(token, str):
+            raise InputError(f"{folder}: damaged added token {token!r} with the id {number!r}")
+        if added.setdefault(token, number) != number:
+            raise UsageError(
+                f"{folder}: the added token {token!r} has the ids {added[token]} and {number} in "
+                "different files; remove the wrong one"
+            )
+    return {token: number for token, number in added.items() if token not in SPECIAL_TOKENS}
+
+
+def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[str]:
+    entries = dict(enumerate(vocab))
+    ids = {entry: number for number, entry in entries.items()}
+    for token, number in added.items():
+        if entries.setdefault(number, token) != token or ids.setdefault(token, number) != number:
+            raise UsageError(
+                f"{folder}: the added token {token!r} has the id {number}, which the vocabulary "
+                f"has for {entries[number]!r}; one of them is of another model"
+            )
+    last = max(entries)
+    if last > len(entries) + _MOST_UNUSED:
+        raise UsageError(f"{folder}: an added token has the id {last}, beyond the vocabulary")
+    names = _unused_names(ids)
+    return [entries.get(number) or next(names) for number in range(last + 1)]
+
+
+def _check_size(folder: Path, entries: int, rows: int) -> str:
+    if not entries < rows <= entries + _MOST_UNUSED:
+        cure = (
+            f"; if they are, append lines [unused…] to {VOCAB} until it has {rows:,}"
+            if entries < rows
+            else ""
+        )
+        raise UsageError(
+            f"{folder}: the vocabulary has {entries:,} entries, but vocab_size in the config is "
+            f"{rows:,}; they must be of the same model{cure}"
+        )
+    return (
+        f"{folder}: the vocabulary has {entries:,} entries, the embeddings {rows:,} rows; those "
+        "beyond are kept as [unused…] and no text uses them"
+    )
+
+
+def with_unused_entries(vocab: list[str], size: int) -> list[str]:
+    """The entries and, up to a size, new ones named `[unused…]`, which no text has."""
+    names = _unused_names(vocab)
+    return [*vocab, *(next(names) for _ in range(size - len(vocab)))]
+
+
+def without_unused_end(vocab: list[str]) -> list[str]:
+    """The entries without those named `[unused…]` at their end."""
+    end = len(vocab)
+    while _UNUSED.fullmatch(vocab[end - 1]):
+        end -= 1
+    return vocab[:end]
+
+
+def _unused_names(taken: Iterable[str]) -> Iterator[str]:
+    known = set(taken)
+    names = (f"[unused{number}]" for number in itertools.count())
+    return (name for name in names if name not in known)
+
+
+def _listed(tokens: list[str]) -> str:
+    named = ", ".join(map(repr, tokens[:3]))
+    more = f" and {len(tokens) - 3} more" if len(tokens) > 3 else ""
+    return f"{'token' if len(tokens) == 1 else 'tokens'} {named}{more}"
 
 
 def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
@@ -104,9 +241,6 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool
                 f"{path}: {option} is {value!r}, which gives other tokens than BERT's rules; "
                 "the model can be used only if you change that, and accept the difference"
             )
-    added = settings.get("added_tokens_decoder")
-    for token in added.values() if isinstance(added, dict) else ():
-        check_added_token(path, str(token.get("content") if isinstance(token, dict) else token))
 
 
 def write_vocabulary_files(

@@ -32,10 +32,12 @@ class TokenizerFile:
     Attributes:
         vocab: entries by id.
         lowercase: whether texts are lower-cased, and accents stripped.
+        added: ids of the tokens besides BERT's specials that are matched before words are split.
     """
 
     vocab: list[str]
     lowercase: bool
+    added: dict[str, int]
 
 
 def read_tokenizer_file(path: Path) -> TokenizerFile:
@@ -49,22 +51,9 @@ def read_tokenizer_file(path: Path) -> TokenizerFile:
     vocab = _read_model(path, document.get("model"))
     lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
     _check_pre_tokenizer(path, _only_step(document.get("pre_tokenizer"), "pretokenizers"))
-    _check_added_tokens(path, document.get("added_tokens"), vocab)
+    added = _read_added_tokens(path, document.get("added_tokens"), vocab)
     _check_post_processor(path, _only_step(document.get("post_processor"), "processors"), vocab)
-    return TokenizerFile(vocab=vocab, lowercase=lowercase)
-
-
-def check_added_token(path: Path, token: str) -> None:
-    """Raises for a token besides BERT's specials, as HuggingFace matches it before it splits words.
-
-    Raises:
-        UsageError: it is none of the specials.
-    """
-    if token not in SPECIAL_TOKENS:
-        raise UsageError(
-            f"{path}: adds the token {token!r}, which is looked for before words are split and "
-            "gives other tokens than BERT's rules; take it out if no text of yours holds it"
-        )
+    return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added)
 
 
 def _only_step(part: Any, steps: str) -> Any:
@@ -139,15 +128,21 @@ def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:
         raise _unsupported(path, "pre_tokenizer", pre_tokenizer)
 
 
-def _check_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> None:
+def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, int]:
+    added: dict[str, int] = {}
     for token in tokens or []:
-        if not isinstance(token, dict) or not isinstance(token.get("content"), str):
+        if (
+            not isinstance(token, dict)
+            or not isinstance(token.get("content"), str)
+            or type(token.get("id")) is not int
+        ):
             raise InputError(f"{path}: damaged; expected a list of added tokens")
-        check_added_token(path, token["content"])
-        if token.get("id") != vocab.index(token["content"]):
-            raise _unsupported(
-                path, f"the id of the added token {token['content']}", token.get("id")
-            )
+        content, number = token["content"], token["id"]
+        if number < len(vocab) and vocab[number] != content:
+            raise _unsupported(path, f"the id of the added token {content}", number)
+        if content not in SPECIAL_TOKENS:
+            added[content] = number
+    return added
 
 
 def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:

@@ -20,11 +20,8 @@ from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.base.plain_path import plain_path
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
-from bert_tf.vocabulary.files import (
-    read_folder_vocab,
-    read_lowercase,
-    write_vocabulary_files,
-)
+from bert_tf.config.model_files import GOOGLE_CONFIG
+from bert_tf.vocabulary.files import read_folder_vocabulary, write_vocabulary_files
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,
@@ -33,7 +30,6 @@ from bert_tf.weights.object_checkpoint import (
 )
 from bert_tf.weights.original_bert import departures
 
-CONFIG = "bert_config.json"
 CHECKPOINT = "bert_model.ckpt"
 _HEADS = {
     "cls/predictions/output_bias": "cls.predictions.bias",
@@ -60,19 +56,19 @@ def read_google_checkpoint(folder: Path) -> ModelDirectory:
             disagree.
         InputError: the checkpoint is damaged.
     """
-    document = read_bert_document(folder / CONFIG)
+    document = read_bert_document(folder / GOOGLE_CONFIG)
     config = document.config
-    vocab = read_folder_vocab(folder)
+    vocabulary = read_folder_vocabulary(folder, vocab_size=config.vocab_size)
     tensors = CheckpointTensors(_checkpoint_prefix(folder), config.num_hidden_layers)
     check_parameter_count(folder, config, tensors.count_numbers())
     return ModelDirectory(
         path=folder,
         config=config,
-        vocab=vocab,
-        lowercase=read_lowercase(folder, vocab),
+        vocab=vocabulary.vocab,
+        lowercase=vocabulary.lowercase,
         task=None,
         tensors=tensors,
-        notes=document.notes,
+        notes=document.notes + vocabulary.notes,
     )
 
 
@@ -149,7 +145,9 @@ def write_config_and_vocabulary(
     fields = config.fields()
     del fields["layer_norm_eps"]
     fields["hidden_act"] = "relu" if config.hidden_act == "relu" else "gelu"
-    write_text_atomically(folder / CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n")
+    write_text_atomically(
+        folder / GOOGLE_CONFIG, json.dumps(fields, indent=2, sort_keys=True) + "\n"
+    )
     write_vocabulary_files(
         folder, vocab, lowercase=lowercase, max_length=config.max_position_embeddings
     )

@@ -7,12 +7,11 @@ from typing import Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError, no_folder
-from bert_tf.base.json_file import read_json_object
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import CONFIG
+from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.problem_type import ProblemType
-from bert_tf.weights.google_checkpoint import CONFIG as GOOGLE_CONFIG
+from bert_tf.weights.found_files import describe_folder
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
 from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
 from bert_tf.weights.model_directory import (
@@ -21,6 +20,7 @@ from bert_tf.weights.model_directory import (
     read_model_directory,
     write_directory,
 )
+from bert_tf.weights.sentence_transformers import transformer_folder
 
 _CLASSIFIER = "BertForSequenceClassification"
 _TOKEN_CLASSIFIER = "BertForTokenClassification"
@@ -42,7 +42,7 @@ def read_source(source: str | Path) -> ModelDirectory:
 
     Args:
         source: a HuggingFace folder, a KerasHub preset folder, or a folder with a checkpoint of
-            google-research/bert or TF Model Garden.
+            google-research/bert or TF Model Garden; a folder of sentence-transformers.
 
     Raises:
         UsageError: the folder is of no known format, incomplete, or not a BERT encoder.
@@ -56,14 +56,10 @@ def read_source(source: str | Path) -> ModelDirectory:
         directory = read_google_checkpoint(folder)
     elif is_keras_hub_preset(folder):
         directory = read_keras_hub_preset(folder)
-    elif (folder / CONFIG).is_file() or (folder / "best").is_dir():
+    elif (transformer_folder(folder) / CONFIG).is_file() or (folder / "best").is_dir():
         directory = read_model_directory(folder)
     else:
-        raise UsageError(
-            f"{folder}: no BERT weights; looked for {CONFIG} with model.safetensors or "
-            f"pytorch_model.bin (HuggingFace), {CONFIG} with model.weights.h5 (KerasHub) and "
-            f"{GOOGLE_CONFIG} with bert_model.ckpt (google-research/bert, TF Model Garden)"
-        )
+        raise UsageError(f"{folder}: {describe_folder(folder)}")
     encoder = BertEncoder(directory.config)
     encoder.build_weights()
     load_weights(encoder, directory)  # refuses incomplete weights and wrong shapes
@@ -72,7 +68,7 @@ def read_source(source: str | Path) -> ModelDirectory:
 
 def architecture(directory: ModelDirectory) -> str:
     """HuggingFace's class for the weights: the one that `config.json` names, or by the heads."""
-    named = _config_document(directory).get("architectures")
+    named = directory.document.get("architectures")
     if named:
         return str(named[0]).removeprefix("TF").removeprefix("Flax")
     for tensor, name in _HEADS.items():
@@ -91,7 +87,7 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
     if "classifier.weight" not in directory.tensors:
         return []
     number = len(directory.tensors["classifier.weight"])
-    names = _config_document(directory).get("id2label")
+    names = directory.document.get("id2label")
     if not names:
         return [f"LABEL_{index}" for index in range(number)]
     if not isinstance(names, dict) or set(names) != {str(index) for index in range(number)}:
@@ -99,7 +95,14 @@ def classifier_labels(directory: ModelDirectory) -> list[str]:
             f"{directory.path / CONFIG}: id2label does not name the classifier's "
             f"{quantity(number, 'label')} from 0 on"
         )
-    return [str(names[str(index)]) for index in range(number)]
+    labels = [str(names[str(index)]) for index in range(number)]
+    for index, label in enumerate(labels):
+        if label in labels[:index]:
+            raise InputError(
+                f"{directory.path / CONFIG}: id2label has the label {label!r} twice, as "
+                f"{labels.index(label)} and {index}; give each a name of its own"
+            )
+    return labels
 
 
 def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
@@ -117,18 +120,9 @@ def classifier_problem(directory: ModelDirectory) -> ProblemType | None:
         ProblemType.SINGLE_LABEL_CLASSIFICATION: number > 1,
         ProblemType.MULTI_LABEL_CLASSIFICATION: True,
     }
-    named = _named_problem(directory)
+    named = directory.document.get("problem_type")
     candidates = (problem for problem in ProblemType if named in (None, problem))
     return next((problem for problem in candidates if number_fits[problem]), None)
-
-
-def _named_problem(directory: ModelDirectory) -> str | None:
-    return _config_document(directory).get("problem_type")
-
-
-def _config_document(directory: ModelDirectory) -> dict[str, Any]:
-    path = directory.path / CONFIG
-    return read_json_object(path) if path.is_file() else {}
 
 
 def write_imported(
@@ -145,11 +139,12 @@ def write_imported(
         output,
         config=directory.config,
         architecture=architecture(directory),
-        problem_type=_named_problem(directory),
+        problem_type=directory.document.get("problem_type"),
         labels=classifier_labels(directory),
         vocab=directory.vocab,
         lowercase=directory.lowercase,
         task=directory.task if task is None else task,
+        recipe=directory.recipe,
         tensors={
             name: directory.tensors[name]
             for name in directory.tensors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,15 +19,20 @@ from bert_tf.base.json_file import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.config.model_files import CONFIG, TASK, model_folder
+from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG, TASK, model_folder
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
-    read_folder_vocab,
-    read_lowercase,
+    read_folder_vocabulary,
     write_vocabulary_files,
 )
-from bert_tf.weights.sentence_transformers import RECIPE_FILES, write_recipe
+from bert_tf.weights.found_files import describe_folder
+from bert_tf.weights.sentence_transformers import (
+    RECIPE_FILES,
+    read_recipe,
+    transformer_folder,
+    write_recipe,
+)
 from bert_tf.weights.tensor_files import (
     SAFETENSORS,
     FolderTensors,
@@ -53,7 +59,7 @@ class ModelDirectory:
         lowercase: whether texts are lower-cased before tokenization.
         task: content of `task.json`, None if there is none.
         tensors: float32 arrays by HuggingFace name (`bert.…`), read when asked for.
-        notes: what the folder holds and the model leaves out, a sentence each.
+        notes: what the model leaves out of the folder, and what was decided, a sentence each.
 
     Raises:
         UsageError: vocabulary and config disagree on the number of entries.
@@ -67,6 +73,21 @@ class ModelDirectory:
     tensors: Mapping[str, np.ndarray]
     notes: tuple[str, ...] = ()
 
+    @functools.cached_property
+    def recipe(self) -> EmbeddingRecipe | None:
+        """How vectors of texts are made, which a folder of sentence-transformers says.
+
+        Raises:
+            UsageError, InputError: see `read_recipe`.
+        """
+        return read_recipe(self.path, max_positions=self.config.max_position_embeddings)
+
+    @functools.cached_property
+    def document(self) -> dict[str, Any]:
+        """HuggingFace's `config.json`; empty where the folder has none."""
+        path = transformer_folder(self.path) / CONFIG
+        return read_json_object(path) if path.is_file() else {}
+
     def __post_init__(self):
         if len(self.vocab) != self.config.vocab_size:
             raise UsageError(
@@ -76,7 +97,8 @@ class ModelDirectory:
 
 
 def read_model_directory(path: str | Path) -> ModelDirectory:
-    """Opens a model directory, a run directory (its `best/`) or a HuggingFace BERT folder.
+    """Opens a model directory, a run directory (its `best/`), or a folder of HuggingFace or
+    sentence-transformers.
 
     Raises:
         UsageError: there is no such folder, a file is missing, the model is no BERT, or vocabulary,
@@ -86,21 +108,22 @@ def read_model_directory(path: str | Path) -> ModelDirectory:
     folder = model_folder(path)
     if not folder.is_dir():
         raise no_folder(folder, "model directory")
-    if not (folder / CONFIG).is_file():
+    inner = transformer_folder(folder)
+    if not (inner / CONFIG).is_file():
         raise UsageError(f"{folder}: {_why_no_model(folder)}")
-    check_sums(folder, _FILES.__contains__)
-    document = read_bert_document(folder / CONFIG)
-    vocab = read_folder_vocab(folder)
-    tensors = FolderTensors(folder)
+    check_sums(inner, _FILES.__contains__)
+    document = read_bert_document(inner / CONFIG)
+    vocabulary = read_folder_vocabulary(inner, vocab_size=document.config.vocab_size)
+    tensors = FolderTensors(inner)
     check_parameter_count(folder, document.config, tensors.count_numbers())
-    notes = document.notes
+    notes = document.notes + vocabulary.notes
     if document.has_own_decoder:
         notes += leave_out_own_decoder(folder, tensors)
     return ModelDirectory(
         path=folder,
         config=document.config,
-        vocab=vocab,
-        lowercase=read_lowercase(folder, vocab),
+        vocab=vocabulary.vocab,
+        lowercase=vocabulary.lowercase,
         task=_read_task(folder / TASK),
         tensors=tensors,
         notes=notes,
@@ -128,15 +151,12 @@ def check_parameter_count(path: Path, config: BertConfig, numbers: int) -> None:
 def _why_no_model(folder: Path) -> str:
     if (folder / "config.yaml").is_file():
         return "the run has kept no model yet; let it reach an evaluation"
-    models = sorted(
-        child.name for child in folder.iterdir() if (model_folder(child) / CONFIG).is_file()
-    )
-    if models:
-        return f"not a model directory, but holds some: give one of {', '.join(models)} in it"
-    return (
-        f"not a model directory (it has no {CONFIG}); "
-        "bert-pipeline import-weights converts other formats"
-    )
+    if (folder / GOOGLE_CONFIG).is_file():
+        return (
+            "a checkpoint of google-research/bert or TF Model Garden; bert-pipeline import-weights "
+            "turns it into a model directory"
+        )
+    return describe_folder(folder)
 
 
 def _read_task(path: Path) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ import numpy as np
 from bert_tf.base.errors import UsageError
 from bert_tf.data.text.host_wordpiece import longest_match
 from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.vocabulary.files import without_unused_end
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 
@@ -93,12 +94,15 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
 
     Args:
         directory: the model.
-        path: vocabulary that begins with the model's own pieces in their order.
+        path: vocabulary that begins with the model's own pieces in their order; those that only
+            name unused rows at the end of its embeddings may be left out.
 
     Raises:
         UsageError: the file is no vocabulary, or an old piece has another id there.
     """
     vocab, old = read_vocab(path), directory.vocab
+    if vocab[: len(old)] != old:
+        old = without_unused_end(old)
     for number, piece in enumerate(old):
         if vocab[number : number + 1] != [piece]:
             got = repr(vocab[number]) if number < len(vocab) else "the end of the file"
@@ -107,14 +111,14 @@ def with_vocab(directory: ModelDirectory, path: str | Path) -> ModelDirectory:
                 f"vocabulary must begin with the model's {len(old)} pieces and add new ones after"
             )
     ids = {piece: number for number, piece in enumerate(old)}
-    table = directory.tensors[WORD_EMBEDDINGS]
+    table = directory.tensors[WORD_EMBEDDINGS][: len(old)]
     rows = [
         _new_row(piece, ids, table, directory.config.initializer_range)
         for piece in vocab[len(old) :]
     ]
     changed = {WORD_EMBEDDINGS: np.concatenate([table, np.reshape(rows, (-1, table.shape[1]))])}
     if _MASKED_LM_BIAS in directory.tensors:
-        bias = directory.tensors[_MASKED_LM_BIAS]
+        bias = directory.tensors[_MASKED_LM_BIAS][: len(old)]
         changed[_MASKED_LM_BIAS] = np.pad(bias, (0, len(rows)))
     return dataclasses.replace(
         directory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,12 +16,15 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
 from bert_tf.base.lfs_pointer import check_lfs_pointer
-from bert_tf.weights.pytorch_file import PyTorchFile
+from bert_tf.weights.containers.pytorch_file import PyTorchFile
+from bert_tf.weights.containers.tensorflow_file import TensorFlowFile
+from bert_tf.weights.found_files import describe_folder
 from bert_tf.weights.tensor_names import canonical_name
 
 SAFETENSORS = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
-PYTORCH = "pytorch_model.bin"
+PYTORCH, PYTORCH_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+TENSORFLOW = "tf_model.h5"
 WORD_EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 _MASKED_LM_HEAD = "cls.predictions."
 _DECODER = f"{_MASKED_LM_HEAD}decoder.weight"
@@ -30,7 +34,8 @@ class FolderTensors(Mapping[str, np.ndarray]):
     """The floating-point tensors of a folder, float32, by `canonical_name`.
 
     Args:
-        folder: holds `model.safetensors`, shards with an index, or `pytorch_model.bin`.
+        folder: holds `model.safetensors` or `pytorch_model.bin`, or shards of them with an index,
+            or `tf_model.h5`.
 
     Raises:
         UsageError: the folder has none of these files, or a PyTorch file that holds more than
@@ -48,11 +53,14 @@ class FolderTensors(Mapping[str, np.ndarray]):
             for path in _shards(folder / SHARD_INDEX):
                 self._add_safetensors(path)
         elif (folder / PYTORCH).is_file():
-            self._add_pytorch(folder / PYTORCH)
+            self._add(PyTorchFile(folder / PYTORCH))
+        elif (folder / PYTORCH_INDEX).is_file():
+            for path in _shards(folder / PYTORCH_INDEX):
+                self._add(PyTorchFile(path))
+        elif (folder / TENSORFLOW).is_file():
+            self._add(TensorFlowFile(folder / TENSORFLOW))
         else:
-            raise UsageError(
-                f"{folder}: no weights; looked for {SAFETENSORS}, {SHARD_INDEX} and {PYTORCH}"
-            )
+            raise UsageError(f"{folder}: {describe_folder(folder)}")
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._readers[name]().astype(np.float32)
@@ -80,16 +88,14 @@ class FolderTensors(Mapping[str, np.ndarray]):
                 # Old folders hold the buffer `position_ids`, whole numbers that are no weights.
                 part = file.get_slice(name)
                 if part.get_dtype() in ("F64", "F32", "F16", "BF16"):
-                    self._readers[canonical_name(name)] = _safetensors_reader(file, name)
+                    self._readers[canonical_name(name)] = functools.partial(file.get_tensor, name)
                     self._shapes[canonical_name(name)] = tuple(part.get_shape())
         except (safetensors.SafetensorError, OSError) as error:
             raise InputError(f"{path}: damaged or not a safetensors file ({error})") from None
 
-    def _add_pytorch(self, path: Path) -> None:
-        check_lfs_pointer(path)
-        file = PyTorchFile(path)
+    def _add(self, file: PyTorchFile | TensorFlowFile) -> None:
         for name, shape in file.shapes.items():
-            self._readers[canonical_name(name)] = _pytorch_reader(file, name)
+            self._readers[canonical_name(name)] = functools.partial(file.read, name)
             self._shapes[canonical_name(name)] = shape
 
 
@@ -108,14 +114,6 @@ def leave_out_own_decoder(folder: Path, tensors: FolderTensors) -> tuple[str, ..
         f"{folder}: the masked-LM head is left out, since it has embeddings of its own "
         "(tie_word_embeddings is false)",
     )
-
-
-def _safetensors_reader(file: safetensors.safe_open, name: str) -> Callable[[], np.ndarray]:
-    return lambda: file.get_tensor(name)
-
-
-def _pytorch_reader(file: PyTorchFile, name: str) -> Callable[[], np.ndarray]:
-    return lambda: file.read(name)
 
 
 def _shards(index: Path) -> list[Path]:

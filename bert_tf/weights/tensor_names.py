@@ -23,6 +23,7 @@ from bert_tf.models.sentence_encoder import BertSentenceEncoder
 
 ENCODER_PREFIX = "bert."
 _UNPREFIXED_ENCODER = re.compile(r"(embeddings|encoder|pooler)\.")
+_WRAPPED = re.compile(r"^(?:(?:module|_orig_mod|model)\.)+")
 _OLD_LAYER_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 
 
@@ -76,8 +77,10 @@ def canonical_name(name: str) -> str:
     """HuggingFace's present name of a tensor, with the prefix that task models have.
 
     Folders of a bare `BertModel` lack the prefix `bert.`; checkpoints converted before 2019 have
-    `LayerNorm.gamma` and `LayerNorm.beta`.
+    `LayerNorm.gamma` and `LayerNorm.beta`; models saved inside `DataParallel`, `torch.compile` or
+    another module have that one's prefix.
     """
+    name = _WRAPPED.sub("", name)
     if _UNPREFIXED_ENCODER.match(name):
         name = ENCODER_PREFIX + name
     return _OLD_LAYER_NORM.sub(lambda old: {"gamma": "weight", "beta": "bias"}[old[0]], name)

@@ -16,13 +16,15 @@ CONTINUATION = "##"
 def read_vocab(path: str | Path) -> list[str]:
     """Reads a `vocab.txt`, one entry per line; the id of an entry is its line counted from 0.
 
+    A byte-order mark is no part of the first entry.
+
     Raises:
         UsageError: no such file, not UTF-8, an empty line, an entry given twice, a special missing.
     """
     path = as_path(path)
     check_lfs_pointer(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such vocabulary; make one with bert-pipeline vocab") from None
     except IsADirectoryError:

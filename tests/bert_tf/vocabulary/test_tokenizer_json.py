@@ -90,11 +90,12 @@ def test_other_splits_and_templates_are_refused(tmp_path):
             read(tmp_path, tokenizer)
 
 
-def test_added_tokens_are_refused(tmp_path):
+def test_added_tokens_have_their_ids(tmp_path):
     tokenizer = bert()
     tokenizer.add_tokens(["<url>"])
-    with pytest.raises(UsageError, match="adds the token '<url>', which is looked for before"):
-        read(tmp_path, tokenizer)
+    tokenizer.add_special_tokens(["<user>"])
+    file = read(tmp_path, tokenizer)
+    assert file.added == {"<url>": len(file.vocab), "<user>": len(file.vocab) + 1}
 
 
 @pytest.mark.parametrize(

@@ -268,12 +268,12 @@ def test_a_masked_lm_head_with_embeddings_of_its_own_is_left_out(tmp_path):
     tensors = dict(FolderTensors(source))
     tied = {"cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"]}
     write_tensors(source / "model.safetensors", {**tensors, **tied})
-    assert read_source(source).notes == ()
+    assert "masked-LM" not in " ".join(read_source(source).notes)
     own = {name: value + 1.0 for name, value in tied.items()}
     write_tensors(source / "model.safetensors", {**tensors, **own})
     directory = read_source(source)
     assert (
-        "the masked-LM head is left out, since it has embeddings of its own" in directory.notes[0]
+        "the masked-LM head is left out, since it has embeddings of its own" in directory.notes[-1]
     )
     left = {name for name in tensors if not name.startswith("cls.predictions.")}
     assert set(directory.tensors) == left
@@ -351,9 +351,7 @@ def test_what_a_classifier_is_for_is_known_and_kept(tmp_path, case, named, probl
 
 
 def test_an_unknown_folder_says_what_was_looked_for(tmp_path):
-    message = (
-        "looked for config.json with model.safetensors or pytorch_model.bin .* bert_model.ckpt"
-    )
+    message = "expected config.json with model.safetensors, pytorch_model.bin or .* bert_model.ckpt"
     with pytest.raises(UsageError, match=message):
         import_weights(tmp_path, tmp_path / "model")
     with pytest.raises(UsageError, match="no such folder"):

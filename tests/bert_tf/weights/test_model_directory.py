@@ -161,9 +161,9 @@ def test_a_vocabulary_of_another_model_is_refused(folder, tmp_path):
 @pytest.mark.parametrize(
     ("removed", "message"),
     [
-        ("config.json", "not a model directory .* import-weights converts"),
+        ("config.json", "no BERT model; found attention.npz, .*, expected config.json with"),
         ("vocab.txt", "no vocabulary; looked for vocab.txt and tokenizer.json"),
-        ("model.safetensors", "no weights; looked for model.safetensors"),
+        ("model.safetensors", "no BERT model; found .*, expected config.json with model.safet"),
     ],
 )
 def test_a_missing_file_is_named(folder, removed, message):
@@ -185,7 +185,7 @@ def test_a_folder_of_models_names_them(folder, tmp_path):
     shutil.copytree(folder, around / "model")
     shutil.copytree(folder, around / "run" / "best")
     (around / "data").mkdir()
-    with pytest.raises(UsageError, match=r"holds some: give one of model, run in it"):
+    with pytest.raises(UsageError, match=rf"holds some: give one of {around}/model, {around}/run$"):
         read_model_directory(around)
 
 

@@ -107,3 +107,20 @@ def test_a_vocabulary_that_moves_old_pieces_is_refused(source, tmp_path):
     short = vocab_file(tmp_path / "short.txt", source.vocab[:-1])
     with pytest.raises(UsageError, match="got the end of the file; the vocabulary must begin"):
         with_vocab(source, short)
+
+
+def test_unused_rows_at_the_end_give_way_to_new_pieces(source, tmp_path):
+    size = source.config.vocab_size
+    padded = dataclasses.replace(
+        source,
+        vocab=[*source.vocab[: size - 2], "[unused0]", "[unused1]"],
+    )
+    path = vocab_file(tmp_path / "vocab.txt", [*padded.vocab[:-2], "new"])
+    smaller = with_vocab(padded, path)
+    assert smaller.config.vocab_size == len(smaller.vocab) == size - 1
+    words = smaller.tensors["bert.embeddings.word_embeddings.weight"]
+    old = source.tensors["bert.embeddings.word_embeddings.weight"]
+    np.testing.assert_array_equal(words[:-1], old[:-2])
+    assert len(smaller.tensors["cls.predictions.bias"]) == size - 1
+    kept = vocab_file(tmp_path / "kept.txt", [*padded.vocab, "new"])
+    assert with_vocab(padded, kept).config.vocab_size == size + 1

@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import re
 import shutil
 import sys
 import tracemalloc
@@ -11,6 +12,7 @@ import unittest.mock
 import zipfile
 from pathlib import Path
 
+import h5py
 import hypothesis
 import ml_dtypes
 import numpy as np
@@ -18,9 +20,9 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.weights import pytorch_pickle
-from bert_tf.weights.pytorch_file import PyTorchFile
-from bert_tf.weights.pytorch_pickle import ForeignNameError, PickleError, read_pickle
+from bert_tf.weights.containers import pytorch_pickle
+from bert_tf.weights.containers.pytorch_file import PyTorchFile
+from bert_tf.weights.containers.pytorch_pickle import ForeignNameError, PickleError, read_pickle
 from bert_tf.weights.tensor_files import FolderTensors, write_tensors
 from bert_tf.weights.tensor_names import canonical_name
 
@@ -52,6 +54,9 @@ def parts_of(value):
         ("pooler.dense.weight", "bert.pooler.dense.weight"),
         ("bert.pooler.dense.weight", "bert.pooler.dense.weight"),
         ("classifier.bias", "classifier.bias"),
+        ("module.bert.pooler.dense.bias", "bert.pooler.dense.bias"),
+        ("module.model.classifier.bias", "classifier.bias"),
+        ("_orig_mod.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"),
         ("cls.predictions.transform.LayerNorm.gamma", "cls.predictions.transform.LayerNorm.weight"),
     ],
 )
@@ -74,6 +79,52 @@ def test_shards_are_read_as_one_file(tmp_path):
         np.testing.assert_array_equal(sharded[name], whole[name])
     (tmp_path / "b.safetensors").unlink()
     with pytest.raises(UsageError, match=r"names files that are missing: b\.safetensors"):
+        FolderTensors(tmp_path)
+
+
+def test_shards_of_pytorch_are_read_as_one_file(tmp_path):
+    whole = FolderTensors(GOLDEN / "old_folder")
+    shutil.copy(GOLDEN / "old_folder" / "pytorch_model.bin", tmp_path / "a.bin")
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(whole, "a.bin")}))
+    assert {name: value.tobytes() for name, value in FolderTensors(tmp_path).items()} == {
+        name: value.tobytes() for name, value in whole.items()
+    }
+
+
+def tensorflow_path(name, model="tf_bert_for_pre_training"):
+    """Where transformers 4 keeps a tensor in tf_model.h5, after its TFBertModel and heads."""
+    *scope, last = name.split(".")
+    path = re.sub(r"layer/(\d+)", r"layer_._\1", "/".join(scope))
+    if path.endswith("LayerNorm"):
+        last = {"weight": "gamma", "bias": "beta"}[last]
+    elif path.endswith(("position_embeddings", "token_type_embeddings")):
+        last = "embeddings"
+    elif last == "weight" and not path.endswith("word_embeddings"):
+        last = "kernel"
+    head = {"cls/pred": "mlm___", "cls/seq_": "nsp___"}.get(path[:8], "")
+    layer = f"{head}{path.partition('/')[0]}"
+    return f"{layer}/{model}/{head}{path}/{last}:0"
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "classification", "question_answering"])
+def test_weights_of_tensorflow_are_the_same(tmp_path, kind):
+    whole = FolderTensors(GOLDEN / kind)
+    with h5py.File(tmp_path / "tf_model.h5", "w") as file:
+        for name, value in whole.items():
+            path = tensorflow_path(name)
+            file[path] = value.T if path.endswith("kernel:0") else value
+        file["top_level_model_weights/iterations:0"] = 3.0
+    read = FolderTensors(tmp_path)
+    assert read.keys() == whole.keys()
+    assert read.count_numbers() == whole.count_numbers()
+    for name, value in whole.items():
+        np.testing.assert_array_equal(read[name], value)
+
+
+def test_a_file_of_tensorflow_that_is_damaged_says_what_to_take(tmp_path):
+    (tmp_path / "tf_model.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(InputError, match=r"tf_model\.h5: damaged .*; take model\.safetensors"):
         FolderTensors(tmp_path)
 
 
@@ -293,7 +344,8 @@ class TestPyTorchFile:
 
 
 @pytest.mark.parametrize(
-    "name", ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"]
+    "name",
+    ["model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "tf_model.h5"],
 )
 def test_a_git_lfs_pointer_is_reported_as_what_it_is(tmp_path, name):
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")

@@ -62,6 +62,6 @@ def test_a_classifier_can_be_exported_at_once(tmp_path):
 
 def test_a_wrong_source_leaves_nothing_behind(tmp_path):
     for source in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(UsageError, match="no such folder|no BERT weights"):
+        with pytest.raises(UsageError, match="no such folder|no BERT model"):
             import_model(source, tmp_path / "out")
     assert not (tmp_path / "out").exists()

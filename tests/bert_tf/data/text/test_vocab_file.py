@@ -20,6 +20,12 @@ def test_a_vocabulary_is_read_as_written(tmp_path):
     assert vocab_fingerprint(read_vocab(path)) != vocab_fingerprint(VOCAB)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_entry(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(VOCAB), encoding="utf-8-sig")
+    assert read_vocab(path) == VOCAB
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.weights.pytorch_pickle import (
+from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.weights.containers.pytorch_pickle import (
     LONGEST_PICKLE_BYTES,
     ForeignNameError,
     PickleError,
@@ -38,6 +39,7 @@ class PyTorchFile:
 
     def __init__(self, path: str | Path):
         self._path = Path(path)
+        check_lfs_pointer(self._path)
         if not zipfile.is_zipfile(self._path):
             raise UsageError(
                 f"{self._path}: not a zip archive, so saved by PyTorch before 1.6 or damaged; "
@@ -105,6 +107,8 @@ class PyTorchFile:
                 f"{self._path}: holds {error}, which is no weight and is not loaded, since it "
                 f"could run foreign code; {_CURE}"
             ) from None
+        inner = state.get("state_dict") if isinstance(state, dict) else None
+        state = inner if isinstance(inner, dict) else state
         if not isinstance(state, dict):
             raise UsageError(f"{self._path}: holds no state dict; {_CURE}")
         return state

@@ -1,0 +1,1 @@
+"""Files of tensors that no package at hand reads."""
