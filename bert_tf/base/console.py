@@ -47,7 +47,8 @@ class Console:
         self._terminal: Terminal | None = None
         self._first_words = ""
         self._last_progress = -float("inf")
-        self._last_text: str | None = None
+        self._has_progress = False
+        self._noted_progress = ""
 
     def info(self, line: str) -> None:
         """Prints a line that stays."""
@@ -60,34 +61,39 @@ class Console:
         self._note(f"warning: {line}")
         self._print(f"warning: {line}")
 
-    def progress(self, advance: Advance) -> None:
-        """Shows how far the work is."""
+    def progress(self, advance: Advance) -> bool:
+        """Shows how far the work is; returns whether a log has the line now."""
         if self._is_live:
             self._live().show(advance)
         elif self._quiet and self._journal is None:
-            return
+            return False
         now = time.monotonic()
-        if now - self._last_progress >= self._log_seconds:
+        is_due = now - self._last_progress >= self._log_seconds
+        if is_due:
             self._last_progress = now
+            self._noted_progress = advance.text
             self._note(advance.text)
             if not self._is_live and not self._quiet:
                 self._print(advance.text)
-        elif not self._is_live:
-            return
-        self._last_text = advance.text
+        self._has_progress = self._has_progress or is_due or self._is_live
+        return is_due and not self._is_live
 
-    def end_progress(self, advance: Advance) -> None:
+    def end_progress(self, advance: Advance | None) -> None:
         """Prints the final progress if it was not printed yet.
 
         Args:
-            advance: what `progress` would show now.
+            advance: what `progress` would show now; None if a log has that line.
         """
         if self._terminal is not None:
             self._terminal.forget()
-        is_shown = self._last_text == advance.text and not self._is_live
-        if self._last_text is not None and not is_shown:
-            self.info(advance.text)
-        self._last_text = None
+        if self._has_progress and advance is not None:
+            is_noted = self._noted_progress == advance.text
+            if not is_noted:
+                self._note(advance.text)
+            if not self._quiet and (self._is_live or not is_noted):
+                self._print(advance.text)
+        self._has_progress = False
+        self._noted_progress = ""
 
     @contextmanager
     def waiting(self, line: str) -> Iterator[None]:

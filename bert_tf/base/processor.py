@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
+import time
 from pathlib import Path
+from typing import Self
 
 _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
@@ -13,6 +16,48 @@ _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 def usable_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CoreTimes:
+    """The time so far, for measuring how busy others keep the cores that this process may use.
+
+    Attributes:
+        now: seconds of a clock.
+        busy: seconds that these cores worked or were taken away; None where that is not known.
+        own: seconds of it for this process.
+    """
+
+    now: float
+    busy: float | None
+    own: float
+
+    @classmethod
+    def read(cls) -> Self:
+        """The times at this moment."""
+        return cls(now=time.monotonic(), busy=_busy_seconds(), own=time.process_time())
+
+    def taken_by_others(self) -> float:
+        """The fraction of the cores that other processes have taken since; 0 where not known."""
+        later = CoreTimes.read()
+        if self.busy is None or later.busy is None or later.now <= self.now:
+            return 0.0
+        others = (later.busy - self.busy) - (later.own - self.own)
+        return min(1.0, max(0.0, others / (later.now - self.now) / usable_cores()))
+
+
+def _busy_seconds() -> float | None:
+    """Of the usable cores, as Linux counts it: user, nice, system, irq, softirq and steal."""
+    try:
+        lines = Path("/proc/stat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    times = [line.split()[1:9] for line in lines if line.split(" ", 1)[0] in usable]
+    if len(times) < len(usable):
+        return None
+    ticks = sum(sum(map(int, each)) - int(each[3]) - int(each[4]) for each in times)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def processor_flags() -> set[str]:

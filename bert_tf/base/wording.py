@@ -30,6 +30,11 @@ def shown_size(number: int) -> str:
     return f"{number / 1e3:,.1f} kB" if number < 1e6 else f"{number / 1e6:,.1f} MB"
 
 
+def gigabytes(number: float) -> str:
+    """Bytes in gigabytes of 10^9, with two decimals below 1."""
+    return f"{number / 1e9:.2f}" if number < 1e9 else f"{number / 1e9:,.1f}"
+
+
 def shown_duration(seconds: float) -> str:
     """Hours, minutes and seconds: `0:01:40`; `0:00:00` for what is over."""
     hours, rest = divmod(max(0, round(seconds)), 3600)

@@ -17,12 +17,12 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.sealed_json import read_if_sound, sealed
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import gigabytes, quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import PretrainingPhase
-from bert_tf.pretraining.step_memory import StepMemory, gigabytes, step_memory
+from bert_tf.pretraining.step_memory import StepMemory, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
 from bert_tf.training.devices.memory import memory_for_steps
 from bert_tf.training.devices.precision import Arithmetic, choose_precision, has_accelerator

@@ -10,14 +10,14 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import RunnerFailed
-from bert_tf.base.wording import quantity
+from bert_tf.base.wording import gigabytes, quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.pretraining.accumulation import settle_accumulation
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
-from bert_tf.pretraining.step_memory import StepMemory, gigabytes, parameter_count, step_memory
+from bert_tf.pretraining.step_memory import StepMemory, parameter_count, step_memory
 from bert_tf.pretraining.step_trial import StepShape, step_trial
 from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.devices.memory import is_out_of_memory, memory_for_steps

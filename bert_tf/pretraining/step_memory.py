@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from bert_tf.base.wording import gigabytes
 from bert_tf.config.bert import BertConfig
 from bert_tf.pretraining.step_trial import StepShape
 from bert_tf.training.devices.precision import PrecisionPolicy
@@ -100,11 +101,6 @@ class StepMemory:
             if getattr(self, field.name)
         )
         return f"about {gigabytes(self.total)} GB ({parts})"
-
-
-def gigabytes(number: float) -> str:
-    """Bytes in gigabytes of 10^9, with two decimals below 1."""
-    return f"{number / 1e9:.2f}" if number < 1e9 else f"{number / 1e9:,.1f}"
 
 
 def step_memory(

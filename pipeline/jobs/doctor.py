@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.processor import describe_processor
+from bert_tf.base.processor import CoreTimes, describe_processor
+from bert_tf.base.wording import gigabytes
+from bert_tf.engines.registry import ENGINES
 from bert_tf.training.devices.machine_memory import machine_memory
 from pipeline.outputs.manifest import package_versions
 
@@ -27,7 +29,7 @@ _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
 _MATMUL_SECONDS = 1.0
 # Rows of a step, tokens and masked tokens of a row, and entries of a vocabulary.
 _ROWS, _LENGTH, _PREDICTIONS, _ENTRIES = 32, 128, 20, 30522
-_MINIMUM_FREE_BYTES = 2**30
+_MINIMUM_FREE_BYTES = 10**9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +45,7 @@ def examine() -> Iterator[Finding]:
     """Runs the checks, quick ones first; one that raises is a failed finding, not the end."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("packages", _packages),
+        ("engines of score", _engines),
         ("processor", describe_processor),
         ("memory", _memory),
         ("disk", _disk),
@@ -76,20 +79,31 @@ def _packages() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
+def _engines() -> str:
+    """Those that run exported models here, in the order in which `score` prefers them."""
+    return ", ".join(
+        name
+        if engine.is_installed()
+        else f"{name} not installed (pip install 'bert-pipeline[{name}]')"
+        for name, engine in ENGINES.items()
+    )
+
+
 def _temporary_space() -> str:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     if free < _MINIMUM_FREE_BYTES:
         raise BertPipelineError(
-            f"{folder} has {free / 2**20:.0f} MiB free, at least 1024 are required; set TMPDIR"
+            f"{folder} has {gigabytes(free)} GB free, at least {gigabytes(_MINIMUM_FREE_BYTES)} "
+            "are required; set TMPDIR"
         )
-    return f"{folder}, {free / 2**30:.0f} GiB free"
+    return f"{folder}, {gigabytes(free)} GB free"
 
 
 def _memory() -> str:
     """Memory of the machine or the container, and what is free of it or can be made so."""
     memory = machine_memory()
-    return f"{memory.total / 2**30:.1f} GiB, {memory.available / 2**30:.1f} GiB available"
+    return f"{gigabytes(memory.total)} GB, {gigabytes(memory.available)} GB available"
 
 
 def _training_memory() -> str:
@@ -98,7 +112,7 @@ def _training_memory() -> str:
 
     from bert_tf.base.console import Console
     from bert_tf.config.bert import SIZES, sized_config
-    from bert_tf.pretraining.step_memory import gigabytes, step_memory
+    from bert_tf.pretraining.step_memory import step_memory
     from bert_tf.pretraining.step_trial import StepShape
     from bert_tf.training.devices.memory import memory_for_steps
     from bert_tf.training.devices.precision import choose_precision, has_accelerator
@@ -125,7 +139,7 @@ def _training_memory() -> str:
 
 def _disk() -> str:
     usage = shutil.disk_usage(".")
-    return f"{usage.free / 2**30:.0f} of {usage.total / 2**30:.0f} GiB free in this folder"
+    return f"{gigabytes(usage.free)} of {gigabytes(usage.total)} GB free in this folder"
 
 
 def _devices() -> str:
@@ -167,7 +181,9 @@ def _matrix_multiply() -> str:
     """The rate of BERT base's feed-forward products in a compiled function, in both precisions."""
     import tensorflow as tf
 
-    rates = {}
+    from bert_tf.training.devices.throughput import BUSY
+
+    rates, times = {}, CoreTimes.read()
     for dtype in (tf.float32, tf.bfloat16):
         tokens, inner, outer = (
             tf.cast(tf.random.stateless_normal(shape, seed=[0, number]), dtype)
@@ -178,7 +194,11 @@ def _matrix_multiply() -> str:
         operations = 2 * 2 * _TOKENS * _WIDTH * _INNER_WIDTH
         rates[dtype.name] = operations / _least_seconds(tokens, inner, outer) / 1e9
     shapes = f"[{_TOKENS}, {_WIDTH}] x [{_WIDTH}, {_INNER_WIDTH}] x [{_INNER_WIDTH}, {_WIDTH}]"
-    return ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in rates.items()) + f", {shapes}"
+    shown = ", ".join(f"{name} {rate:,.0f} GFLOP/s" for name, rate in rates.items())
+    others = times.taken_by_others()
+    is_busy = others > BUSY
+    note = f"; other processes take {others:.0%} of the cores, so it can do more" if is_busy else ""
+    return f"{shown}, {shapes}{note}"
 
 
 def _least_seconds(tokens: tf.Tensor, inner: tf.Tensor, outer: tf.Tensor) -> float:

@@ -282,10 +282,18 @@ def _run_alone(
 
 
 def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The counts of a manifest for people: those of a mapping summed up, zeros left out."""
+    """The counts of a manifest for people, zeros left out.
+
+    Of a mapping by reason or split that is the sum; of one that has the rows, sequences and tokens
+    of a file, the rows that were used.
+    """
     shown = []
     for name, value in counts.items():
-        number = sum(value.values()) if _is_counts(value) else value
+        number = value
+        if _is_counts(value) and "rows_out" in value:
+            name, number = f"{name} rows", value["rows_out"]
+        elif _is_counts(value):
+            number = sum(value.values())
         if isinstance(number, int) and not isinstance(number, bool) and number:
             shown.append((name.replace("_", " "), shown_number(number)))
     return shown

@@ -25,7 +25,8 @@ def section_html(section: Section) -> str:
     """A heading, the note and what the section shows."""
     match section:
         case TableSection():
-            content = table_html(section)
+            # Of an empty table the note says enough.
+            content = table_html(section) if section.rows or not section.note else ""
         case MatrixSection():
             content = _matrix(section)
         case PlotSection():

@@ -32,10 +32,11 @@ def question_results(
     cells = prediction_rows(QUESTION_ANSWERING.predictions, predicted)
     if null_threshold is not None and not all(golds):
         metrics |= threshold_metrics(SpanScores.of(predicted, golds), null_threshold)
+    has_lines = len(source.lines) == 1 or len(set(source.lines)) > 1  # JSON may be one line
     return TaskResults(
         metrics=metrics,
         predictions=[
-            {"id": identity, "line": line, "answers": gold, **row}
+            {"id": identity, **({"line": line} if has_lines else {}), "answers": gold, **row}
             for identity, line, gold, row in zip(
                 source.ids, source.lines, golds, cells, strict=True
             )

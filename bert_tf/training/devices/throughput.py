@@ -6,6 +6,7 @@ import time
 
 import tensorflow as tf
 
+from bert_tf.base.processor import CoreTimes
 from bert_tf.training.devices.cores import operations_at_once
 from bert_tf.training.devices.strategy import worker_count
 from bert_tf.training.plan.protocols import Batch
@@ -13,6 +14,7 @@ from bert_tf.training.plan.protocols import Batch
 WORK_COUNTS = ("tokens", "examples", "squared_lengths", "predictions")
 _SECONDS = 0.3
 _SIZES = {"CPU": 1024, "GPU": 8192}
+BUSY = 0.1  # fraction of the cores; while others take more, no peak can be measured
 
 
 def count_work(batch: Batch) -> dict[str, tf.Tensor]:
@@ -55,7 +57,8 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
         strategy: of the run.
 
     Returns:
-        None on TPUs, where single operations are no measure.
+        None on TPUs, where single operations are no measure, and on processors that other work
+        keeps busy.
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return None
@@ -70,10 +73,13 @@ def measure_matmul_peak(policy: str, strategy: tf.distribute.Strategy) -> float 
         return tf.stack([tf.reduce_max(matrix @ matrix) for matrix in matrices])
 
     products(matrices).numpy()  # traces, and wakes the device
+    times = CoreTimes.read()
     start, best = time.monotonic(), float("inf")
     while time.monotonic() - start < _SECONDS:
         begin = time.monotonic()
         products(matrices).numpy()
         best = min(best, time.monotonic() - begin)
+    if kind == "CPU" and times.taken_by_others() > BUSY:
+        return None
     devices = strategy.num_replicas_in_sync if kind == "GPU" else worker_count(strategy)
     return devices * at_once * 2.0 * size**3 / best

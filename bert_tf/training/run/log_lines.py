@@ -23,6 +23,7 @@ class LineBuilder:
 
     def __init__(self, pending: dict[str, list[float]] | None = None):
         self.pending = pending or {}
+        self._fastest = 0.0
 
     def add(self, results: dict[str, np.ndarray]) -> None:
         """Takes the numbers of some steps, float [n] by name (see `TrainingStep.run`)."""
@@ -42,7 +43,7 @@ class LineBuilder:
             elapsed: seconds since the start of the run.
             seconds: seconds these steps took.
             peak_flops: operations per second of the machine at its peak, which the steps' `flops`
-                are divided by.
+                are divided by; where steps were faster, their rate is the peak.
         """
         pending, self.pending = self.pending, {}
         made = np.array(pending.pop("finite")) > 0
@@ -67,7 +68,8 @@ class LineBuilder:
             "tokens_per_second": round(tokens / seconds, 1),
         }
         if flops and peak_flops:
-            line["mfu"] = round(flops / seconds / peak_flops, 4)
+            self._fastest = max(self._fastest, peak_flops, flops / seconds)
+            line["mfu"] = round(flops / seconds / self._fastest, 4)
         return line
 
 

@@ -36,7 +36,7 @@ class ProgressLog:
         self._files = files
         self._console = console
         self._builder = LineBuilder()
-        self._advance: Advance | None = None
+        self._unshown: Advance | None = None
         self.lines: dict[str, Line] = {}
 
     @property
@@ -71,17 +71,16 @@ class ProgressLog:
         seconds_left = self._timeline.seconds_left(
             step, elapsed=elapsed, seconds_per_step=timer.seconds_per_step
         )
-        self._advance = Advance(
+        advance = Advance(
             progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left),
             self._timeline.progress(step, elapsed),
             says_time_left=True,
         )
-        self._console.progress(self._advance)
+        self._unshown = None if self._console.progress(advance) else advance
 
     def end_progress(self) -> None:
         """Shows the newest train line of this process, if the one shown last is older."""
-        if self._advance is not None:
-            self._console.end_progress(self._advance)
+        self._console.end_progress(self._unshown)
 
     def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
         """Logs the metrics of an evaluation."""

@@ -40,7 +40,9 @@ def settings(runs: Sequence[Run]) -> TableSection:
         title="Settings that differ",
         columns=_columns("setting", runs),
         rows=rows,
-        note="Among those that all of these runs have." if rows else "None.",
+        note="Among those that all of these runs have."
+        if rows
+        else "None: these runs have the same settings.",
     )
 
 

@@ -38,6 +38,25 @@ def test_an_end_that_was_shown_is_not_shown_again():
     assert log.getvalue().splitlines() == ["1/2 rows", "2/2 rows"]
 
 
+def test_the_last_line_of_training_is_shown_once_whatever_came_after_it():
+    log, journal = io.StringIO(), []
+    for stream, shown in ((log, True), (Terminal(), False)):
+        console = Console(stream, log_seconds=0, journal=journal.append)
+        assert console.progress(Advance("step 24/24")) is shown
+        console.progress(Advance("evaluation: 60/60 rows"))
+        console.end_progress(None if shown else Advance("step 24/24"))
+    assert log.getvalue().splitlines() == ["step 24/24", "evaluation: 60/60 rows"]
+    assert journal.count("step 24/24") == 3  # once by the log; twice around the evaluation
+
+
+def test_a_journal_has_a_line_of_a_terminal_once():
+    journal = []
+    console = Console(Terminal(), log_seconds=0, journal=journal.append)
+    console.progress(Advance("2/2 rows"))
+    console.end_progress(Advance("2/2 rows"))
+    assert journal == ["2/2 rows"]
+
+
 def test_a_journal_has_what_a_log_shows_whatever_is_shown():
     for options in ({}, {"quiet": True}):
         for stream in (Terminal(), io.StringIO()):

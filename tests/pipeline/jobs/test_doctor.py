@@ -1,5 +1,6 @@
 """`doctor` on what is not installed."""
 
+import dataclasses
 import tomllib
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from bert_tf.base.errors import BertPipelineError
+from bert_tf.base.processor import CoreTimes
+from bert_tf.engines.registry import ENGINES
 from pipeline.jobs import doctor
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
@@ -30,7 +33,7 @@ def test_checks_come_one_by_one_and_one_that_fails_is_not_the_end(monkeypatch):
 
     monkeypatch.setattr(doctor, "describe_processor", fail)
     findings = doctor.examine()
-    first, second, third = (next(findings) for _ in range(3))
+    first, _, second, third = (next(findings) for _ in range(4))
     assert first.name == "packages"
     assert (second.name, second.passed, second.detail) == (
         "processor",
@@ -47,3 +50,18 @@ def test_the_rate_is_that_of_both_products(monkeypatch):
     operations = 2 * (4096 * 768 * 3072 + 4096 * 3072 * 768)
     shown = doctor._matrix_multiply()
     assert shown.startswith(f"float32 {operations / 0.5 / 1e9:,.0f} GFLOP/s, bfloat16 ")
+    monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.25)
+    assert doctor._matrix_multiply().endswith(
+        "other processes take 25% of the cores, so it can do more"
+    )
+
+
+def test_sizes_have_one_unit_and_engines_are_listed(monkeypatch):
+    absent = dataclasses.replace(ENGINES["openvino"], packages=("no_such_package",))
+    monkeypatch.setitem(ENGINES, "openvino", absent)
+    assert doctor._engines().startswith(
+        "openvino not installed (pip install 'bert-pipeline[openvino]'), onnxruntime"
+    )
+    for check in (doctor._memory, doctor._disk, doctor._temporary_space):
+        assert " GB" in check()
+        assert "iB" not in check()

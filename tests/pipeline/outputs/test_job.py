@@ -29,6 +29,17 @@ def test_a_manifest_says_what_was_made_from_what(job):
     assert read_manifest(job.output)["config"]["times"] == 1
 
 
+def test_counts_of_different_things_are_not_added_up():
+    file = {"rows_in": 9, "rows_out": 8, "rows_rejected": 1, "sequences": 30, "tokens": 4000}
+    counts = {"rows_in": 9, "rejected": {"empty": 1, "long": 2}, "train": file, "steps": 0}
+    assert job_module._shown_counts({**counts, "examples": {"train": 5, "eval": 2}}) == [
+        ("rows in", "9"),
+        ("rejected", "3"),
+        ("train rows", "8"),
+        ("examples", "7"),
+    ]
+
+
 def test_a_finished_job_is_not_done_again(job):
     job.run()
     assert job.run()["already_done"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.base.processor import CoreTimes
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.training.devices import throughput as work
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work, measure_matmul_peak
@@ -62,10 +63,31 @@ def test_the_peak_is_the_rate_of_the_fastest_product(monkeypatch):
     sixty_fourths = iter([0, 1, 2, 10, 11, 12, 16, 20])
     clock = SimpleNamespace(monotonic=lambda: next(sixty_fourths) / 64)
     monkeypatch.setattr(work, "time", clock)
+    monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.0)
     peak = measure_matmul_peak("float32", tf.distribute.get_strategy())
     size = work._SIZES["GPU" if tf.config.list_physical_devices("GPU") else "CPU"]
     assert peak == 2 * size**3 * 16
     assert not list(sixty_fourths)
+
+
+def test_no_peak_is_measured_while_others_keep_the_processors_busy(monkeypatch):
+    if tf.config.list_physical_devices("GPU"):
+        pytest.skip("its peak does not depend on the processors")
+    monkeypatch.setattr(CoreTimes, "taken_by_others", lambda self: 0.5)
+    assert measure_matmul_peak("float32", tf.distribute.get_strategy()) is None
+
+
+def test_no_step_is_faster_than_the_peak():
+    builder = LineBuilder()
+    numbers = {"loss": 2.0, "finite": 1.0, "examples": 4.0, "tokens": 400.0, "loss_scale": 1.0}
+    shares = []
+    for flops in (2e9, 8e9, 4e9):
+        builder.add(
+            {n: np.full(1, v) for n, v in {**numbers, "learning_rate": 0.1, "flops": flops}.items()}
+        )
+        line = builder.train_line(step=1, elapsed=1.0, seconds=1.0, peak_flops=5e9)
+        shares.append(line["mfu"])
+    assert shares == [0.4, 1.0, 0.5]
 
 
 def test_a_progress_line_has_speed_share_of_the_peak_and_time_left():

@@ -91,6 +91,13 @@ def test_settings_that_only_some_runs_have_do_not_differ(make_run, tmp_path):
     assert table[-4:-1] == ["seed", "1", "2"] and "xla" not in page.text
 
 
+def test_runs_that_do_not_differ_have_no_empty_table(make_run):
+    _, page = page_of(make_run("one"), make_run("other"))
+    begin = page.text.index("Settings that differ")
+    assert page.text[begin + 1] == "None: these runs have the same settings."
+    assert "setting" not in page.text[begin : begin + 4]
+
+
 def test_one_run_shows_what_it_changes(make_run):
     _, page = page_of(make_run("run"))
     assert "Settings" in page.text and "learning_rate" in page.text

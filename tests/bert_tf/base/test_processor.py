@@ -1,0 +1,50 @@
+"""How busy other processes keep the cores."""
+
+import dataclasses
+import time
+
+import pytest
+
+from bert_tf.base import processor
+from bert_tf.base.processor import CoreTimes, usable_cores
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Sets the times that are read from now on."""
+
+    def read(**times):
+        monkeypatch.setattr(CoreTimes, "read", classmethod(lambda cls: cls(**times)))
+
+    return read
+
+
+def test_what_others_take_is_neither_idle_nor_ours(later):
+    before = CoreTimes(now=10.0, busy=100.0, own=7.0)
+    cores = usable_cores()
+    later(now=12.0, busy=100.0 + 1.5 * cores, own=7.0 + 1.0 * cores)
+    assert before.taken_by_others() == pytest.approx(0.25)  # of 2 s of each core 0.5
+    assert dataclasses.replace(before, busy=None).taken_by_others() == 0.0
+    later(now=12.0, busy=100.0, own=9.0)  # clocks are not exact
+    assert before.taken_by_others() == 0.0
+
+
+def test_our_own_work_is_counted(monkeypatch):
+    before = CoreTimes.read()
+    if before.busy is None:
+        pytest.skip("this system does not tell")
+    end = time.process_time() + 0.1
+    while time.process_time() < end:
+        pass
+    after = CoreTimes.read()
+    assert after.busy - before.busy >= 0.05
+    assert after.own - before.own >= 0.1
+    monkeypatch.setattr(processor, "Path", lambda path: FileNotFoundPath())
+    assert CoreTimes.read().busy is None
+
+
+class FileNotFoundPath:
+    """Of a system without /proc."""
+
+    def read_text(self, encoding):
+        raise FileNotFoundError
