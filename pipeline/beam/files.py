@@ -13,14 +13,12 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
-from bert_tf.data.tables.text_files import transcoder_of
+from bert_tf.data.tables.text_files import SAMPLE_BYTES, transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import why_no_file
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 from pipeline.beam.stored_path import path_of
 
-READ_AHEAD_BYTES = 1 << 16  # of a compressed file, by Arrow
-_MARK_BYTES = 4  # the longest byte-order mark, of UTF-32
 FORMAT_OF_ENDING = {
     ".txt": "text",
     ".text": "text",
@@ -78,20 +76,20 @@ def _check_name_is_utf8(path: str) -> None:
 class UncompressedFile:
     """A file's bytes as they were before compression; also a context manager.
 
-    A file of another encoding, or one that begins with the byte-order mark of UTF-16, reads as
-    UTF-8, and what is wrong in it as bytes that are not UTF-8.
+    A file of another encoding, or one that begins with the byte-order mark of UTF-16 or UTF-32,
+    reads as UTF-8, and what is wrong in it as bytes that are not UTF-8.
 
     Args:
         path: the file.
         encoding: of its text, as Python names it.
 
     Attributes:
-        is_transcoded: whether it is such a file; it cannot seek then.
+        is_transcoded: whether it is such a file, whose bytes are not those as stored.
 
     Raises:
         UsageError: the file cannot be opened.
-        InputError: the compressed data is damaged, or the byte-order mark is that of another
-            encoding.
+        InputError: the compressed data is damaged, the byte-order mark is that of another encoding,
+            or the file is no text.
     """
 
     def __init__(self, path: str, encoding: str = "utf-8"):
@@ -100,7 +98,7 @@ class UncompressedFile:
         self._file = stream
         self._stream = uncompressed(stream, path)
         try:
-            self._pending = self._read_stored(_MARK_BYTES)
+            self._pending = self._read_stored(SAMPLE_BYTES)
             self._transcoder = transcoder_of(path, self._pending, encoding)
             if self._transcoder is not None:
                 self._pending = self._transcoder.transcode(self._pending)
@@ -115,14 +113,9 @@ class UncompressedFile:
     def __exit__(self, *failure: object) -> None:
         self._file.close()
 
-    def seek(self, offset: int) -> None:
-        """Goes to an offset; for files that are neither compressed nor transcoded."""
-        self._pending = b""
-        self._file.seek(offset)
-
     @property
     def stored_position(self) -> int:
-        """How much of the stored file was read, up to READ_AHEAD_BYTES of it before their use."""
+        """How much of the stored file was read, `READ_AHEAD_BYTES` of it before their use."""
         return self._file.tell()
 
     def read(self, size: int) -> bytes:

@@ -11,9 +11,9 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_encoding import file_encoding
 from bert_tf.data.tables.sketches import ColumnSketch
 from bert_tf.tasks.registry import TASKS, likely_columns
-from pipeline.proposal.encoding import likely_encoding
 from pipeline.proposal.found_columns import column_lines, found_columns
 
 
@@ -67,7 +67,7 @@ def draft_config(
     keys = [text.partition("=")[0].partition(".")[2] for text in assignments]
     given = {key: value for key, value in base.as_dict().items() if key in keys}
     draft = Draft(options=options, values={**required, **given}, given=frozenset(given), reasons={})
-    encoding = str(given.get("encoding") or likely_encoding(source))
+    encoding = str(given.get("encoding") or file_encoding(source) or "utf-8")
     if encoding not in ("utf-8", given.get("encoding")):
         console.info(
             f"  encoding: not UTF-8, read as {encoding}; check that the examples are right"

@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import bz2
 import gzip
-from collections.abc import Iterator
+import io
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import zstandard
 
 from bert_tf.data.tables.file_names import compression_of
+
+READ_AHEAD_BYTES = 1 << 16
+"""How much of a compressed file is read before it is used."""
+
+# `zstd --long=31` refers back over 2 GiB, which are kept in memory; Arrow reads up to 128 MiB.
+_LONGEST_ZSTD_WINDOW = 1 << 31
+
+
+def _zstd_frame() -> Any:
+    return zstandard.ZstdDecompressor(max_window_size=_LONGEST_ZSTD_WINDOW).decompressobj()
+
+
+# What begins one of the members that follow one another in a file, and the bytes to read of it at a
+# time: little data may unpack to much.
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int]] = {
+    "gzip": (lambda: zlib.decompressobj(31), 1 << 14),
+    "bz2": (bz2.BZ2Decompressor, 1 << 10),
+    "zstd": (_zstd_frame, 1 << 11),
+}
 
 
 def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
@@ -23,8 +45,64 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
     compression = compression_of(path)
     if compression is None:
         return stream
-    stored = pa.PythonFile(stream, mode="r")
-    return cast(BinaryIO, pa.CompressedInputStream(stored, compression))
+    return cast(BinaryIO, _Members(stream, *_DECOMPRESSORS[compression]))
+
+
+class _Members(io.RawIOBase):
+    """What the members of a compressed file hold; zeros after one are padding, as of tapes."""
+
+    def __init__(self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int):
+        self._stream = stream
+        self._begin = decompressor
+        self._step_bytes = step_bytes
+        self._member: Any = None  # the one that is read; None between two
+        self._stored = self._pending = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:  # RawIOBase's allocates `size` bytes for each part
+        return self.readall() if size < 0 else bytes(self._next(size))
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._next(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def _next(self, size: int) -> memoryview:
+        while not self._pending and self._is_more_stored():
+            self._pending = memoryview(self._decompress())
+        part, self._pending = self._pending[:size], self._pending[size:]
+        return part
+
+    def _is_more_stored(self) -> bool:
+        while not self._stored:
+            data = self._stream.read(READ_AHEAD_BYTES)
+            if not data:
+                break
+            self._stored = memoryview(data)
+            if self._member is None:
+                self._stored = memoryview(data.lstrip(b"\0"))
+        if not self._stored and self._member is not None:
+            raise OSError("the compressed data ends too early")
+        return bool(self._stored)
+
+    def _decompress(self) -> bytes:
+        if self._member is None:
+            self._member = self._begin()
+        step = self._stored[: self._step_bytes]
+        try:
+            data: bytes = self._member.decompress(step)
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise OSError(str(error)) from None
+        used = len(step)
+        if self._member.eof:
+            used -= len(self._member.unused_data)
+            self._member = None
+        self._stored = self._stored[used:]
+        if self._member is None:
+            self._stored = memoryview(bytes(self._stored).lstrip(b"\0"))
+        return data
 
 
 @contextmanager

@@ -16,7 +16,6 @@ NOT_AN_OBJECT = "not a JSON object"
 DUPLICATE_KEY = "duplicate key"
 
 REMEDIES = {
-    INVALID_UTF8: "if the file is in Latin-1, give --encoding latin-1",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
 }
 

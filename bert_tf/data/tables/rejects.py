@@ -12,7 +12,7 @@ from typing import Any
 from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.remote_path import as_path
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.reasons import REMEDIES
+from bert_tf.data.tables.reasons import INVALID_UTF8, REMEDIES
 
 _REASONS_SHOWN = 5
 _DETAIL_CHARACTERS = 80
@@ -94,10 +94,18 @@ def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
         first.setdefault(reject.reason, reject)
     return [
         ReasonSummary(
-            reason=reason, count=count, first=first[reason], remedy=REMEDIES.get(reason, "")
+            reason=reason, count=count, first=first[reason], remedy=_remedy(first[reason])
         )
         for reason, count in counts.most_common()
     ]
+
+
+def _remedy(reject: Reject) -> str:
+    if reject.reason == INVALID_UTF8:
+        from bert_tf.data.tables.file_encoding import encoding_advice  # Arrow: help needs none
+
+        return encoding_advice(reject.source)
+    return REMEDIES.get(reject.reason, "")
 
 
 def describe_rejects(

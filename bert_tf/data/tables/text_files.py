@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 import io
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,12 @@ from typing import Any, BinaryIO, TextIO, cast
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.data.tables.compression import uncompressed
+from bert_tf.data.tables.encodings import (
+    escaping_encoding,
+    file_kind,
+    has_too_many_controls,
+    wide_encoding,
+)
 from bert_tf.data.tables.file_names import compression_of
 
 Opener = Callable[[str], BinaryIO]
@@ -22,7 +29,17 @@ Opener = Callable[[str], BinaryIO]
 _BUFFER_BYTES = 1 << 18
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_WIDE_ENCODING_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # UTF-32's begin alike
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+}
+"""The encodings that begin with a byte-order mark."""
+
+SAMPLE_BYTES = 1 << 16
+"""How much of a file is looked at to see that it is text of its encoding."""
 
 
 def open_local(path: str) -> BinaryIO:
@@ -57,9 +74,9 @@ def open_text(
 
     Raises:
         UsageError: the file is missing, or a folder.
-        InputError: the file is of another encoding by its byte-order mark, cannot be read as text
-            of this one at all, its compression is damaged, or its storage fails (the last three
-            also while reading).
+        InputError: the file is no text, or of another encoding by its byte-order mark, cannot be
+            read as text of this one at all, its compression is damaged, or its storage fails (the
+            last three also while reading).
     """
     with (
         open_utf8(path, encoding=encoding, opener=opener) as file,
@@ -116,8 +133,8 @@ def open_utf8(
         UsageError, InputError: as `open_text`.
     """
     with _open_bytes(path, opener) as buffered:
-        beginning = buffered.peek(4)
-        has_mark = beginning.startswith((codecs.BOM_UTF8, *_WIDE_ENCODING_MARKS))
+        beginning = buffered.peek(SAMPLE_BYTES)
+        has_mark = beginning.startswith(tuple(MARKS))
         transcoder = transcoder_of(path, beginning, encoding)
         if transcoder is None:
             if has_mark:
@@ -176,13 +193,15 @@ def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transc
 
     Args:
         path: named in errors.
-        first_bytes: four, or all there are.
-        encoding: as Python names it; UTF-16 is recognized by its byte-order mark.
+        first_bytes: SAMPLE_BYTES, or all there are.
+        encoding: as Python names it; UTF-16 and UTF-32 are recognized by their byte-order marks.
 
     Raises:
-        InputError: the file is of another encoding by its byte-order mark.
+        InputError: the file is of another encoding by its byte-order mark, or it is no text.
     """
     name = _decoder_of(path, first_bytes, encoding)
+    if not _is_wide(name):
+        _check_is_text(path, first_bytes, name)
     return None if name == "utf-8-sig" else Transcoder(path, name)
 
 
@@ -206,20 +225,46 @@ def _open_bytes(path: str | Path, opener: Opener) -> Iterator[io.BufferedReader]
 def _decoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> str:
     """The encoding to open a file with, so that its byte-order mark is not part of the text."""
     name = codecs.lookup(encoding).name
-    if first_bytes.startswith(_WIDE_ENCODING_MARKS):
-        if name in ("utf-8", "utf-8-sig"):
-            return "utf-16"
-        if not _is_wide(name):
-            raise InputError(
-                f"{path}: is UTF-16; give --encoding utf-16, or convert it: "
-                f"iconv -f UTF-16 -t UTF-8 {Path(path).name}"
-            )
-        return name[:6]
-    if first_bytes.startswith(codecs.BOM_UTF8) and name not in ("utf-8", "utf-8-sig"):
+    marked = next((MARKS[mark] for mark in MARKS if first_bytes.startswith(mark)), None)
+    is_utf8 = name in ("utf-8", "utf-8-sig")
+    if marked is None:
+        return "utf-8-sig" if is_utf8 else name
+    if marked == "utf-8":
+        if is_utf8:
+            return "utf-8-sig"
         raise InputError(
             f"{path}: begins with the byte-order mark of UTF-8; leave --encoding {encoding} out"
         )
-    return "utf-8-sig" if name == "utf-8" else name
+    if is_utf8 or name.startswith(marked):
+        return marked
+    raise InputError(
+        f"{path}: is {marked.upper()}; give --encoding {marked}, or convert it: "
+        f"iconv -f {marked.upper()} -t UTF-8 {Path(path).name}"
+    )
+
+
+def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
+    """Refuses bytes that would be read as other characters than they are, or are none."""
+    kind = file_kind(sample)
+    if kind is not None:
+        name, advice = kind
+        advice = advice.format(name=shlex.quote(Path(path).name))
+        raise InputError(f"{path}: is {name}, not text; {advice}")
+    found = escaping_encoding(sample)
+    if found is not None and not encoding.startswith("iso2022"):
+        given = "UTF-8" if encoding == "utf-8-sig" else encoding
+        raise InputError(f"{path}: is {found.upper()}, not {given}; give --encoding {found}")
+    if not has_too_many_controls(sample):
+        return
+    found = wide_encoding(sample)
+    if found is not None:
+        raise InputError(
+            f"{path}: is {found[:6].upper()} without a byte-order mark; give --encoding {found}"
+        )
+    raise InputError(
+        f"{path}: is no text, its bytes are control characters to a great part; leave it out, or "
+        "name its --encoding"
+    )
 
 
 def _is_wide(encoding: str) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.compression import READ_AHEAD_BYTES
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.file_names import compression_of
-from pipeline.beam.files import READ_AHEAD_BYTES, UncompressedFile
+from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.bzip2 import BlockStream, read_blocks
@@ -162,7 +163,7 @@ def _split(chunk: Chunk) -> Split:
 
 def _bytes_of(path: str, split: Split) -> bytes:
     if compression_of(path) is None:
-        with UncompressedFile(path) as file:
+        with open_stored(path) as file:
             file.seek(split.offset)
             return file.read(split.length)
     with open_stored(path) as file:

@@ -15,6 +15,7 @@ from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, TrainConfig
+from bert_tf.data.tables.file_encoding import file_encoding
 from bert_tf.data.tables.file_names import name_without_compression
 from pipeline.beam.files import match_files
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
@@ -25,7 +26,6 @@ from pipeline.jobs.proposals.pretraining_settings import (
     setting_reasons,
 )
 from pipeline.proposal.config_text import commented_yaml
-from pipeline.proposal.encoding import likely_encoding
 from pipeline.proposal.pretraining_recipe import shape_line
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _stem(source: str) -> str:
 
 
 def _encoding(path: str) -> str:
-    return likely_encoding(path) if Path(path).is_file() else "utf-8"
+    return (file_encoding(path) if Path(path).is_file() else None) or "utf-8"
 
 
 def _measured(

@@ -259,7 +259,7 @@ def test_latin_1_is_suggested_and_read(place):
     train.write_bytes((ROWS + "film café,good\n").encode("latin-1"))
     config = dataclasses.replace(make_config(place, "latin"), train=str(train), epochs=0.5)
     options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0"))
-    with pytest.raises(TooManyRejects, match="give --encoding latin-1, else correct the rows"):
+    with pytest.raises(TooManyRejects, match="give --encoding cp1252, else correct the rows"):
         finetuning.run(dataclasses.replace(config, eval=None), options)
     read = dataclasses.replace(config, eval=None, eval_fraction=0.0, encoding="latin-1")
     assert finetuning.run(read, options)["counts"]["rows_out"] == 7, "into the folder of before"

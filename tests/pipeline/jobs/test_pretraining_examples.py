@@ -231,7 +231,7 @@ def test_bad_lines_are_rejected_and_counted(folder):
     assert json.loads(reject)["source"] == str(folder / "corpus.txt")
     assert "1 rejected line, with reasons" in said
     assert "  1  invalid UTF-8, first at " in said
-    assert "if the file is in Latin-1, give --encoding latin-1\n" in said
+    assert "the file is UTF-8 but for such lines; correct them\n" in said
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import TableDialect, numbered_columns
+from bert_tf.data.tables.file_encoding import encoding_advice
 from bert_tf.data.tables.formats.csv_records import (
     FAULT_REASONS,
     LONG_RECORD,
@@ -296,8 +297,7 @@ def check_header(
     joined = "".join(columns)
     if has_surrogates(joined) or "\0" in joined:
         raise InputError(
-            f"{path}:{line}: the header is {dialect.invalid_text}; give the file's encoding, "
-            "for example --encoding latin-1"
+            f"{path}:{line}: the header is {dialect.invalid_text}; {encoding_advice(str(path))}"
         )
     twice = [name for name, count in collections.Counter(columns).items() if count > 1]
     if twice:

@@ -14,7 +14,8 @@ REJECTS = [
 def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
     assert list(describe_rejects(REJECTS, 1000, "*.csv")) == [
         "*.csv: 3 of 1,000 rows rejected",
-        "  2  invalid UTF-8, first at a.csv:9; if the file is in Latin-1, give --encoding latin-1",
+        "  2  invalid UTF-8, first at a.csv:9; its encoding cannot be told "
+        "from the text; name it with --encoding",
         "  1  too few cells, first at a.csv:7 (1 where the header has 2)",
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 
 import pytest
 
@@ -83,3 +84,53 @@ def test_storage_that_fails_is_reported_and_opened_by_its_name(name):
         f"far://b/{name}: cannot be read to its end (connection reset); try again, or copy the file"
     )
     assert set(asked) == {f"far://b/{name}"}
+
+
+TEXT = "id,text\n1,the old bridge is closed\n2,春\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-32-be"])
+def test_marks_name_their_encoding(tmp_path, encoding):
+    mark = "\ufeff" if encoding == "utf-32-be" else ""
+    (tmp_path / "a.csv").write_bytes((mark + TEXT).encode(encoding))
+    block = next(read_table_blocks(tmp_path / "a.csv"))
+    assert block.rows[-1] == {"id": "2", "text": "春"}
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "message"),
+    [
+        (TEXT.encode("utf-16-le"), "utf-8", "is UTF-16 without a .*; give --encoding utf-16-le$"),
+        (TEXT.encode("utf-16-be"), "latin-1", "is UTF-16 without .*; give --encoding utf-16-be$"),
+        (TEXT.encode("utf-32-le"), "utf-8", "is UTF-32 without a .*; give --encoding utf-32-le$"),
+        (
+            TEXT.encode("utf-32"),
+            "utf-16",
+            "is UTF-32; give --encoding utf-32, or convert it: iconv",
+        ),
+        (
+            TEXT.encode("iso-2022-jp"),
+            "utf-8",
+            "is ISO-2022-JP, not UTF-8; give --encoding iso-2022",
+        ),
+        (
+            gzip.compress(TEXT.encode()),
+            "utf-8",
+            r"is gzip data, not text; rename it to a\.csv\.gz$",
+        ),
+        (b"%PDF-1.7 \x01", "cp1252", r"is a PDF document, not text; .* pdftotext a\.csv$"),
+        (bytes(range(20)) * 9, "utf-8", "is no text, its bytes are control characters"),
+    ],
+)
+@pytest.mark.parametrize("packs", [False, True])
+def test_what_is_no_text_of_its_encoding_is_named(tmp_path, content, given, message, packs):
+    path = tmp_path / ("a.csv.gz" if packs else "a.csv")
+    path.write_bytes(gzip.compress(content) if packs else content)
+    with pytest.raises(InputError, match=message.replace(r"a\.csv", re.escape(path.name))):
+        read_table(path, dialect=TableDialect(encoding=given), text_columns=["text"])
+
+
+def test_iso_2022_is_read_where_it_is_named(tmp_path):
+    (tmp_path / "a.csv").write_bytes(TEXT.encode("iso-2022-jp"))
+    block = next(read_table_blocks(tmp_path / "a.csv", dialect=TableDialect(encoding="iso2022_jp")))
+    assert block.rows[-1] == {"id": "2", "text": "春"}

@@ -1,0 +1,256 @@
+"""Which encoding, or which format, the bytes of a file likely are where they are no UTF-8 text.
+
+A guess has to decode the bytes and to read as text of some language; where none does, none is made.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable
+
+# The first bytes of what people take for text by its name, and what to do.
+_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+    (rb"\x1f\x8b", "gzip data", "rename it to {name}.gz"),
+    (rb"\x28\xb5\x2f\xfd", "Zstandard data", "rename it to {name}.zst"),
+    (rb"BZh[1-9]1AY&SY", "bzip2 data", "rename it to {name}.bz2"),
+    (rb"\xfd7zXZ\0", "xz data", "unpack it: xz -dc {name}"),
+    (rb"PK\x03\x04", "a zip archive", "unpack it: unzip {name}"),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"),
+    (rb"Rar!\x1a\x07", "a RAR archive", "unpack it"),
+    (rb"%PDF-", "a PDF document", "extract its text: pdftotext {name}"),
+    (rb"\{\\rtf", "an RTF document", "save it as plain text"),
+    (rb"\xd0\xcf\x11\xe0", "an old Word or Excel document", "save it as text or CSV"),
+    (rb"PAR1\x15", "a Parquet file", "rename it to {name}.parquet"),
+    (rb"SQLite format 3\0", "an SQLite database", "export its table as CSV"),
+)
+# What a zip archive holds says what it is.
+_ZIP_CONTENTS = (
+    (b"xl/", "an Excel workbook", "save its sheet as CSV in UTF-8"),
+    (b"word/", "a Word document", "save it as plain text"),
+    (b"opendocument", "an OpenDocument file", "save it as plain text or CSV"),
+    (b"epub+zip", "an EPUB book", "convert it to plain text"),
+)
+_TAR_MARK = slice(257, 262)
+_ISO_2022 = (
+    (re.compile(rb"\x1b\$[@B]|\x1b\([JI]"), "iso-2022-jp"),
+    (re.compile(rb"\x1b\$\)C"), "iso-2022-kr"),
+)
+_TEXT_CONTROLS = b"\t\n\v\f\r\x1a\x1b"
+_OTHER_CONTROLS = bytes(set(range(32)) - set(_TEXT_CONTROLS) - {0})
+_MOST_NUL, _MOST_CONTROLS = 0.01, 0.1  # of the bytes of a text
+_STRAY = 2  # of them in a text of any length
+_WIDE = {2: ("utf-16-le", "utf-16-be"), 4: ("utf-32-le", "utf-32-be")}
+_LEAST_USUAL, _MOST_ODD = 0.01, 0.02  # of the characters of a text
+_LEAST_SOUND = 0.9  # of the characters that are not ASCII; the others are mistakes
+# Codes of DOS and old Macs have letters nearly everywhere, so that much looks like text in them.
+_OLD, _LEAST_SOUND_OF_OLD = ("iso-8859-2", "mac-roman", "cp850", "cp437"), 0.97
+_LEAST_LETTERS_OF_OLD = 4
+
+_CYRILLIC = "абвгдеёжзийклмнопрстуфхцчшщъыьэюя" + "іїєґ" + "ђјљњћџѓќѕў"
+_GREEK = "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ"
+_HEBREW = "".join(map(chr, range(0x5D0, 0x5EB)))
+_ARABIC = "".join(map(chr, (*range(0x621, 0x653), 0x67E, 0x686, 0x698, 0x6AF, 0x6CC, 0x6A9)))
+_THAI = "".join(map(chr, (*range(0xE01, 0xE3B), *range(0xE3F, 0xE5C))))
+# The letters of a language beyond ASCII, by the encodings it was written in; of equals the first.
+_WESTERN = (
+    "àâæçéèêëîïôœùûüÿ", "äöüßé", "áéíóúñüª", "ãõáéíóúâêôàç", "àèéìíòóùú", "åäöéü", "æøåéòóô",
+    "ëéïèüöáó", "áéíóúýðþæö", "àèéíïòóúüç",
+)  # fmt: skip
+_CENTRAL = (
+    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ", "äöüßé",
+)  # fmt: skip
+_BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "õäöüšž")
+_TURKISH = ("çğıöşüâîûi̇",)
+_ALPHABETS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("cp1252", _WESTERN),
+    ("cp1250", _CENTRAL),
+    ("cp1254", _TURKISH),
+    ("cp1257", _BALTIC),
+    ("cp1251", (_CYRILLIC,)),
+    ("koi8-r", (_CYRILLIC,)),
+    ("koi8-u", (_CYRILLIC,)),
+    ("cp866", (_CYRILLIC,)),
+    ("iso-8859-5", (_CYRILLIC,)),
+    ("mac-cyrillic", (_CYRILLIC,)),
+    ("cp1253", (_GREEK,)),
+    ("iso-8859-7", (_GREEK,)),
+    ("cp1255", (_HEBREW,)),
+    ("iso-8859-8", (_HEBREW,)),
+    ("cp1256", (_ARABIC,)),
+    ("iso-8859-6", (_ARABIC,)),
+    ("cp874", (_THAI,)),
+    ("iso-8859-2", _CENTRAL),
+    ("mac-roman", _WESTERN),
+    ("cp850", _WESTERN),
+    ("cp437", _WESTERN),
+)
+_LATIN = frozenset("".join((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH)))
+# The letters that make up three quarters of texts in these scripts. Two encodings may both make
+# letters of the bytes, but only one of them the frequent ones.
+_FREQUENT = frozenset("оаеинтсрвлкмдпіуαοιετσνηρπκυμλςίόάיוהאלרתמשבנاليمنورتبعدةานรอกเงมยลวทส่้ัี")
+# Scripts that write vowels have them in two of five letters.
+_VOWELS = frozenset("аеёиоуыэюяіїєαεηιουωάέήίόύώϊϋΐΰ")
+_LEAST_VOWELS = 0.25
+_LEAST_LETTERS = 8  # of another script than Latin: fewer may be anything
+_INSIDE_WORDS = frozenset("’–—…\u00ad·")
+_SYMBOLS = frozenset("•©®™°§№€£")
+_AROUND_WORDS = _INSIDE_WORDS | _SYMBOLS | frozenset("“”„«»‘‚‹›¡¿\u00a0")
+
+
+def file_kind(head: bytes) -> tuple[str, str] | None:
+    """What a file is that is no text, and what to do with it (`{name}` stands for its name).
+
+    Args:
+        head: its first bytes, a few kilobytes of them.
+    """
+    if head[_TAR_MARK] == b"ustar":
+        return "a tar archive", "unpack it: tar -xf {name}"
+    for mark, kind, advice in _SIGNATURES:
+        if re.match(mark, head):
+            inside = _ZIP_CONTENTS if head.startswith(b"PK") else ()
+            return next(((k, a) for part, k, a in inside if part in head), (kind, advice))
+    return None
+
+
+def has_too_many_controls(sample: bytes) -> bool:
+    """Whether bytes have more control characters than text in UTF-8 or one-byte codes has."""
+    nul = sample.count(0)
+    others = len(sample) - len(sample.translate(None, _OTHER_CONTROLS))
+    return nul > max(_STRAY, _MOST_NUL * len(sample)) or nul + others > max(
+        _STRAY, _MOST_CONTROLS * len(sample)
+    )
+
+
+def escaping_encoding(sample: bytes) -> str | None:
+    """The encoding of ISO 2022 that the bytes switch character sets as."""
+    return next((name for escape, name in _ISO_2022 if escape.search(sample)), None)
+
+
+def wide_encoding(sample: bytes) -> str | None:
+    """UTF-16 or UTF-32 in the order of bytes that makes text of the sample; None if none does."""
+    for width in (4, 2):
+        whole = sample[: len(sample) // width * width]
+        found = {name: _usual(_decoded(whole, name)) for name in _WIDE[width]}
+        best = max(found, key=found.__getitem__)
+        if found[best] >= _LEAST_USUAL:
+            return best
+    return None
+
+
+def _usual(text: str | None) -> float:
+    """The fraction of blanks and punctuation, 0 for what is no text; in the wrong order of bytes
+    they are other characters."""
+    if not text:
+        return 0.0
+    odd = sum(unicodedata.category(each) in ("Cn", "Co", "Cs", "Cc") for each in text)
+    odd -= sum(map(text.count, "\n\r\t"))
+    if odd > _MOST_ODD * len(text):
+        return 0.0
+    return sum(map(text.count, " \n\r\t.,，。、」")) / len(text)
+
+
+def likely_encoding(lines: bytes) -> str | None:
+    """The encoding of lines that are not UTF-8, None where none of the usual ones makes text.
+
+    Args:
+        lines: whole lines, with their ends.
+    """
+    return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
+
+
+def _decoded(sample: bytes, encoding: str) -> str | None:
+    try:
+        return sample.decode(encoding)
+    except UnicodeError:
+        return None
+
+
+@functools.cache
+def _level(encoding: str, first: int, last: int) -> frozenset[str]:
+    """The characters of two bytes whose first lies in a range: of old standards the common ones."""
+    codes = (bytes([lead, trail]) for lead in range(first, last) for trail in range(0x40, 0xFF))
+    return frozenset(code.decode(encoding, "ignore") for code in codes)
+
+
+def _is_kana(character: str) -> bool:
+    return "ぁ" <= character <= "ヿ"
+
+
+_EAST_ASIAN: tuple[tuple[tuple[str, ...], Callable[[], frozenset[str]]], ...] = (
+    (("euc-kr", "cp949"), lambda: _level("euc-kr", 0xB0, 0xC9)),
+    (("euc-jp",), lambda: _level("euc-jp", 0xA4, 0xD0)),
+    (("shift_jis", "cp932"), lambda: _level("euc-jp", 0xA4, 0xD0)),
+    (("gb18030",), lambda: _level("gb2312", 0xB0, 0xD8)),
+    (("big5", "cp950", "big5hkscs"), lambda: _level("big5", 0xA4, 0xC7)),
+)
+
+
+def _east_asian_encoding(lines: bytes) -> str | None:
+    """The first encoding in which nearly all characters are common ones of its language."""
+    for names, common in _EAST_ASIAN:
+        for name in names:
+            text = _decoded(lines, name)
+            if text is None:
+                continue
+            wide = [each for each in text if each >= "\u2e80" and not "\uff00" <= each <= "\uff60"]
+            wide = [each for each in wide if not "\u3000" <= each <= "\u303f"]
+            sound = sum(each in common() for each in wide)
+            kana = sum(map(_is_kana, wide))
+            is_japanese = name in ("euc-jp", "shift_jis", "cp932")
+            others = sum(each >= "\x80" for each in text)
+            if (
+                wide
+                and sound >= _LEAST_SOUND * len(wide)
+                and len(wide) >= 0.5 * others
+                and (kana > 0.1 * len(wide)) == is_japanese
+            ):
+                return name
+    return None
+
+
+def _one_byte_encoding(lines: bytes) -> str | None:
+    """The encoding whose letters stand where writers of some language would put them."""
+    best, highest = None, 0.0
+    for name, alphabets in _ALPHABETS:
+        text = _decoded(lines, name)
+        if text is None:
+            continue
+        for alphabet in alphabets:
+            sound, usual = _soundness(text, frozenset(alphabet))
+            is_old = name in _OLD
+            if is_old and sum(each in alphabet for each in text.lower()) < _LEAST_LETTERS_OF_OLD:
+                continue
+            least = _LEAST_SOUND_OF_OLD if is_old else _LEAST_SOUND
+            if sound >= least and usual > highest + 0.001:
+                best, highest = name, usual
+    return best
+
+
+def _soundness(text: str, alphabet: frozenset[str]) -> tuple[float, float]:
+    """The fraction of the characters beyond ASCII that may stand where they do; and the same where
+    letters that are rare in their script, and those in upper case, count less."""
+    is_latin = alphabet <= _LATIN
+    letters = [each for each in text.lower() if each.isalpha()]
+    others = [each for each in letters if each >= "\x80"]
+    if 2 * len(others) > len(letters) if is_latin else len(others) < _LEAST_LETTERS:
+        return 0.0, 0.0
+    vowels = sum(each in _VOWELS for each in others)
+    if alphabet & _VOWELS and vowels < _LEAST_VOWELS * len(others):
+        return 0.0, 0.0
+    found, sound, rare = 0, 0, 0.0
+    for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        if character < "\x80":
+            continue
+        found += 1
+        if not character.isalpha() and not unicodedata.combining(character):
+            is_inside = before.isalpha() and after.isalpha()
+            is_odd = character in _SYMBOLS and not alphabet.isdisjoint((before + after).lower())
+            sound += not is_odd and character in (_INSIDE_WORDS if is_inside else _AROUND_WORDS)
+        elif character.lower() in alphabet and not (before.islower() and character.isupper()):
+            is_mixed = not is_latin and any(n.isascii() and n.isalpha() for n in (before, after))
+            sound += not is_mixed
+            is_rare = not is_latin and character.lower() not in _FREQUENT
+            rare += 0.3 * is_rare + 0.05 * character.isupper()
+    return (sound / found, (sound - rare) / found) if found else (0.0, 0.0)

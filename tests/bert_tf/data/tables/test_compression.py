@@ -1,0 +1,52 @@
+"""Compressed files as others write them: several members, padding, long windows, damage."""
+
+import bz2
+import gzip
+import io
+
+import pytest
+import zstandard
+
+from bert_tf.data.tables.compression import uncompressed
+
+PACKERS = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+}
+WORLD = b"world" * 50_000
+
+
+def read(data: bytes, ending: str) -> bytes:
+    return uncompressed(io.BytesIO(data), f"a.txt.{ending}").read()
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_members_follow_one_another_and_zeros_are_padding(ending):
+    pack = PACKERS[ending]
+    assert read(pack(b"hello ") + pack(WORLD), ending) == b"hello " + WORLD
+    padded = pack(b"hello ") + bytes(200_000) + pack(WORLD) + bytes(512)
+    assert read(padded, ending) == b"hello " + WORLD
+    assert read(b"", ending) == b""
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("damage", ["cut", "cut later", "garbage", "plain"])
+def test_damage_is_an_error(ending, damage):
+    pack = PACKERS[ending]
+    data = {
+        "cut": pack(WORLD)[:-3],
+        "cut later": pack(b"hello ") + pack(WORLD)[:-3],
+        "garbage": pack(b"hello ") + b"garbage garbage",
+        "plain": b"plain text that is not compressed",
+    }[damage]
+    with pytest.raises(OSError, match=r"\w"):
+        read(data, ending)
+
+
+def test_zstd_that_refers_back_over_more_than_128_mib():
+    parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    data = stream.compress(b"a row\n") + stream.flush()
+    assert zstandard.get_frame_parameters(data).window_size == 1 << 28
+    assert read(data, "zst") == b"a row\n"
