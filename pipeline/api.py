@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.config.section import likely_key
 
 if TYPE_CHECKING:
     from pipeline.cli.command import JobCall
@@ -72,9 +73,12 @@ class Job:
         given = {**self._named(positional), **{key: _plain(value) for key, value in keys.items()}}
         known = {field.name for field in self._fields()}
         if unknown := given.keys() - known:
+            listing = f"help(pipeline.{self.name.replace('-', '_')}) lists the keys"
             raise UsageError(
-                f"{self.name}: no config key {', '.join(sorted(unknown))}; known keys: "
-                f"{', '.join(sorted(known))}"
+                "\n".join(
+                    f"{self.name}: no config key {key}; {likely_key(key, known, listing=listing)}"
+                    for key in sorted(unknown)
+                )
             )
         resolved = call.resolve(None if config is None else os.fspath(config), given)
         limit = call.max_rejects if max_rejects is None else str(max_rejects)

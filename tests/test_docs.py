@@ -33,13 +33,29 @@ def test_links_lead_to_files_and_headings(page):
     assert not wrong
 
 
-def test_the_reference_of_the_configuration_is_up_to_date():
-    """`python docs/make_configuration.py` writes it."""
-    spec = importlib.util.spec_from_file_location(
-        "make_configuration", ROOT / "docs" / "make_configuration.py"
-    )
+def script(name):
+    """A script that writes a page."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_quickstart_of_the_readme_prints_what_it_shows():
+    """`python docs/make_quickstart.py` writes it; processors differ in the decimals."""
+    quickstart = script("make_quickstart")
+    number = re.compile(r"\b[01]\.\d+")
+    shown, printed = quickstart.written(), quickstart.printed()
+    assert number.sub("#", printed) == number.sub("#", shown)
+    numbers = [[float(text) for text in number.findall(block)] for block in (printed, shown)]
+    assert len(numbers[0]) > 10
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.05)
+
+
+def test_the_reference_of_the_configuration_is_up_to_date():
+    """`python docs/make_configuration.py` writes it."""
+    module = script("make_configuration")
     assert module.PAGE.read_text(encoding="utf-8") == module.reference()
 
 
@@ -50,4 +66,26 @@ def test_every_page_is_in_the_navigation_once():
                 yield from pages(value) if isinstance(value, list) else [value]
 
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    assert sorted(pages(config["nav"])) == sorted(path.name for path in ROOT.glob("docs/*.md"))
+    added = script("site_pages").PAGES.values()
+    names = [*added, *(path.name for path in ROOT.glob("docs/*.md"))]
+    assert sorted(pages(config["nav"])) == sorted(names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_the_site_lead_to_its_pages(page):
+    site = script("site_pages")
+    source = page.relative_to(ROOT).as_posix()
+    if page.parent.name != "docs" and source not in site.PAGES:
+        return  # no page of the site
+    names = {*site.PAGES.values(), *(path.name for path in ROOT.glob("docs/*.md"))}
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    links = re.findall(r"\]\(([^)\s#:]+)[)#]", site.site_links(text, source))
+    assert set(links) <= names
+
+
+def test_the_site_begins_with_the_quickstart():
+    shown = script("site_pages").site_links(
+        "[a](../README.md#begin), [b](https://c.d/e.md)", "docs/x.md"
+    )
+    assert shown == "[a](quickstart.md#begin), [b](https://c.d/e.md)"
+    assert "](../README.md#quickstart" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")

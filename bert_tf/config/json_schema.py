@@ -94,4 +94,5 @@ def _scalar(kind: type, field: dataclasses.Field) -> list[dict[str, Any]]:
     if choices:
         also = [{"type": "boolean"}] if "on" in choices else []
         return [{"enum": list(choices)}, *also]
-    return [{"type": ["string", "number"]}]  # a column may be called 2024
+    # A column may be called 2024, or no, which YAML 1.1 has as a truth value.
+    return [{"type": ["string", "number", "boolean"]}]

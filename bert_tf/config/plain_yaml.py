@@ -6,6 +6,7 @@ Here a plain scalar is its characters, but for `null` (`~`, nothing) and the mer
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,43 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 _RESOLVED_TAGS = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
 _PLAIN_TAGS = (None, "!", _TEXT_TAG)
 _UNICODE_LINE_BREAKS = frozenset("\x85\u2028\u2029")
+
+
+# By PyYAML's words, what there is to correct; of some, the line where it begins.
+_CAUSES = (
+    (r"^found character '\\t'", "a tab in the indentation; indent with blanks"),
+    (
+        r"^found character '(.)' that cannot start",
+        "a value cannot begin with {0}; put it in quotes",
+    ),
+    (
+        r"^mapping values are not allowed",
+        "a second colon in a line, or a line that is indented deeper than the one above; put "
+        "text with ': ' in quotes",
+    ),
+    (
+        r"^expected <block end>, but found '<block mapping start>'",
+        "this line is indented otherwise than the lines before it in its section",
+    ),
+    (r"^expected <block end>", "something follows a value that has ended before"),
+    (
+        r"^could not find expected ':'",
+        "a key without a colon and a blank after it (key: value), in the line above",
+    ),
+    (r"^found unexpected end of stream", "the quote in line {line} is never closed"),
+    (
+        r"^expected ',' or '(.)'",
+        "the list or mapping that begins in line {line} lacks a comma or its closing {0}",
+    ),
+    (
+        r"^found unknown escape character",
+        "a backslash in double quotes; use single quotes",
+    ),
+    (
+        r"^found undefined alias|^expected alphabetic or numeric character",
+        "a value that begins with * or & is an alias; put it in quotes",
+    ),
+)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -106,6 +144,18 @@ def yaml_text(document: Any) -> str:
             something else are quoted.
     """
     return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
+
+
+def explain_yaml(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    """What is wrong with a text that is not YAML, in words of a file instead of a parser."""
+    problem = getattr(error, "problem", None)
+    if problem is None:
+        return "characters that YAML does not allow, or bytes that are not UTF-8"
+    begun = getattr(error, "context_mark", None)
+    for pattern, words in _CAUSES:
+        if found := re.search(pattern, problem):
+            return words.format(*found.groups(), line=begun.line + 1 if begun else 1)
+    return str(problem)
 
 
 def _expanded_size(node: yaml.Node, known: dict[yaml.Node, int], endless: int) -> int:

@@ -13,7 +13,7 @@ import yaml
 
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.environment import environment_values
-from bert_tf.config.plain_yaml import read_yaml, read_yaml_file
+from bert_tf.config.plain_yaml import explain_yaml, read_yaml, read_yaml_file
 from bert_tf.config.section import (
     Section,
     SectionType,
@@ -63,7 +63,7 @@ def resolve(
         try:
             values[name], sources[name] = _read_assigned(section, name, text), variable
         except yaml.YAMLError as error:
-            faults.append(f"{variable}: {_yaml_problem(error)}")
+            faults.append(f"{variable}: not valid YAML: {explain_yaml(error)}")
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section_name, dot, name = key.partition(".")
@@ -75,7 +75,7 @@ def resolve(
             try:
                 values[name], sources[name] = _read_assigned(section, name, text), f"--set {key}"
             except yaml.YAMLError as error:
-                faults.append(f"--set {assignment}: {_yaml_problem(error)}")
+                faults.append(f"--set {assignment}: not valid YAML: {explain_yaml(error)}")
     for name, value in (flags or {}).items():
         flag = _spelling(section, name)
         if value == "":  # an unset variable of the shell; `--set section.key=null` unsets a key
@@ -102,11 +102,6 @@ def resolve(
 def _takes_several(section: type[Section], name: str) -> bool:
     is_known = any(field.name == name for field in dataclasses.fields(section))
     return is_known and field_type(section, name)[1]
-
-
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    problem = getattr(error, "problem", None) or "characters that YAML does not allow"
-    return f"not valid YAML: {problem}"
 
 
 def _spelling(section: type[Section], name: str) -> str:
@@ -161,8 +156,7 @@ def read_yaml_sections(path: str) -> dict[str, dict[str, Any]]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        raise UsageError(f"{path}{line}: not valid YAML: {problem}") from None
+        raise UsageError(f"{path}{line}: not valid YAML: {explain_yaml(error)}") from None
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -24,6 +24,7 @@ _BOOLEANS = {
     **dict.fromkeys(("false", "no", "off"), False),
 }
 Reads = Literal["file", "files", "table", "tables", "folder", "model"]
+_MOST_LISTED = 12  # known keys in a message
 _LONGEST_SHOWN = 100  # characters of a refused value in a message
 
 
@@ -226,13 +227,27 @@ def shown(raw: Any) -> str:
 def _unknown_key(name: str, section: type[Section]) -> str:
     """What refuses an unknown key and names the nearest known one."""
     known = [field.name for field in dataclasses.fields(section)]
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    cure = (
-        f"did you mean '{section.section_name}.{near[0]}'?"
-        if near
-        else f"known keys: {', '.join(known)}"
-    )
-    return f"unknown key; {cure}"
+    command = section.section_name.replace("_", "-")
+    listing = f"bert-pipeline {command} --help-all lists the keys"
+    prefix = f"{section.section_name}."
+    return f"unknown key; {likely_key(str(name), known, prefix=prefix, listing=listing)}"
+
+
+def likely_key(name: str, known: Collection[str], *, prefix: str = "", listing: str) -> str:
+    """What to write instead of an unknown key: the nearest one, or where to find all of many.
+
+    Args:
+        name: the unknown key; it may be the initials of another (`lr`).
+        known: all keys.
+        prefix: how they are shown, before their names.
+        listing: what shows them.
+    """
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or [
+        key for key in known if "".join(word[0] for word in key.split("_")) == name
+    ]
+    if near:
+        return f"did you mean '{prefix}{near[0]}'?"
+    return listing if len(known) > _MOST_LISTED else f"known keys: {', '.join(known)}"
 
 
 def _convert(section: type[Section], field: dataclasses.Field, raw: Any) -> Any:

@@ -10,6 +10,8 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.formats.delimited import TableHeader
 
+_MOST_WORDS = 2  # of a column's name
+
 
 def check_columns(
     path: str | Path,
@@ -43,9 +45,13 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
     if near:
         return f"it has {available}; did you mean {folded[near[0]]!r}?"
-    if header is None:
-        return f"it has {available}"
+    if header is None or all(map(_is_name, columns)):
+        return f"it has {available}; name the column that is meant"
     return (
-        f"it has {available}; name one of these, or give --no-header and the columns by number if "
-        "that is the first row"
+        f"it has {available}; if that is the first row, give --no-header and the columns by number"
     )
+
+
+def _is_name(text: str) -> bool:
+    """Whether a cell of the first row may name a column; a text or a number hardly does."""
+    return len(text.split()) <= _MOST_WORDS and any(map(str.isalpha, text))

@@ -42,6 +42,7 @@ def test_ready_configs_are_valid(path):
         ("score: {engine: openvino}", True),
         ("score: {engine: openvinos}", False),
         ("score: {text_column: 2024}", True),
+        ("finetune: {task: classification, label_column: no}", True),
         ("finetune: {epochs: 2}", True),
         ("finetune: {task: qa, doc_stride: 64}", True),
         ("finetune: {task: classification, doc_stride: 64}", False),

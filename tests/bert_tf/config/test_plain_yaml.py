@@ -146,3 +146,29 @@ def test_a_larger_document_is_read_where_it_is_allowed(tmp_path):
     assert len(read_yaml_file(tmp_path / "large.yaml", 2 * LARGEST_YAML_BYTES)["a"]) == 1 << 20
     with pytest.raises(yaml.YAMLError, match="larger than 1 MiB"):
         read_yaml_file(tmp_path / "large.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "cause"),
+    [
+        ("a:\n\tb: 1\n", 2, "a tab in the indentation; indent with blanks"),
+        ("a:\n  b: @x\n", 2, "a value cannot begin with @; put it in quotes"),
+        ("a:\n  b: c: d\n", 2, "a second colon in a line, or a line that is indented deeper"),
+        ("a:\n  b: 1\n   c: 2\n", 3, "a second colon in a line, or a line that is indented deeper"),
+        ("a:\n    b: 1\n  c: 2\n", 3, "this line is indented otherwise than the lines before it"),
+        ("a:\n  b: 'c' d\n", 2, "something follows a value that has ended before"),
+        ("a:\n  b: 1\n  c\n  d: 2\n", 4, "a key without a colon and a blank after it"),
+        ("a:\n  b: 'c\n  d: e\n", 4, "the quote in line 2 is never closed"),
+        ("a:\n  b: [1, 2\n  c: 3\n", 3, "in line 2 lacks a comma or its closing ]"),
+        ('a:\n  b: "C:\\data"\n', 2, "a backslash in double quotes; use single quotes"),
+        ("a:\n  b: *.txt\n", 2, "a value that begins with * or & is an alias; put it in quotes"),
+    ],
+)
+def test_what_is_no_yaml_is_said_in_words_of_the_file(tmp_path, text, line, cause):
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_yaml_sections(str(path))
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: not valid YAML: ")
+    assert cause in message

@@ -141,6 +141,14 @@ def test_the_runs_of_a_series():
             "seeds: a series of runs is trained by a single",
         ),
         ({"grid": "seed=1,2"}, "grid: seed cannot vary"),
+        (
+            {"grid": "lr=1e-4,2e-4"},
+            "grid: finetune.lr: unknown key; did you mean 'finetune.learning_rate'?",
+        ),
+        (
+            {"grid": "xyzzy=1,2"},
+            "grid: finetune.xyzzy: unknown key; bert-pipeline finetune --help-all lists the keys",
+        ),
         ({"grid": "epoch=1,2"}, "grid: finetune.epoch: unknown key; did you mean"),
         ({"grid": "batch_size=0"}, "grid: finetune.batch_size: expected a number from 1 to"),
         ({"grid": "n_best_size"}, "grid: expected published or key=value"),

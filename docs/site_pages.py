@@ -1,0 +1,50 @@
+"""Pages of the site that lie outside of this folder, and links to them: a hook of MkDocs.
+
+A link is written as on the file system, so that it also leads somewhere in the repository.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "README.md": "quickstart.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "deploy/README.md": "deploy.md",
+}
+"""The page of the site by path in the repository."""
+_LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the pages."""
+    from mkdocs.structure.files import File
+
+    for source, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Leads the links of a page to pages of the site."""
+    sources = {name: source for source, name in PAGES.items()}
+    return site_links(markdown, sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
+
+
+def site_links(markdown: str, source: str) -> str:
+    """The text of a page with links as the site has them.
+
+    Args:
+        markdown: as it is written.
+        source: its path in the repository.
+    """
+
+    def to_page(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[1]))
+        return f"]({PAGES.get(target, target.removeprefix('docs/'))}"
+
+    return _LINK.sub(to_page, markdown)
