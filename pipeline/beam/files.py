@@ -10,12 +10,14 @@ from pathlib import Path
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
 from bert_tf.data.tables.text_files import SAMPLE_BYTES, transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import why_no_file
+from pipeline.beam.own_files import own_files
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 from pipeline.beam.stored_path import path_of
 
@@ -36,15 +38,21 @@ class FileInfo:
 
 
 def match_files(
-    patterns: Iterable[str], *, endings: Collection[str] = FORMAT_OF_ENDING
+    patterns: Iterable[str],
+    *,
+    endings: Collection[str] = FORMAT_OF_ENDING,
+    output: str | None = None,
+    console: Console | None = None,
 ) -> list[FileInfo]:
     """Expands paths and globs (local or of any file system Beam knows) to files, sorted by path.
 
-    A file that several patterns name is listed once.
+    A file that several patterns name is listed once. Globs leave out `own_files`.
 
     Args:
         patterns: paths and globs.
         endings: those of files that can be read, for a hint to who names a folder.
+        output: of the job.
+        console: informed about files that are left out.
 
     Raises:
         UsageError: a pattern matches no file, or names a folder, a file whose name is not UTF-8 or
@@ -59,7 +67,13 @@ def match_files(
         if folders:
             hint = instead_of_folder(folders[0], endings, COMPRESSIONS)
             raise UsageError(f"{folders[0]}: is a folder; {hint}")
-        found.update(files)
+        own = own_files(files, pattern, output)
+        if own and console is not None:
+            more = f" and {len(own) - 1:,} more" if len(own) > 1 else ""
+            console.info(f"{pattern}: left out {own[0]}{more}, which bert-pipeline made")
+        if len(own) == len(files):
+            raise UsageError(f"{pattern}: matches no file but {own[0]}, which bert-pipeline made")
+        found.update({path: size for path, size in files.items() if path not in own})
     for path in sorted(found):
         _check_name_is_utf8(path)
     return [FileInfo(path, found[path]) for path in sorted(found)]

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
+from bert_tf.base.errors import UsageError
+
+READ_AGAIN = "is a pipe or device, and input is read more than once; write it to a file first"
 GLOB_MARK = re.compile(r"[*?[]")
 # A dot that another character of the same name precedes; at the beginning it has to be written.
 _DOT = r"(?<=[^/])\."
@@ -57,12 +62,18 @@ def list_local(pattern: str) -> dict[str, int]:
     """Size in bytes by path of the files of this machine that a path or glob names.
 
     That is what Beam's local file system finds, and more: a glob needs no folder before it, names
-    with brackets can be taken literally, and folders are looked at only as deep as the glob goes.
+    with brackets can be taken literally, folders are looked at only as deep as the glob goes, links
+    to folders are followed, and a `~` that is quoted with the glob is the home folder.
+
+    Raises:
+        UsageError: a file is a pipe or a device.
     """
+    if pattern.startswith("~") and not Path(pattern).exists():
+        pattern = os.path.expanduser(pattern)  # noqa: PTH111  a path would lose the last slash
     if pattern.endswith("/"):
         pattern += "*"
     if pattern and Path(pattern).exists():
-        return {pattern: Path(pattern).stat().st_size}
+        return {pattern: _size(pattern)}
     parts = pattern.split("/")
     literal = 0
     while literal < len(parts) - 1 and Path("/".join(parts[: literal + 1]) + "/").is_dir():
@@ -74,20 +85,50 @@ def list_local(pattern: str) -> dict[str, int]:
     deepest = math.inf if "**" in glob else glob.count("/")
     top = prefix or "./"
     found = {}
-    for folder, subfolders, names in os.walk(top):
+    for folder, names in _walk(top, deepest):
         inside = f"{folder[len(top) :]}/".lstrip("/")
-        if inside.count("/") >= deepest:
-            subfolders.clear()
         for path in filter(is_match, (inside + name for name in names)):
             try:
-                found[prefix + path] = Path(prefix + path).stat().st_size
+                found[prefix + path] = _size(prefix + path)
             except OSError:  # it went meanwhile, or is a link to nothing
                 continue
     return found
 
 
+def _walk(top: str, deepest: float) -> Iterator[tuple[str, list[str]]]:
+    """Folders with the names of their files; each once, also where links lead to it, and under its
+    own name rather than a link's."""
+    linked: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    tops = [top]
+    while tops:
+        for folder, subfolders, names in os.walk(tops.pop(0)):
+            state = Path(folder).stat()
+            if (state.st_dev, state.st_ino) in seen:
+                subfolders.clear()
+                continue
+            seen.add((state.st_dev, state.st_ino))
+            yield folder, names
+            depth = f"{folder[len(top) :]}/".lstrip("/").count("/")
+            if depth >= deepest:
+                subfolders.clear()
+            paths = sorted(os.path.join(folder, name) for name in subfolders)  # noqa: PTH118
+            linked += [path for path in paths if Path(path).is_symlink()]
+        if not tops:
+            tops, linked = linked, []
+
+
+def _size(path: str) -> int:
+    state = Path(path).stat()
+    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
+        raise UsageError(f"{path}: {READ_AGAIN}")
+    return state.st_size
+
+
 def why_no_file(pattern: str) -> str:
     """What to do about a path or glob that no file is found for."""
+    if pattern == "-":
+        return READ_AGAIN
     if GLOB_MARK.search(pattern):
         return "no file matches; check the path and quote the glob"
     if pattern.endswith("/"):

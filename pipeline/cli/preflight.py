@@ -27,6 +27,7 @@ from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
 from pipeline.beam.globs import GLOB_MARK, list_local, why_no_file
+from pipeline.beam.own_files import own_files
 from pipeline.outputs.identity import (
     check_made_by,
     config_key,
@@ -171,7 +172,9 @@ def _check_columns(config: RowSection) -> None:
 def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
     if pattern is None or "://" in pattern:
         return []
-    found = sorted(list_local(pattern))[:_OPENED_FILES]
+    found = sorted(list_local(pattern))
+    own = own_files(found, pattern, getattr(config, "output", None))
+    found = [path for path in found if path not in own][:_OPENED_FILES]
     chosen = config.format if isinstance(config, CorpusSection) else AUTO
     return [
         path

@@ -9,13 +9,13 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.file_names import name_without_compression
 from pipeline.beam.files import FORMAT_OF_ENDING
+from pipeline.beam.own_files import is_vocabulary
 from pipeline.outputs.manifest import manifest_path, side_paths
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.report.document import GENERATOR
 from pipeline.report.page import artifact_page
 
 _HEAD_CHARACTERS = 1000
-_VOCAB_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
 def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
@@ -41,7 +41,7 @@ def is_corpus(path: str) -> bool:
         return any(character in path for character in "*?[")
     name = name_without_compression(path)
     is_text = Path(path).is_file() and name.endswith(tuple(FORMAT_OF_ENDING))
-    return is_text and not manifest_path(path).exists() and not _is_vocabulary(path)
+    return is_text and not manifest_path(path).exists() and not is_vocabulary(Path(path))
 
 
 def write_corpus_page(
@@ -119,11 +119,6 @@ def _check_page_place(page: str, artifacts: Sequence[str], *, flag: str, overwri
             f"{flag} {page}: exists and is no page of this command; name another or replace it "
             "with --overwrite"
         )
-
-
-def _is_vocabulary(path: str) -> bool:
-    with Path(path).open("rb") as stream:
-        return {b"[PAD]", b"[UNK]"}.issubset(stream.read(_VOCAB_HEAD_BYTES).splitlines())
 
 
 def _is_page(path: Path) -> bool:

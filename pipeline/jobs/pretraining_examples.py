@@ -60,7 +60,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
     vocab = read_vocab_for_masking(path_of(config.vocab))
-    files = match_files(config.input)
+    files = match_files(config.input, output=config.output, console=options.console)
 
     def body(record: JobRecord) -> None:
         output = path_of(config.output).absolute()  # workers may run in another folder

@@ -50,7 +50,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
         InputError: the files hold no text.
     """
     use_storage_options(runner.options, runner.runner)
-    files = match_files(config.input)
+    files = match_files(config.input, output=config.output, console=options.console)
     base = _read_base(config)
     return run_job(
         "vocab",

@@ -58,7 +58,7 @@ def list_tables(
             would replace an output or an input.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
-    sources = [file.path for file in match_files(patterns, endings=endings)]
+    sources = [file.path for file in match_files(patterns, endings=endings, output=output)]
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
     is_folder = path_of(output).is_dir() or not is_table
     if len(sources) > 1 and not is_folder:

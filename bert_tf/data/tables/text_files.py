@@ -7,6 +7,7 @@ import dataclasses
 import io
 import re
 import shlex
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,11 +47,13 @@ def open_local(path: str) -> BinaryIO:
     """Opens a file of this machine.
 
     Raises:
-        UsageError: it is missing, or a folder.
+        UsageError: it is missing, a folder or a pipe.
         InputError: it is a pointer of Git LFS.
     """
-    check_lfs_pointer(Path(path))
     try:
+        if stat.S_ISFIFO(Path(path).stat().st_mode):
+            raise UsageError(f"{path}: is a pipe; write it to a file first, it is read twice")
+        check_lfs_pointer(Path(path))
         return Path(path).open("rb")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}); check the path") from None

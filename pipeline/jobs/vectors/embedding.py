@@ -138,7 +138,9 @@ def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
             source_format=row_format(file.path, "jsonl"),
             output_format=written,
         )
-        for number, file in enumerate(match_files(config.input, endings=TABLE_FORMATS))
+        for number, file in enumerate(
+            match_files(config.input, endings=TABLE_FORMATS, output=config.output)
+        )
     )
     model = str(source.directory.path.absolute())
     columns = ScoringColumns(

@@ -1,0 +1,118 @@
+"""Files that a glob matches and this tool has made: they are no input unless they are named."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.remote_path import RemotePath
+from pipeline.beam.globs import GLOB_MARK, list_local
+from pipeline.beam.stored_path import path_of
+
+_MANIFEST, _MARKER = "manifest.json", "config.yaml"
+_SIDE_ENDINGS = tuple(f".{name}" for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl"))
+# What these make are rows again, which other commands read.
+_MAKE_TABLES = ("score", "embed", "summarize", "search")
+_VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]", b"[CLS]", b"[SEP]", b"[MASK]"))
+_VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
+
+
+def own_files(found: Collection[str], pattern: str, output: str | None = None) -> list[str]:
+    """The files among those that a glob matches that are no input of a job, sorted.
+
+    They are its own output, vocabularies, what lies in folders of records, runs and models,
+    manifests, and lists of rejects and duplicates. Tables that `score` and the like have made stay,
+    unless they were made from files that the glob matches too.
+
+    Args:
+        found: the paths.
+        pattern: the glob; a path that is no glob is what it names.
+        output: of the job, if it has one already.
+    """
+    glob = GLOB_MARK.search(f"{pattern}*" if pattern.endswith("/") else pattern)
+    if glob is None or pattern in found:
+        return []
+    top = path_of(pattern[: glob.start()].rpartition("/")[0])
+    sources = frozenset(str(path_of(path).resolve()) for path in found)
+    target = None if output is None else _made_output(path_of(output))
+    manifests_of_folder = functools.cache(lambda folder: _manifests_of_folder(folder, top))
+    manifests_of_files = functools.cache(_manifests_of_files)
+
+    def is_own(path: str) -> bool:
+        place = path_of(path)
+        if target is not None and target in (place.resolve(), *place.resolve().parents):
+            return True
+        for ending in _SIDE_ENDINGS:
+            side_of = place.name.removesuffix(ending)
+            if side_of not in ("", place.name) and place.with_name(side_of).exists():
+                return True
+        manifests = [*manifests_of_folder(place.parent)]
+        manifests += manifests_of_files(place.parent).get(place.name, ())
+        if any(_is_no_input(each, place, sources) for each in manifests):
+            return True
+        return "vocab" in place.name and is_vocabulary(place)
+
+    return sorted(filter(is_own, found))
+
+
+def _made_output(output: Path) -> Path | None:
+    """An output that is there; None if there is none, or what somebody else has made."""
+    vouching = (
+        f"{output.name}.{_MANIFEST}",
+        f"{output.name}/{_MANIFEST}",
+        f"{output.name}/{_MARKER}",
+    )
+    return output.resolve() if any((output.parent / name).exists() for name in vouching) else None
+
+
+def _manifests_of_folder(folder: Path, top: Path) -> list[Mapping[str, Any]]:
+    """Those of a folder and of the folders around it, up to the one that a glob begins with."""
+    around = [each for each in folder.parents if each.is_relative_to(top) and each != Path()]
+    found = (_manifest(each / _MANIFEST) for each in (folder, *around))
+    return [each for each in found if each is not None]
+
+
+def _manifests_of_files(folder: Path) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    """Those that lie beside files, by the names of these."""
+    ending = f".{_MANIFEST}"
+    listed = list_local
+    if isinstance(folder, RemotePath):
+        from pipeline.beam.storage import list_stored as listed  # Beam: local files need none
+    paths = map(path_of, listed(f"{folder}/*{ending}"))
+    read = {path.name.removesuffix(ending): _manifest(path) for path in paths}
+    return {name: (manifest,) for name, manifest in read.items() if manifest is not None}
+
+
+def _manifest(path: Path) -> Mapping[str, Any] | None:
+    """A manifest of this tool; None if there is none."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) and "manifest_version" in manifest else None
+
+
+def _is_no_input(manifest: Mapping[str, Any], place: Path, sources: Collection[str]) -> bool:
+    if manifest.get("command") not in _MAKE_TABLES:
+        return True
+    read = [each["path"] for each in manifest.get("inputs", []) if "path" in each]
+    return any(str(each) in sources for path in read for each in _places(path, place))
+
+
+def _places(path: str, place: Path) -> Iterator[Path]:
+    """Where a recorded input may be: relative to this folder, or to one above what was made."""
+    for folder in (Path(), *place.absolute().parents):
+        yield path_of(folder / path if "://" not in path else path).resolve()
+
+
+def is_vocabulary(path: Path) -> bool:
+    """Whether a file begins as a vocabulary does."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_VOCABULARY_HEAD_BYTES)
+    except OSError:
+        return False
+    return _VOCABULARY_LINES.issubset(head.splitlines())
