@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline.api import (
+        bench,
         embed,
         evaluate,
         export,
@@ -18,12 +19,14 @@ if TYPE_CHECKING:
         label_errors,
         preprocess,
         score,
+        search,
         summarize,
         train,
         vocab,
     )
 
 __all__ = [
+    "bench",
     "embed",
     "evaluate",
     "export",
@@ -32,6 +35,7 @@ __all__ = [
     "label_errors",
     "preprocess",
     "score",
+    "search",
     "summarize",
     "train",
     "vocab",

@@ -3,9 +3,11 @@
 import inspect
 import io
 import json
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,16 @@ def test_every_function_is_a_command():
         assert getattr(pipeline, name).name == name.replace("_", "-")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = pipeline.nothing
+
+
+def test_the_documentation_names_every_command():
+    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    functions, _, others = text.partition("so they are no functions")
+    named = {name.replace("_", "-") for name in re.findall(r"`(\w+)`", functions)}
+    named_others = set(re.findall(r"^\| (?:`(\w+)`, )?`(\w+)` \|", others, re.M))
+    assert named & set(COMMANDS) == {name.replace("_", "-") for name in pipeline.__all__}
+    rest = {name for pair in named_others for name in pair if name}
+    assert rest == set(COMMANDS) - named
 
 
 def test_arguments_are_config_keys(calls, tmp_path):
