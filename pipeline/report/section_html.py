@@ -73,8 +73,12 @@ def _cell(value: Any, kind: CellKind, *, is_first: bool) -> str:
     width = 100 * min(max(float(value), 0.0), 1.0)
     return (
         f'<td class="number fraction"><span class="bar" style="width:{width:.1f}%"></span>'
-        f"<span>{value:.4f}</span></td>"
+        f"<span>{_portion(value, kind)}</span></td>"
     )
+
+
+def _portion(value: float, kind: CellKind) -> str:
+    return f"{100 * value:.2f}" if kind == "percent" else f"{value:.4f}"
 
 
 def _matrix(matrix: MatrixSection) -> str:

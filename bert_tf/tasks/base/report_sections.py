@@ -13,7 +13,7 @@ MOST_ROWS = 50
 MOST_POINTS = 1000
 _LENGTH_BINS = 5
 
-CellKind = Literal["text", "count", "fraction", "number"]
+CellKind = Literal["text", "count", "fraction", "percent", "number"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class TableSection:
     Attributes:
         title: heading.
         columns: name and kind of each: a `text`; a `count`; a `fraction` of 1, drawn as a bar as
-            well; any other `number`.
+            well, or one that is shown as a `percent`; any other `number`.
         rows: their cells; None leaves a cell empty.
         note: what a reader has to know, in a sentence; may be "".
     """

@@ -37,8 +37,8 @@ def sections(
     golds = source.golds
     exact, f1 = question_scores(predicted["predicted_answer"], golds, version_2=not all(golds))
     measures: dict[str, tuple[Any, np.ndarray]] = {
-        "exact match": ("fraction", exact),
-        "F1": ("fraction", f1),
+        "exact match": ("percent", exact),  # as the metrics above them
+        "F1": ("percent", f1),
     }
     if not all(golds):
         kinds = np.array([bool(listed) for listed in golds]).astype(np.int64)
@@ -49,7 +49,7 @@ def sections(
             "questions",
             kinds,
             names,
-            {**measures, "answered": ("fraction", answered)},
+            {**measures, "answered": ("percent", answered)},
         )
     yield _by_first_word(source.questions, measures)
     for title, texts in (
