@@ -17,7 +17,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.data.tables.text_files import open_local
-from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS
+from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_words
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
 from bert_tf.engines.exported_folder import read_task
@@ -29,6 +29,8 @@ from pipeline.beam.stored_path import path_of
 from pipeline.outputs.places import check_finished
 from pipeline.scoring.columns import DELIMITED_FORMATS, ScoringColumns, scoring_columns
 from pipeline.scoring.tables import ScoredTable, list_tables
+
+_LOOK = 100  # rows that tell whether lists of words are in them
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -207,10 +209,16 @@ def words_column(
                 f"--tokens-column {given}: columns of CoNLL files go by number, from 1"
             )
         return given or known or TOKENS
-    if given is not None:
-        return given
-    first = next(read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=1))
-    return next((name for name in (known, TOKENS) if name in first.columns), None)
+    rows = read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=_LOOK)
+    first = next(rows)
+    column = given or next((name for name in (known, TOKENS) if name in first.columns), None)
+    if column is not None and are_single_words([row.get(column) for row in first.rows]):
+        raise UsageError(
+            f"{table.source}: most rows hold a single word in {column!r}, and each would be a "
+            "sentence; write a word per line with a blank line between sentences to a file whose "
+            "name ends in .conll, or name a column of texts by --text-column"
+        )
+    return column
 
 
 def open_input(path: str) -> BinaryIO:

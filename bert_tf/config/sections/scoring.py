@@ -93,11 +93,16 @@ class EvaluateConfig(ColumnsSection):
     )
     output: str = option("directory to write metrics.json and predictions to")
     label_column: tuple[str, ...] | None = option(
-        "column of the label (default: the model's); repeatable for multilabel", default=None
+        "column of the label, repeatable where each label has one (default: the model's)",
+        default=None,
     )
     tag_column: str | None = option("column of the tags (default: the model's)", default=None)
     entities_column: str | None = option(
         "column of the entities (default: the model's)", default=None
+    )
+    sentence_column: str | None = option(
+        "column of the sentence, of tables with a word per row (default: the model's)",
+        default=None,
     )
     answer_column: str | None = option(
         "column of the answer's text (default: the model's)", default=None

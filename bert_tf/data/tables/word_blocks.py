@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.data.tables.cells import shortened, text_fault_of_words, words_of
+from bert_tf.data.tables.cells import cell_text, shortened, text_fault_of_words, words_of
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.conll import ConllSentence, is_conll, read_conll_sentences
 from bert_tf.data.tables.reasons import column_is_empty, column_is_not_words
@@ -22,6 +22,7 @@ TOKENS = "tokens"
 """The column of words where none is named; that of CoNLL's sentences is always called so."""
 COLUMN_NUMBER = re.compile(r"[1-9]\d{0,5}", re.ASCII)
 """How columns of CoNLL files are named."""
+_SINGLE_WORDS, _LEAST_ROWS = 0.8, 3
 
 
 def read_word_blocks(
@@ -71,6 +72,18 @@ def read_word_blocks(
 def row_words(block: TableBlock, column: str) -> list[list[str]]:
     """The words of each row of a block of `read_word_blocks`."""
     return [words_of(row[column]) or [] for row in block.rows]
+
+
+def are_single_words(values: Sequence[object]) -> bool:
+    """Whether the cells of a column of words are texts of mostly one word, not lists."""
+    filled = [value for value in values if value not in (None, "")]
+    single = sum(
+        not isinstance(value, list)
+        and len(words := cell_text(value).split()) == 1
+        and not words[0].startswith("[")
+        for value in filled
+    )
+    return len(filled) >= _LEAST_ROWS and single >= _SINGLE_WORDS * len(filled)
 
 
 def with_tags(raw: str, tags: Sequence[str]) -> str:

@@ -165,8 +165,8 @@ class MultiLabelTask(TableTask):
         if is_one_column_of_many(sets):
             raise UsageError(
                 f"{table.source}: column {self.label_column!r} holds 0 or 1 in every row; name the "
-                "column of each label, --label-column A --label-column B, or fine-tune "
-                "classification"
+                "column of each label, --label-column A --label-column B, or fine-tune for a "
+                "single label per row"
             )
         self._warn_of_texts(table.source, sets, console)
         for label in (*self.label_columns, *self.label_names):

@@ -9,6 +9,8 @@ from bert_tf.config.section import option
 from bert_tf.config.sections.finetuning import (
     FinetuneConfig,
     best_metric_option,
+    names_in,
+    repeated_names,
     sequence_length_option,
 )
 from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration, WordsDeclaration
@@ -44,6 +46,14 @@ class TaggingConfig(FinetuneConfig):
         "column of a text's entities: a list of {start, end, label}, in characters",
         default="entities",
     )
+    sentence_column: str | None = option(
+        "column of the sentence, of tables with a word per row (default: sentence, sentence_id, "
+        "Sentence # and the like)",
+        default=None,
+    )
+    tag_names: tuple[str, ...] = option(
+        "names of tags that a file has as numbers, from 0: O,B-PER,I-PER", default=()
+    )
     scheme: str = option(
         "how tags mark entities (auto: by the tags; plain: each tag is a label of its own)",
         default=AUTO,
@@ -63,9 +73,14 @@ class TaggingConfig(FinetuneConfig):
         found = super().needed_columns
         return {column: key for column, key in found.items() if key != "text_column"}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """`tag_names`, of which several may be in one text."""
+        return names_in(self.tag_names)
+
     def faults(self) -> list[str]:
         """Refuses sequences too short for a token as well."""
-        faults = super().faults()
+        faults = [*super().faults(), *repeated_names("tag_names", self.names)]
         if self.sequence_length < _LEAST_SEQUENCE:
             faults.append(
                 f"max_seq_length: {self.max_seq_length} leaves no token of a text beside [CLS] and "

@@ -25,7 +25,7 @@ OUT, BEGIN, INSIDE, END, SINGLE = range(5)  # prefixes
 _LETTERS = {"bio": "OBI", "iobes": "OBIES", "bilou": "OBILU"}
 _PREFIXES = {"O": OUT, "B": BEGIN, "I": INSIDE, "E": END, "L": END, "S": SINGLE, "U": SINGLE}
 _TAG = re.compile(r"([BIELSU])(?:-(.+))?", re.DOTALL)
-_FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
+FRACTION_OF_A_SCHEME = 0.95  # of the tags of words in entities; the others are mistakes
 
 
 class TagParts(NamedTuple):
@@ -81,7 +81,7 @@ def recognized_scheme(counts: Mapping[str, int]) -> str:
     inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
     matches = {tag: match for tag in inside if (match := _TAG.fullmatch(tag))}
     matching = sum(inside[tag] for tag in matches)
-    if not matches or matching < _FRACTION_OF_A_SCHEME * sum(inside.values()):
+    if not matches or matching < FRACTION_OF_A_SCHEME * sum(inside.values()):
         return PLAIN
     # Part-of-speech tags of a single letter are no prefixes without types.
     if all(match[2] is None for match in matches.values()) and "B" not in matches:

@@ -30,8 +30,8 @@ from bert_tf.tasks.tagging.host import best_tags, tag_predictions
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.results import tagging_results
 from bert_tf.tasks.tagging.rows.gold_tags import gold_labels, gold_tags
-from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of
-from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of, usual_tags
+from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts, read_tagged_texts
 from bert_tf.tasks.tagging.rows.word_rows import WordRows, encode_words
 from bert_tf.tasks.tagging.schemes import kinds_of_tags, recognized_scheme
@@ -55,6 +55,7 @@ class TaggingTask:
         scheme: how tags mark entities, `plain` if they do not.
         labels: tags in the order of the logits.
         max_seq_length, window_stride: tokens of a row, and between two windows.
+        tag_names: of tags that files have as numbers; () where they are texts.
     """
 
     declaration: ClassVar[TaskDeclaration] = TAGGING
@@ -64,6 +65,7 @@ class TaggingTask:
     labels: tuple[str, ...]
     max_seq_length: int
     window_stride: int
+    tag_names: tuple[str, ...] = ()
 
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
@@ -77,6 +79,7 @@ class TaggingTask:
             tokens=config.tokens_column,
             tags=config.tag_column,
             entities=config.entities_column,
+            sentence=config.sentence_column,
         )
         texts = read_tagged_texts(
             config.train,
@@ -85,6 +88,7 @@ class TaggingTask:
             max_rows=config.max_train_rows,
             console=console,
         )
+        texts = usual_tags(texts, config.scheme, config.names, console)
         scheme = scheme_of(texts, config.scheme)
         texts = checked_tags(texts, scheme, None, console)
         task = cls(
@@ -93,6 +97,7 @@ class TaggingTask:
             labels=learned_labels(texts, scheme),
             max_seq_length=config.sequence_length,
             window_stride=config.window_stride,
+            tag_names=config.names,
         )
         for line in label_doubts(label_rows(texts, scheme), scheme):
             console.warn(line)
@@ -103,7 +108,9 @@ class TaggingTask:
         """The task of a model directory."""
         values = {key: value for key, value in settings.items() if key != "task"}
         columns = TagColumns(**settings["columns"])
-        return cls(**{**values, "columns": columns, "labels": tuple(settings["labels"])})
+        names = tuple(settings.get("tag_names", ()))
+        labels = tuple(settings["labels"])
+        return cls(**{**values, "columns": columns, "labels": labels, "tag_names": names})
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
@@ -127,10 +134,15 @@ class TaggingTask:
 
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""
+        values = dataclasses.asdict(self)
+        names = values.pop("tag_names")
+        if self.columns.sentence is None:
+            del values["columns"]["sentence"]
         return {
             "task": self.declaration.name,
-            **dataclasses.asdict(self),
+            **values,
             "labels": list(self.labels),
+            **({"tag_names": list(names)} if names else {}),
         }
 
     @property
@@ -140,7 +152,7 @@ class TaggingTask:
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
-        given = given_columns(config, ("text", "tokens", "tag", "entities"))
+        given = given_columns(config, ("text", "tokens", "tag", "entities", "sentence"))
         columns = dataclasses.replace(
             self.columns,
             **{"tags" if name == "tag" else name: column for name, column in given.items()},
@@ -152,6 +164,8 @@ class TaggingTask:
     ) -> TaggedTexts:
         """Reads rows to measure on; those with a type that the model does not know are rejected."""
         texts = read_tagged_texts(path, self.columns, dialect=dialect, console=console)
+        known = {*self.labels, *self.kinds}
+        texts = usual_tags(texts, self.scheme, self.tag_names, console, known)
         return checked_tags(texts, self.scheme, self.kinds, console)
 
     @property

@@ -94,6 +94,16 @@ def table(columns, **given):
             {"text_column": "text", "entities_column": "spans"},
         ),
         (
+            "tagging",  # a word per row
+            {"Sentence #": "id", "Word": "label", "Tag": "tags"},
+            {"tokens_column": "Word", "tag_column": "Tag"},
+        ),
+        (
+            "tagging",  # doccano
+            {"id": "id", "text": "text", "label": "entities"},
+            {"text_column": "text", "entities_column": "label"},
+        ),
+        (
             "multiple-choice",  # SWAG
             {
                 "sent1": "text",

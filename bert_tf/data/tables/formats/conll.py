@@ -8,8 +8,10 @@ Follows the files of CoNLL-2003 (Tjong Kim Sang and De Meulder 2003) and of CoNL
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
@@ -29,6 +31,7 @@ ENDINGS = (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt")
 _CONLL_U = ".conllu"
 _DOCUMENT_START = "-DOCSTART-"
 _LEAST_COLUMNS = 2
+_FIRST_LINES = 1000  # that tell how many columns words have
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # ids of CoNLL-U's multiword tokens and empty nodes
 
 
@@ -73,9 +76,9 @@ def read_conll_sentences(
 ) -> Iterator[ConllSentence]:
     """Yields the sentences of a file.
 
-    Columns are separated by tabs if the first word's line has any, otherwise by blanks. Lines of
-    `-DOCSTART-` are left out, and comments: lines that begin with `#` and, but in CoNLL-U, have
-    another number of columns than words have.
+    Words have as many columns as most of the first lines, separated by tabs if those have any,
+    otherwise by blanks. Lines of `-DOCSTART-` are left out, and comments: lines that begin with `#`
+    and, but in CoNLL-U, have another number of columns than words have.
 
     Args:
         path: the file.
@@ -101,7 +104,9 @@ def read_conll_sentences(
     sentence = _Sentence(columns)
     with open_text(path, newline="\n", encoding=dialect.encoding, opener=opener) as stream:
         lines = bounded_lines(stream, dialect.max_row_characters)
-        for number, line in enumerate(lines, start=1):
+        first = list(itertools.islice(lines, _FIRST_LINES))
+        columns.begin([line for line in first if not isinstance(line, CutLine)])
+        for number, line in enumerate(itertools.chain(first, lines), start=1):
             is_document = _begins_document(line)
             if is_document:
                 yield from sentence.ended()
@@ -117,14 +122,14 @@ def read_conll_sentences(
             if is_document:
                 continue
             cells = columns.split(text)
-            if text.startswith("#") and (is_conll_u or columns.is_comment(text, cells)):
+            if text.startswith("#") and (is_conll_u or columns.is_comment(cells)):
                 continue
             if is_conll_u and _NOT_A_WORD.fullmatch(cells[0]):
                 continue
             if has_surrogates(text):
                 sentence.spoil(number, dialect.invalid_text)
                 continue
-            fault = columns.fault(text, cells)
+            fault = columns.fault(cells)
             if fault is not None:
                 sentence.spoil(number, *fault)
                 continue
@@ -137,7 +142,7 @@ def _begins_document(line: str) -> bool:
 
 
 class _Columns:
-    """Where a line has what; their number is that of the first line with more than one."""
+    """Where a line has what."""
 
     def __init__(self, path: str | Path, word: int, tag: int | None, *, least: int):
         self._path = path
@@ -152,33 +157,42 @@ class _Columns:
         return "\t" if self._has_tabs else " "
 
     def split(self, text: str) -> list[str]:
-        has_tabs = self._has_tabs if self._count else "\t" in text
-        return text.split("\t") if has_tabs else text.split()
+        return text.split("\t") if self._has_tabs else text.split()
 
-    def is_comment(self, text: str, cells: list[str]) -> bool:
-        """Whether a line that begins with `#` has no word; before the first word, a blank tells."""
-        return len(cells) != self._count if self._count else text.startswith("# ")
+    def is_comment(self, cells: list[str]) -> bool:
+        """Whether a line that begins with `#` has no word."""
+        return len(cells) != self._count
 
-    def fault(self, text: str, cells: list[str]) -> tuple[str, str] | None:
-        if not self._count and len(cells) >= self._least:
-            self._begin(text, cells)
+    def fault(self, cells: list[str]) -> tuple[str, str] | None:
         if len(cells) == self._count:
             return None
         needed = self._count or f"at least {self._least}"
         return "wrong number of columns", f"{len(cells)} where a word has {needed}"
 
-    def word_and_tag(self, cells: list[str]) -> tuple[str, str]:
-        return cells[self._word - 1], cells[(self._tag or self._count) - 1]
-
-    def _begin(self, text: str, cells: list[str]) -> None:
-        self._has_tabs = "\t" in text
-        self._count = len(cells)
+    def begin(self, lines: Iterable[str]) -> None:
+        """Finds how many columns words have; comments only count where there is nothing else."""
+        forms: list[Counter[tuple[int, bool]]] = [Counter(), Counter()]
+        for line in lines:
+            text = line.rstrip("\r\n")
+            if not text.strip() or _begins_document(line):
+                continue
+            has_tabs = "\t" in text
+            count = len(text.split("\t") if has_tabs else text.split())
+            if count >= self._least:
+                forms[text.startswith("#")][count, has_tabs] += 1
+        most = (forms[0] or forms[1]).most_common(1)
+        if not most:
+            return
+        self._count, self._has_tabs = most[0][0]
         for flag, number in (("tokens", self._word), ("tag", self._tag or 1)):
             if number > self._count:
                 raise UsageError(
                     f"--{flag}-column {number}: the lines of {self._path} have "
                     f"{self._count} columns"
                 )
+
+    def word_and_tag(self, cells: list[str]) -> tuple[str, str]:
+        return cells[self._word - 1], cells[(self._tag or self._count) - 1]
 
 
 class _Sentence:

@@ -4,34 +4,99 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.schemes import (
+    OUTSIDE,
     code_tags,
     entity_spans,
     recognized_scheme,
     tag_parts,
     tags_of_spans,
 )
+from bert_tf.tasks.tagging.tag_forms import are_numbers, named, shown_spellings, usual_spellings
 
 _SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
 _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
 
 
+def usual_tags(
+    texts: TaggedTexts,
+    scheme: str,
+    names: Sequence[str],
+    console: Console,
+    known: Collection[str] = (),
+) -> TaggedTexts:
+    """Writes tags as the schemes spell them, see `tag_forms`.
+
+    Args:
+        texts: as read.
+        scheme: of the model, or the one that is asked for; plain tags are names, or as they are.
+        names: of tags that are numbers; () where there are none.
+        console: gets a line on tags that are read as others.
+        known: tags that the model has as they are.
+
+    Raises:
+        UsageError: tags are numbers without names.
+    """
+    if not texts.has_words:
+        return texts
+    tags, known_names = set(texts.tags), {OUTSIDE, *names}
+    if names and not tags <= known_names:
+        texts = dataclasses.replace(texts, tags=named(texts.tags, names))
+        texts = _rejected(
+            texts,
+            [tag not in known_names for tag in texts.tags],
+            "tag is not a number of --tag-names",
+        )
+    elif scheme != PLAIN and are_numbers(tags - {OUTSIDE}) and not tags.issubset(known):
+        numbers = sorted(map(int, tags - {OUTSIDE}))
+        raise UsageError(
+            f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, and not "
+            "what they stand for; name the tags in this order, from 0: --tag-names "
+            "O,B-PER,I-PER,… (or --scheme plain, if the numbers are labels of their own)"
+        )
+    if scheme == PLAIN and not known:
+        return texts
+    spelled = usual_spellings(collections.Counter(texts.tags))
+    spelled = {tag: usual for tag, usual in spelled.items() if tag not in known}
+    if not spelled:
+        return texts
+    console.info(f"{texts.source}: {shown_spellings(spelled)} (--scheme plain: as they are)")
+    return dataclasses.replace(texts, tags=[spelled.get(tag, tag) for tag in texts.tags])
+
+
 def scheme_of(texts: TaggedTexts, wanted: str) -> str:
-    """The scheme of a file's tags, unless one is asked for."""
+    """The scheme of a file's tags, unless one is asked for.
+
+    Raises:
+        UsageError: so many tags have a prefix that it is not clear.
+    """
     if wanted != AUTO:
         return wanted
     if not texts.has_words:
         return _SPANS_SCHEME
-    return recognized_scheme(collections.Counter(texts.tags))
+    counts = collections.Counter(texts.tags)
+    found = recognized_scheme(counts)
+    inside = {tag: count for tag, count in counts.items() if tag != OUTSIDE}
+    prefixed = [tag for tag in inside if tag[:2] in ("B-", "I-") and len(tag) > 2]
+    count, of_all = sum(inside[tag] for tag in prefixed), sum(inside.values())
+    if found == PLAIN and prefixed and 2 * count >= of_all:
+        other = next(tag for tag in inside if tag not in prefixed)
+        raise UsageError(
+            f"{texts.source}: {count:,} of {of_all:,} words with a tag have one such as "
+            f"{prefixed[0]!r}, the others one such as {other!r}; give --scheme bio to reject "
+            "sentences with the others, or --scheme plain if each tag is a label of its own"
+        )
+    return found
 
 
 def checked_tags(

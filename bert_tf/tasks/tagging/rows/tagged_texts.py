@@ -15,7 +15,8 @@ from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns, TaggedText, read_tagged_rows
+from bert_tf.tasks.tagging.rows.tagged_rows import read_tagged_rows
+from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

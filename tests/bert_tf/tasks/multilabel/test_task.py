@@ -275,7 +275,7 @@ def test_names_of_zeros_and_ones_are_those_of_later_files_too(read_training, tmp
 
 
 def test_one_column_of_zeros_and_ones_is_refused(read_training):
-    with pytest.raises(UsageError, match="--label-column A --label-column B, or fine-tune class"):
+    with pytest.raises(UsageError, match="--label-column A --label-column B, or fine-tune for"):
         read_training([("a", 1), ("b", 0)])
 
 

@@ -89,7 +89,7 @@ def test_line_ends_blank_lines_and_compression_do_not_matter(read):
     [
         ("a O\nb\nc O\n", PLAIN, ("wrong number of columns", "line 2: 1 where a word has 2")),
         ("a O\nb B x\n", PLAIN, ("wrong number of columns", "line 2: 3 where a word has 2")),
-        ("a\n", PLAIN, ("wrong number of columns", "line 1: 1 where a word has at least 2")),
+        ("a\n", PLAIN, ("wrong number of columns", "line 1: 1 where a word has 2")),
         (b"a O\nb\xff O\n", PLAIN, ("invalid UTF-8", "line 2")),
         (
             "a O\n" + "b" * 50 + " O\n",
@@ -103,6 +103,16 @@ def test_a_bad_line_spoils_its_sentence_alone(read, rows, dialect, fault):
     bad, good = read(rows + b"\nfine O\n", dialect=dialect)
     assert bad.fault == fault and bad.line == 1
     assert good.fault is None and good.words == ["fine"]
+
+
+@pytest.mark.parametrize(
+    "first", ["#\tid\tword\tner\n", "# a\tb\tc\n", "#id word tag\n", "The corpus of 2024\n\n"]
+)
+def test_a_first_line_of_other_columns_is_no_measure_of_the_others(read, first):
+    *before, sentence = read(first + "#tbt\tB-x\na b\tO\nc\tO\n")
+    assert (sentence.words, sentence.tags) == (["#tbt", "a b", "c"], ["B-x", "O", "O"])
+    assert all(each.fault[0] == "wrong number of columns" for each in before)
+    assert len(before) == (not first.startswith("#"))
 
 
 @pytest.mark.parametrize(

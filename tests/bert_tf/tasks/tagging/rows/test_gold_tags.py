@@ -9,7 +9,7 @@ import numpy as np
 from tokenizers import BertWordPieceTokenizer
 
 from bert_tf.tasks.tagging.rows.gold_tags import gold_tags
-from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 from bert_tf.tasks.tagging.rows.word_rows import encode_words
 

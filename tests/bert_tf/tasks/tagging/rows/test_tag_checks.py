@@ -7,9 +7,9 @@ import io
 import pytest
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
-from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of
-from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of, usual_tags
+from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
@@ -84,3 +84,59 @@ def test_entities_inside_of_words_are_reported(tmp_path):
     assert (
         "1 entity of 2 begin or end inside of a word, first at line 1 ('London')" in log.getvalue()
     )
+
+
+@pytest.fixture
+def usual(tmp_path):
+    """Writes a sentence of tags, and returns them as the schemes spell them, and the lines."""
+
+    def read_tags(tags, scheme="auto", names=(), known=()):
+        path = tmp_path / "a.conll"
+        path.write_text("".join(f"w {tag}\n" for tag in tags.split()) + "\nw O\n")
+        log = io.StringIO()
+        texts = usual_tags(read_tagged_texts(path, COLUMNS), scheme, names, Console(log), known)
+        return " ".join(texts.tags[:-1]), texts, log.getvalue()
+
+    return read_tags
+
+
+NAMES = ("O", "B-PER", "I-PER", "B-LOC")
+
+
+def test_numbers_are_refused_without_names(usual):
+    with pytest.raises(
+        UsageError, match=r"a\.conll: its tags are the numbers 0 to 3.*--tag-names O"
+    ):
+        usual("0 1 2 3")
+    assert usual("0 1 2 3", "plain")[0] == "0 1 2 3"
+    assert usual("0 1 2 3", "plain", known={"0", "1", "2", "3"})[0] == "0 1 2 3"
+
+
+def test_numbers_have_the_names_that_are_given(usual):
+    tags, _, log = usual("0 1 2 3", names=NAMES)
+    assert (tags, log) == ("O B-PER I-PER B-LOC", "")
+    assert usual("O B-PER I-PER", names=NAMES)[0] == "O B-PER I-PER"
+    assert usual("0 1 2", names=("o", "b-x", "i-x"))[0] == "O B-x I-x"
+    _, texts, _ = usual("0 9", names=NAMES)
+    assert [str(each).partition(": ")[2] for each in texts.rejects] == [
+        "tag is not a number of --tag-names (line 2: '9')"
+    ]
+
+
+def test_other_spellings_are_said_in_a_line(usual):
+    tags, texts, log = usual("B-x M-x E-x 0 S-y")
+    assert tags == "B-x I-x E-x O S-y"
+    assert log.endswith("'M-x' is read as I-x, '0' as O (--scheme plain: as they are)\n")
+    assert scheme_of(texts, "auto") == "iobes"
+    assert usual("b-x o", known={"b-x"})[0] == "b-x O"
+    assert usual("b-x o", "plain")[0] == "b-x o"
+
+
+def test_tags_of_which_only_some_have_a_prefix_are_refused(usual):
+    _, texts, _ = usual("B-x I-x LOC")
+    with pytest.raises(
+        UsageError, match="2 of 3 words .* 'B-x', the others .* 'LOC'; give --scheme"
+    ):
+        scheme_of(texts, "auto")
+    assert scheme_of(texts, "plain") == "plain"
+    assert scheme_of(usual("B-x LOC NN")[1], "auto") == "plain"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.tasks.tagging.rows.tagged_rows import TagColumns
+from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 
 COLUMNS = TagColumns(text="text", tokens=None, tags=None, entities="entities")
@@ -91,6 +94,7 @@ def test_unusable_words_are_rejected_with_their_line(tmp_path, row, reason):
         ([{"start": 2, "end": 2, "label": "x"}], "entity covers no text"),
         ([{"start": -3, "end": 2, "label": "x"}], "entity covers no text"),
         ([{"start": 3, "end": 4, "label": "x"}], "entity covers no text"),
+        ([{"start": 0, "end": 3, "labels": ["x", "y"]}], "entity is not {start, end, label}"),
         ([{"start": 0, "label": "x"}], "entity is not {start, end, label}"),
         ([{"start": 0, "end": True, "label": "x"}], "entity is not {start, end, label}"),
         ([[0, 1]], "entity is not {start, end, label}"),
@@ -123,7 +127,7 @@ def test_wrong_columns_are_refused_with_those_there_are(tmp_path):
     path = write_rows(tmp_path / "a.jsonl", [{"words": ["a"], "tags": ["O"]}])
     with pytest.raises(UsageError, match=r"has neither .* it has 'words', 'tags'; name its"):
         read_tagged_texts(path, COLUMNS)
-    path = write_rows(tmp_path / "b.jsonl", [{"text": "a", "spans": []}])
+    path = write_rows(tmp_path / "b.jsonl", [{"text": "a", "marks": []}])
     with pytest.raises(UsageError, match="no column 'entities'"):
         read_tagged_texts(path, COLUMNS)
     (tmp_path / "c.conll").write_text("a O\n")
@@ -141,3 +145,113 @@ def test_a_file_without_usable_rows_is_refused(tmp_path):
     (tmp_path / "b.conll").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"the first: .*b.conll:1: wrong number of columns"):
         read_tagged_texts(tmp_path / "b.conll", COLUMNS)
+
+
+SPAN = {"start": 4, "end": 7, "label": "per"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([{"entities": [{"id": 1, "label": "per", "start_offset": 4, "end_offset": 7}]}], {}),
+        ([{"label": [[4, 7, "per"]]}], {"entities": "label"}),
+        (
+            [{"label": [{"start": 4, "end": 7, "text": "Ada", "labels": ["per"]}]}],
+            {"entities": "label"},
+        ),
+        ([{"label": "[{'start': 4, 'end': 7, 'labels': ['per']}]"}], {"entities": "label"}),
+        ([{"label": "[(4, 7, 'per')]"}], {"entities": "label"}),
+        ([{"spans": [SPAN], "tokens": [{"text": "née"}, {"text": "Ada"}]}], {}),
+        ([{"spans": [SPAN], "tokens": ["née", "Ada"], "tags": ["O", "O"]}], {"entities": "spans"}),
+    ],
+)
+def test_entities_as_other_tools_write_them(tmp_path, rows, columns):
+    path = write_rows(tmp_path / "a.jsonl", [{"text": "née Ada", **row} for row in rows])
+    found = read_tagged_texts(path, dataclasses.replace(COLUMNS, **columns))
+    assert marked(found) == [[("Ada", "per")]] and not found.rejects
+
+
+def test_annotations_that_were_not_accepted_are_rejected(tmp_path):
+    rows = [
+        {"text": "née Ada", "spans": [SPAN], "answer": answer} for answer in ("accept", "reject")
+    ]
+    found = read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), COLUMNS)
+    assert len(found) == 1
+    assert [str(each).partition(": ")[2] for each in found.rejects] == [
+        "annotation is not accepted ('reject')"
+    ]
+
+
+def test_columns_of_words_and_of_entities_are_not_named_at_once(tmp_path):
+    path = write_rows(tmp_path / "a.jsonl", [{"text": "a", "spans": [], "w": ["a"], "t": ["O"]}])
+    columns = TagColumns(text="text", tokens="w", tags="t", entities="spans")
+    with pytest.raises(UsageError, match="name the columns of one"):
+        read_tagged_texts(path, columns)
+
+
+WORD_ROWS = """Sentence #,Word,POS,Tag
+Sentence: 1,Ada,NN,B-per
+,New York,VB,B-loc
+,lives,VB
+,.,IN,O
+Sentence: 2,It,PR,O
+,,VB,O
+Sentence: 3,x,NN,O
+Sentence: 3,y,NN,O
+"""
+
+
+def test_rows_of_a_word_are_joined_by_their_sentence(tmp_path):
+    (tmp_path / "a.csv").write_text(WORD_ROWS.replace(",lives,VB\n", ",lives,VB,O\n"))
+    columns = TagColumns(text="text", tokens="Word", tags="Tag", entities="entities")
+    stream = io.StringIO()
+    found = read_tagged_texts(tmp_path / "a.csv", columns, console=Console(stream))
+    assert marked(found) == [
+        [("Ada", "B-per"), ("New York", "B-loc"), ("lives", "O"), (".", "O")],
+        [("x", "O"), ("y", "O")],
+    ]
+    assert (found.lines, found.mark_lines) == ([2, 8], [2, 3, 4, 5, 8, 9])
+    assert [str(each).partition("csv")[2] for each in found.rejects] == [
+        ":6: column 'Word' is empty (line 7)"
+    ]
+    assert "words with one 'Sentence #' are a sentence" in stream.getvalue()
+    (tmp_path / "b.csv").write_text(WORD_ROWS)
+    found = read_tagged_texts(tmp_path / "b.csv", columns)
+    assert [each.line for each in found.rejects] == [2, 6]
+    assert found.rejects[0].detail.startswith("line 4: 3 where")
+
+
+def test_sentences_of_rows_of_a_word_are_those_of_conll(tmp_path):
+    """Over blocks of rows too."""
+    rows = [(f"s{row // 7}", f"w{row}", "O") for row in range(20_000)]
+    (tmp_path / "a.csv").write_text("sid,tokens,tags\n" + "".join(",".join(r) + "\n" for r in rows))
+    lines = [f"{word} {tag}\n" for _, word, tag in rows]
+    starts = range(0, len(lines), 7)
+    (tmp_path / "a.conll").write_text("\n".join("".join(lines[at : at + 7]) for at in starts))
+    columns = dataclasses.replace(COLUMNS, sentence="sid")
+    found = read_tagged_texts(tmp_path / "a.csv", columns)
+    assert found.texts == read_tagged_texts(tmp_path / "a.conll", COLUMNS).texts
+    first = read_tagged_texts(tmp_path / "a.csv", columns, max_rows=3)
+    assert first.texts == found.texts[:3]
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence", "message"),
+    [
+        ("doc,tokens,tags", None, r"single word in 'tokens', .* --sentence-column NAME.*\.conll"),
+        ("sentence_id,tokens,tags", None, "'sentence_id' is another in nearly every row"),
+        ("a,tokens,tags", "b", "no column 'b'"),
+    ],
+)
+def test_rows_of_a_word_without_sentences_are_refused(tmp_path, header, sentence, message):
+    lines = [f"{row},w{row},O\n" for row in range(9)]
+    (tmp_path / "a.csv").write_text(header + "\n" + "".join(lines))
+    with pytest.raises(UsageError, match=message):
+        read_tagged_texts(tmp_path / "a.csv", dataclasses.replace(COLUMNS, sentence=sentence))
+
+
+def test_texts_of_python_lists_are_words(tmp_path):
+    (tmp_path / "a.csv").write_text("""tokens,tags\n"['Ada', ""isn't""]","['B-per', 'O']"\n""")
+    assert marked(read_tagged_texts(tmp_path / "a.csv", COLUMNS)) == [
+        [("Ada", "B-per"), ("isn't", "O")]
+    ]

@@ -1,0 +1,88 @@
+"""Rows with a text and its entities, as tools for annotation write them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from bert_tf.data.tables.cells import cell_fault, shortened
+from bert_tf.data.tables.list_cells import value_in_text
+from bert_tf.tasks.tagging.rows.tagged_text import TaggedText
+
+# Of doccano, Label Studio (a list of one) and Prodigy, and what transformers predicts.
+_STARTS = ("start", "start_offset")
+_ENDS = ("end", "end_offset")
+_LABELS = ("label", "labels", "type", "tag", "entity_type", "entity_group")
+_NOT_ACCEPTED = ("reject", "ignore")  # what Prodigy keeps of an annotator's answer
+
+
+def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str) -> TaggedText:
+    """A text with its entities: a list, its text in JSON or Python, or nothing for none.
+
+    Args:
+        row: value by column.
+        line: of the file.
+        text_column, entities: names of columns.
+    """
+    if row.get("answer") in _NOT_ACCEPTED and "spans" in row:
+        return TaggedText(line=line, fault=("annotation is not accepted", shortened(row["answer"])))
+    fault = cell_fault(row, text_column, kind="text", allow_empty=False)
+    if fault:
+        return TaggedText(line=line, fault=fault)
+    text = row[text_column]
+    listed = row.get(entities)
+    if isinstance(listed, str):
+        listed = value_in_text(listed) if listed.strip() else []
+    if listed is None:
+        listed = []
+    if not isinstance(listed, list):
+        return TaggedText(
+            line=line, fault=(f"column {entities!r} is no list of entities", shortened(listed))
+        )
+    spans = []
+    for item in listed:
+        span = _span(item)
+        if span is None:
+            fault = "entity is not {start, end, label}", shortened(item)
+            return TaggedText(line=line, fault=fault)
+        start, end, label, expected = span
+        if not 0 <= start < end <= len(text) or not text[start:end].strip():
+            return TaggedText(line=line, fault=("entity covers no text", shortened(item)))
+        if expected not in (None, text[start:end]):
+            fault = "entity is not at its place", f"{expected!r}, where is {text[start:end]!r}"
+            return TaggedText(line=line, fault=fault)
+        spans.append((start, end, label))
+    spans.sort()
+    for one, other in itertools.pairwise(spans):
+        if one[1] > other[0]:
+            return TaggedText(line=line, fault=("entities overlap", f"{one} and {other}"))
+    return TaggedText(
+        line=line,
+        text=text,
+        has_words=False,
+        starts=[start for start, _, _ in spans],
+        ends=[end for _, end, _ in spans],
+        tags=[label for _, _, label in spans],
+        lines=[line] * len(spans),
+    )
+
+
+def _span(item: Any) -> tuple[int, int, str, Any] | None:
+    """Start, end, label and, where it is given, the text of an entity."""
+    if isinstance(item, dict):
+        start, end, label = (
+            next((item[name] for name in names if item.get(name) is not None), None)
+            for names in (_STARTS, _ENDS, _LABELS)
+        )
+        text = item.get("text")
+    elif isinstance(item, list | tuple) and len(item) == 3:
+        (start, end, label), text = item, None
+    else:
+        return None
+    if isinstance(label, list) and len(label) == 1:
+        label = label[0]
+    if type(start) is not int or type(end) is not int:
+        return None
+    if not isinstance(label, str) or not label.strip():
+        return None
+    return start, end, label, text
