@@ -1,10 +1,16 @@
-"""Which loss the columns of a table are likely for, and which of them are its texts."""
+"""Which loss the columns of a table are for, and which of them are its texts."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.base.console import Console
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch
+from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.similarity.options import COSENT, RANKING, TRIPLET
 from bert_tf.tasks.tables.likely_columns import by_length
 
@@ -18,6 +24,42 @@ _SECOND = (
 )
 _NEGATIVE = ("negative", "neg", "hard_negative")
 _SCORE = ("score", "similarity", "label", "similarity_score")
+
+_JUDGMENTS = (*_SCORE, "labels", "gold_label", "is_duplicate", "duplicate", "match", "relevance")
+_BITS = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
+_FIRST_ROWS = 4096
+
+
+def check_all_match(
+    path: str, loss: str, used: Sequence[str], dialect: TableDialect, console: Console
+) -> None:
+    """Refuses a table whose pairs are labeled 0 and 1, of which a loss would take all as matches.
+
+    Args:
+        path: the table.
+        loss: that takes every row as a match.
+        used: columns that are read.
+        dialect: how the table is written.
+        console: gets a line on other columns that look like what says which rows match.
+
+    Raises:
+        UsageError: there is such a column.
+    """
+    rows = read_table_blocks(path, dialect=dialect, block_rows=_FIRST_ROWS, max_rows=_FIRST_ROWS)
+    for block in itertools.islice(rows, 1):
+        for name in block.columns:
+            if name.lower() not in _JUDGMENTS or name in used:
+                continue
+            values = {value.lower() for value in block.texts(name)} - {""}
+            unused = f"{path}: column {name!r} is not used: loss {loss} takes every row as a match"
+            if len(values) > 1 and values <= _BITS:
+                raise UsageError(
+                    f"{unused}, those with 0 too; give --loss {COSENT} --label-column {name}, "
+                    "which learns from such numbers, or take out the column and the rows that do "
+                    "not match"
+                )
+            if len(values) > 1:
+                console.warn(f"{unused}; --loss {COSENT} learns from a column of numbers")
 
 
 def likely_columns(table: TableSketch) -> dict[str, Any]:

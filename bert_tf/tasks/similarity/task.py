@@ -26,6 +26,7 @@ from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.similarity.columns import check_all_match
 from bert_tf.tasks.similarity.cosines import similarities_of
 from bert_tf.tasks.similarity.encoding import encode_rows, text_ids
 from bert_tf.tasks.similarity.host import pair_predictions
@@ -173,11 +174,15 @@ class SimilarityTask:
 
         Raises:
             InputError: no row can be used.
+            UsageError: pairs are labeled, and the loss takes none for other than a match.
         """
+        texts = (*self.text_columns, *self.negative_columns)
+        if self.label_column is None:
+            check_all_match(path, self.loss, texts, dialect, console)
         table = read_table(
             path,
             dialect=dialect,
-            text_columns=(*self.text_columns, *self.negative_columns),
+            text_columns=texts,
             value_columns=() if self.label_column is None else (self.label_column,),
             max_rows=max_rows,
             console=console,
@@ -218,7 +223,6 @@ class SimilarityTask:
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
     def trained_on(self, source: Table) -> Self:
-        """The same task: nothing depends on how often something occurs."""
         return self
 
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:

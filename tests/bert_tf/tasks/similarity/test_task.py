@@ -11,7 +11,7 @@ import tensorflow as tf
 from behavior.tasks import check_exported_predictions, check_task
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.tasks.similarity.task import SimilarityTask
 from bert_tf.weights.sentence_transformers import read_recipe, write_recipe
@@ -102,6 +102,27 @@ def test_rows_with_the_same_anchor_are_held_out_together(small_config, write):
     task, source = SimilarityTask.from_training(config, Console(io.StringIO()))
     keys = task.groups(source).keys
     assert keys == [row["anchor"] for row in rows]
+
+
+@pytest.mark.parametrize("name", ["label", "is_duplicate", "score"])
+def test_pairs_that_are_labeled_as_no_matches_are_refused(small_config, write, name):
+    """Otherwise those with 0 would be learned as matches."""
+
+    def read(labels, **values):
+        rows = [{"anchor": "a", "positive": "b", name: label} for label in labels]
+        path = write("train.jsonl", rows)
+        config = small_config(task="similarity", train=path, max_seq_length=12, **values)
+        stream = io.StringIO()
+        SimilarityTask.from_training(config, Console(stream))
+        return stream.getvalue()
+
+    for labels in ([0, 1], [True, False], ["1.0", "0.0"]):
+        with pytest.raises(UsageError, match=f"{name!r} is not used: .*--loss cosent --label-col"):
+            read(labels)
+    assert "loss multiple-negatives-ranking takes every row as a match; --loss c" in read([0.5, 3])
+    assert read([1, 1]) == ""
+    cosent = {"text_column": "anchor", "text_pair_column": "positive", "label_column": name}
+    assert read([0, 1], loss="cosent", **cosent) == ""
 
 
 @pytest.mark.slow  # fine-tunes, exports, embeds, searches and scores
