@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.config.section import likely_key
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Job:
         config: str | Path | None = None,
         overwrite: bool = False,
         max_rejects: str | float | None = None,
+        strict: bool = False,
         console: Console | None = None,
         **keys: Any,
     ) -> dict[str, Any]:
@@ -54,6 +55,7 @@ class Job:
             overwrite: replace an output made with another config.
             max_rejects: how many rows may be rejected, a number (10) or a fraction (0.1 or "10%");
                 by default as many as the command allows.
+            strict: take the warnings of the health check of `vocab` and `preprocess` as errors.
             console: where progress goes; stderr by default.
             **keys: config keys, by the names that they have in YAML. Paths may be `Path`s.
 
@@ -63,9 +65,10 @@ class Job:
         Raises:
             ConfigError: a key is unknown, or its value cannot be used; all faults at once.
             UsageError, InputError: as the command's errors.
-            TooManyRejects: more rows than `max_rejects`; the output is there.
+            TooManyRejects: more rows than `max_rejects`; the output is there. Likewise an
+                InputError with `strict`.
         """
-        from pipeline.cli.command import excess_of_run
+        from pipeline.cli.command import complaint_of_run
         from pipeline.outputs.job import RunOptions
         from pipeline.outputs.rejected_rows import RejectLimit
 
@@ -81,17 +84,20 @@ class Job:
                     for key in sorted(unknown)
                 )
             )
+        if strict and not call.has_health:
+            raise UsageError(f"{self.name}: has no health check; leave strict out")
         resolved = call.resolve(None if config is None else os.fspath(config), given)
         limit = call.max_rejects if max_rejects is None else str(max_rejects)
         options = RunOptions(
             overwrite=overwrite,
             max_rejects=None if limit is None else RejectLimit.parse(limit),
+            strict=strict,
             console=console or Console(),
         )
         manifest = call.run(resolved, options)
-        excess = excess_of_run(manifest, resolved[0], options)
-        if excess is not None:
-            raise TooManyRejects(excess)
+        error = complaint_of_run(manifest, resolved[0], options)
+        if error is not None:
+            raise error
         return manifest
 
     @property

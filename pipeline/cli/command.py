@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import ConfigError
+from bert_tf.base.errors import BertPipelineError, ConfigError, InputError, TooManyRejects
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
@@ -37,6 +37,7 @@ def job_command(
     resumes: bool = False,
     has_rows: bool = False,
     max_rejects: str | None = None,
+    has_health: bool = False,
 ) -> JobCommand:
     """Builds the command that resolves its sections and runs a job on them.
 
@@ -50,14 +51,19 @@ def job_command(
         resumes: whether the job has `--resume`.
         has_rows: whether the job has `--max-rejects`.
         max_rejects: its default; None allows any number.
+        has_health: whether the job has `--strict`.
     """
     options = config_options(sections)
     return JobCommand(
         name,
-        callback=JobCall(name=name, sections=sections, job=job, max_rejects=max_rejects),
+        callback=JobCall(
+            name=name, sections=sections, job=job, max_rejects=max_rejects, has_health=has_health
+        ),
         common=options.common,
         rest=options.rest,
-        general=general_options(resumes=resumes, has_rows=has_rows, max_rejects=max_rejects),
+        general=general_options(
+            resumes=resumes, has_rows=has_rows, max_rejects=max_rejects, has_health=has_health
+        ),
         further_keys=options.further_keys,
         help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
         context_settings={**HELP_FLAGS, "max_content_width": 100},
@@ -69,13 +75,14 @@ class JobCall:
     """Runs a job with what click has parsed, or what `pipeline.api` is given.
 
     Attributes:
-        name, sections, job, max_rejects: as of `job_command`.
+        name, sections, job, max_rejects, has_health: as of `job_command`.
     """
 
     name: str
     sections: tuple[AnySection, ...]
     job: str
     max_rejects: str | None
+    has_health: bool
 
     def __call__(
         self,
@@ -87,6 +94,7 @@ class JobCall:
         verbose: bool,
         max_rejects: RejectLimit | None = None,
         resume: bool = False,
+        strict: bool = False,
         **flags: Any,
     ) -> int:
         """Returns the exit code."""
@@ -96,6 +104,7 @@ class JobCall:
                 overwrite=overwrite,
                 resume=resume,
                 max_rejects=max_rejects,
+                strict=strict,
                 console=Console(
                     own_stderr, quiet=quiet, journal=None if log is None else log.write
                 ),
@@ -109,10 +118,10 @@ class JobCall:
                 raise
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-            excess = excess_of_run(manifest, resolved[0], options)
-            if excess is not None:
-                click.echo(f"error: {excess}", file=own_stderr)
-            return 0 if excess is None else 3
+            error = complaint_of_run(manifest, resolved[0], options)
+            for line in str(error or "").splitlines():
+                click.echo(f"error: {line}", file=own_stderr)
+            return 0 if error is None else error.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
         """Runs the job on sections of `resolve`, unless its output is finished; returns its
@@ -175,11 +184,20 @@ def _check_sections(
         raise ConfigError(faults)
 
 
-def excess_of_run(manifest: dict[str, Any], config: Section, options: RunOptions) -> str | None:
-    """What to say of a job that rejected more rows than allowed; None if it did not."""
-    if options.max_rejects is None or not manifest:
+def complaint_of_run(
+    manifest: dict[str, Any], config: Section, options: RunOptions
+) -> BertPipelineError | None:
+    """The error of a finished job that rejected too many rows, or has warnings where there may be
+    none; its output is whole."""
+    if options.max_rejects is not None and manifest:
+        excess = excess_of(options.max_rejects, config, manifest["counts"])
+        if excess is not None:
+            return TooManyRejects(excess)
+    notes = manifest.get("notes", []) if options.strict else []
+    if not notes:
         return None
-    return excess_of(options.max_rejects, config, manifest["counts"])
+    output = config.as_dict()["output"]
+    return InputError("\n".join(f"{output}: finished, but --strict: {note}" for note in notes))
 
 
 def _indent(example: str) -> str:

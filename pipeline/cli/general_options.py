@@ -34,10 +34,15 @@ _RESUME = click.Option(
     is_flag=True,
     help="resume from the latest checkpoint (the default; logs a line if there is none)",
 )
+_STRICT = click.Option(
+    ["--strict"],
+    is_flag=True,
+    help="exit with code 1 if the health check of the result warns; the output stays",
+)
 
 
 def general_options(
-    *, resumes: bool, has_rows: bool, max_rejects: str | None
+    *, resumes: bool, has_rows: bool, max_rejects: str | None, has_health: bool
 ) -> list[click.Parameter]:
     """The general options of a command.
 
@@ -45,10 +50,13 @@ def general_options(
         resumes: whether it has `--resume`.
         has_rows: whether it has `--max-rejects`.
         max_rejects: its default; None allows any number.
+        has_health: whether it has `--strict`.
     """
     options: list[click.Parameter] = [*_COMMON]
     if has_rows:
         options.append(_max_rejects(max_rejects))
+    if has_health:
+        options.append(_STRICT)
     if resumes:
         options.append(_RESUME)
     return options

@@ -19,7 +19,12 @@ from bert_tf.data.examples.flat_documents import FlatDocuments
 from bert_tf.data.examples.full_sentences import full_sentences, separate_documents
 from bert_tf.data.examples.masking import MaskingRules, masking_rules
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
-from bert_tf.data.examples.segments import RandomNextChoices, no_other_document, segment_pairs
+from bert_tf.data.examples.segments import (
+    RandomNextChoices,
+    mark_segments,
+    no_other_document,
+    segment_pairs,
+)
 from bert_tf.data.examples.sentence_parts import cut_long_sentences
 from bert_tf.data.records.schema import encode_records
 from pipeline.examples.runs import Run
@@ -52,7 +57,7 @@ class Pool:
     num_train: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class PoolCounts:
     """What was made of a pool.
 
@@ -63,6 +68,11 @@ class PoolCounts:
         labeled: examples whose label is 1: with a random second segment, or swapped segments.
         left_out: chunks of one sentence that had no other document to go with.
         sentences_cut: sentences too long for a pair of segments, which were cut into parts.
+        single: documents of one sentence.
+        reached: tokens of the documents that are in an example of any pass; counted, as `single`,
+            by the task that makes the first pass, 0 for the others.
+        row_tokens: tokens of the training examples that are masked here, specials included.
+        masked: how many of those are targets; complete once the runs have been read.
     """
 
     documents: tuple[int, int]
@@ -70,7 +80,11 @@ class PoolCounts:
     truncated: int
     labeled: int
     left_out: int
-    sentences_cut: int
+    single: int
+    reached: int
+    row_tokens: int
+    sentences_cut: int = 0
+    masked: int = 0
 
 
 def sort_pool(
@@ -192,10 +206,12 @@ class ExampleMaker:
                 max_seq_length=self._config.max_seq_length,
             )
             pool = dataclasses.replace(pool, documents=documents)
-        tokens, pairs, left_out = self._segments(
-            pool, range(self._config.passes) if passes is None else passes
-        )
+        passes = range(self._config.passes) if passes is None else passes
+        tokens, made = self._segments(pool, passes)
+        pairs = np.concatenate([pairs for pairs, _ in made])
         is_eval = pairs["document"] >= pool.num_train
+        counts = self._count(pool, tokens, made, pairs, is_first=passes.start == 0)
+        counts.sentences_cut = sentences_cut
         shards = combine_keys(pairs["key"], seed_key(self._config.seed, "shards"))
         places = np.where(
             is_eval,
@@ -215,21 +231,56 @@ class ExampleMaker:
             split, shift = ("train", 0) if place < train_shards else ("eval", train_shards)
             for start in range(begin, end, _MAX_RECORDS_PER_RUN):
                 members = order[start : min(start + _MAX_RECORDS_PER_RUN, end)]
-                records = self._encode(split, tokens, pairs[members])
+                records = self._encode(split, tokens, pairs[members], counts)
                 shards_of_records = places[members] - shift if shards_of_run > 1 else None
                 runs.append(Run(split, place - shift, ranks[members], records, shards_of_records))
+        return runs, counts
+
+    def _count(
+        self,
+        pool: Pool,
+        tokens: np.ndarray,
+        made: list[tuple[np.ndarray, int]],
+        pairs: np.ndarray,
+        *,
+        is_first: bool,
+    ) -> PoolCounts:
+        """Counts what was made: passes, and the pairs of all of them."""
+        is_eval = pairs["document"] >= pool.num_train
         evals = int(is_eval.sum())
-        return runs, PoolCounts(
+        is_masked = self._train_rules is not None
+        single = int(np.count_nonzero(np.diff(pool.documents.document_offsets) == 1))
+        return PoolCounts(
             documents=(pool.num_train, len(pool.documents) - pool.num_train),
             examples=(len(pairs) - evals, evals),
             truncated=int(pairs["is_truncated"].sum()),
             labeled=int(pairs["label"].sum()),
-            left_out=left_out,
-            sentences_cut=sentences_cut,
+            left_out=sum(left_out for _, left_out in made),
+            single=single if is_first else 0,
+            reached=self._count_reached(pool, tokens, made) if is_first else 0,
+            row_tokens=int(pair_lengths(pairs[~is_eval]).sum()) if is_masked else 0,
         )
 
-    def _segments(self, pool: Pool, passes: range) -> tuple[np.ndarray, np.ndarray, int]:
-        """Tokens, the pairs that refer to them, and the number of chunks left out."""
+    def _count_reached(
+        self, pool: Pool, tokens: np.ndarray, made: list[tuple[np.ndarray, int]]
+    ) -> int:
+        """Tokens of a pool that are in an example of any pass, of which the first are made."""
+        is_reached = tokens == self._special_ids["sep_id"]  # between documents
+        separators = int(is_reached.sum())
+        for pairs, _ in made:
+            mark_segments(pairs, is_reached)
+        for number in range(len(made), self._config.passes):
+            if is_reached.all():
+                break
+            ((pairs, _),) = self._segments(pool, range(number, number + 1))[1]
+            mark_segments(pairs, is_reached)
+        return int(np.count_nonzero(is_reached)) - separators
+
+    def _segments(
+        self, pool: Pool, passes: range
+    ) -> tuple[np.ndarray, list[tuple[np.ndarray, int]]]:
+        """Tokens, and for each pass the pairs that refer to them and the number of chunks left
+        out."""
         config = self._config
         keys_of_pass = {number: combine_keys(pool.keys, np.uint64(number)) for number in passes}
         if config.pair_task == "none":
@@ -245,7 +296,7 @@ class ExampleMaker:
                 for number, keys in keys_of_pass.items()
             ]
             tokens = separate_documents(pool.documents, self._special_ids["sep_id"])
-            return tokens, np.concatenate(sequences), 0
+            return tokens, [(pairs, 0) for pairs in sequences]
         is_order_task = config.pair_task == "sop"
         made = [
             segment_pairs(
@@ -259,15 +310,14 @@ class ExampleMaker:
             )
             for keys in keys_of_pass.values()
         ]
-        pairs = np.concatenate([pairs for pairs, _ in made])
-        return pool.documents.tokens, pairs, sum(left for _, left in made)
+        return pool.documents.tokens, made
 
     def _encode(
-        self, split: str, tokens: np.ndarray, pairs: np.ndarray
+        self, split: str, tokens: np.ndarray, pairs: np.ndarray, counts: PoolCounts
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         rules = self._train_rules if split == "train" else self._eval_rules
 
-        def encode_from(start: int) -> tuple[np.ndarray, np.ndarray]:
+        def encode_from(start: int) -> tuple[tuple[np.ndarray, np.ndarray], int]:
             batch = pairs[start : start + _BATCH_ROWS]
             if rules is None:
                 features = unmasked_features(
@@ -277,9 +327,8 @@ class ExampleMaker:
                     max_seq_length=self._config.max_seq_length,
                     **self._special_ids,
                 )
-                return encode_records(
-                    features, self._config.feature_names, lengths=pair_lengths(batch)
-                )
+                lengths = pair_lengths(batch)
+                return encode_records(features, self._config.feature_names, lengths=lengths), 0
             features = pretraining_features(
                 tokens,
                 batch,
@@ -288,6 +337,9 @@ class ExampleMaker:
                 max_predictions_per_seq=self._config.max_predictions_per_seq,
                 **self._special_ids,
             )
-            return encode_records(features, self._config.feature_names)
+            masked = int(features["masked_lm_weights"].sum()) if split == "train" else 0
+            return encode_records(features, self._config.feature_names), masked
 
-        return map_ahead(encode_from, range(0, len(pairs), _BATCH_ROWS))
+        for records, masked in map_ahead(encode_from, range(0, len(pairs), _BATCH_ROWS)):
+            counts.masked += masked
+            yield records

@@ -17,6 +17,7 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.token_counts import write_token_counts
 from bert_tf.data.records.schema import shard_name
+from bert_tf.data.text.normalizer import is_ideograph
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
@@ -216,7 +217,10 @@ class TokenizeBlocks(beam.DoFn):
     def setup(self) -> None:
         """Builds the tokenizer once per worker: it takes half a second and cannot be pickled."""
         check_shared(self._job.work)
-        self._tokenizer = WordPieceTokenizer(self._job.vocab, lowercase=self._job.config.lowercase)
+        self._tokenizer = WordPieceTokenizer(
+            self._job.vocab, lowercase=bool(self._job.config.lowercase)
+        )
+        self._ideographs = [is_ideograph(entry) for entry in self._job.vocab]
 
     def process(
         self, block: DocumentBlock | FinishedBlock
@@ -244,13 +248,19 @@ class TokenizeBlocks(beam.DoFn):
         tokenized, without_tokens = tokenize_block(block, self._tokenizer)
         tokens = tokenized.documents.tokens
         yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
-        yield _store_counts(writer, {"tokens": len(tokens), f"dropped/{NO_TOKENS}": without_tokens})
+        token_counts = np.bincount(tokens, minlength=len(self._job.vocab)).astype(np.int64)
+        counted = {
+            "tokens": len(tokens),
+            "tokens_unknown": int(token_counts[self._tokenizer.unk_id]),
+            "tokens_ideographic": int(token_counts[self._ideographs].sum()),
+            f"dropped/{NO_TOKENS}": without_tokens,
+        }
+        yield _store_counts(writer, counted)
         pools = pools_of(tokenized.hashes, plan.pools)
         for bucket, documents in partition_documents(tokenized, plan.buckets_of_pools(pools)):
             yield bucket, writer.add(to_bytes(documents))
         if self._job.counts_tokens:
-            counts = np.bincount(tokens, minlength=len(self._job.vocab)).astype(np.int64)
-            yield TOKEN_COUNTS, writer.add([counts.tobytes()])
+            yield TOKEN_COUNTS, writer.add([token_counts.tobytes()])
 
 
 class SumTokenCounts(beam.CombineFn):
@@ -376,8 +386,18 @@ class MakeExamples(beam.DoFn):
             shards_of_run=plan.shards_of_run,
             passes=plan.passes_of_part(part, self._job.config.passes),
         )
+        for run in runs:
+            if run.shards is None:
+                label = self._job.name_of_shard(run.split, run.shard)
+            else:
+                label = group_label(run.split, run.shard)
+            yield label, writer.add(run.parts())
         counted = {
             "truncations": counts.truncated,
+            "documents_of_one_sentence": counts.single,
+            "tokens_reached": counts.reached,
+            "row_tokens": counts.row_tokens,
+            "masked": counts.masked,
             "labeled": counts.labeled,
             f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
         }
@@ -392,12 +412,6 @@ class MakeExamples(beam.DoFn):
         if part == 0:
             counted["sentences_cut"] = counts.sentences_cut
         yield _store_counts(writer, counted)
-        for run in runs:
-            if run.shards is None:
-                label = self._job.name_of_shard(run.split, run.shard)
-            else:
-                label = group_label(run.split, run.shard)
-            yield label, writer.add(run.parts())
 
 
 def _empty_shards(split: str, job: ExamplesJob) -> Iterator[tuple[str, None]]:

@@ -50,7 +50,7 @@ def write_corpus_page(
     *,
     text_column: str,
     vocab: str | None,
-    lowercase: bool,
+    lowercase: bool | None,
     samples: int,
     overwrite: bool,
 ) -> None:
@@ -61,7 +61,7 @@ def write_corpus_page(
         html: file to write; an older page is replaced.
         text_column: with the text, of formats that have columns or keys.
         vocab: vocabulary whose unknown words are looked for; None for none.
-        lowercase: what that is for.
+        lowercase: what that is for; None to see from the vocabulary.
         samples: examples of what each rule leaves out.
         overwrite: replace any other file as well.
 

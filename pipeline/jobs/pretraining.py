@@ -132,6 +132,9 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         log_if_nothing_resumes(config.output, options)
         if config.init:
             warn_of_unfinished_run(config.init, options.console)
+        for records in data:
+            for note in records.notes:
+                options.console.warn(f"{records.directory}: {note}")
         _warn_of_many_epochs(config, data, options.console)
         stored = stored_run(record.check_held)
         if stored is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
@@ -17,6 +18,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.beam.blobs import BlobStore, count_finished_work
 from pipeline.beam.files import FileInfo, match_files
@@ -41,13 +43,20 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
+from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
+from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
+from pipeline.report.corpus.sample import read_sample
 
 # What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}
+# A part of a corpus that is another language's may come first.
+_MOST_UNKNOWN_OF_SAMPLE = 0.8
+_SAMPLE_BYTES = 1_000_000
+_SAMPLE_SENTENCES = 5_000
 
 
 def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:
@@ -60,9 +69,13 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
     vocab = read_vocab_for_masking(path_of(config.vocab))
+    lowercase, note = decide_lowercase(config.lowercase, config.vocab, vocab)
+    config = dataclasses.replace(config, lowercase=lowercase)
     files = match_files(config.input, output=config.output, console=options.console)
 
     def body(record: JobRecord) -> None:
+        if note is not None:
+            options.console.warn(note)
         output = path_of(config.output).absolute()  # workers may run in another folder
         plan = plan_examples(config, files)
         identity = {
@@ -82,18 +95,20 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         )
         found = record.extra["found_finished"] = _report_found(job, options.console)
         with keeping_finished_work(work, options.console):
+            with record.stage("sample"):
+                _check_sample(config, files, vocab)
             with record.stage("examples"):
                 _make_shards(job, runner, files, found["shards"], options.console)
             write_rejects(job.work, rejects_path(output))
             write_duplicates(job.work, duplicates_path(output))
             record.sha256 = read_shard_hashes(job.work)
             report = read_report(job.work)
-            record.counts = _collect_counts(report, read_example_counts(job.work), config.pair_task)
+            record.counts = _collect_counts(report, read_example_counts(job.work), config)
             for line in report_corpus_lines(report, config.duplicates):
                 options.console.info(line)
             rows = corpus_rows(record.counts)
             report_rejects(options.console, rejects_path(output), rows, config.input)
-            _check_not_empty(config, record.counts)
+            _check_usable(config, record.counts)
         _finish(job, record)
 
     return run_job(
@@ -156,21 +171,42 @@ def _make_shards(
     )
 
 
-def _collect_counts(report: CorpusReport, made: Counter[str], pair_task: str) -> dict[str, Any]:
+def _check_sample(config: PreprocessConfig, files: list[FileInfo], vocab: list[str]) -> None:
+    """Refuses a vocabulary of another language before the whole corpus is read."""
+    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
+    texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
+    is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
+    tokenizer = HostTokenizer(vocab, lowercase=bool(config.lowercase))
+    ids = tokenizer.tokenize(texts.slice(0, _SAMPLE_SENTENCES).to_pylist()).ids
+    unknown = int((ids == tokenizer.unk_id).sum())
+    limit = MOST_UNKNOWN if is_whole else _MOST_UNKNOWN_OF_SAMPLE
+    refuse_unknown(unknown, len(ids), config, limit=limit)
+
+
+def _collect_counts(
+    report: CorpusReport, made: Counter[str], config: PreprocessConfig
+) -> dict[str, Any]:
     """What was read and what was made, as the manifest's counts."""
     dropped = report.dropped + _by_reason(made, "dropped")
     documents = {split: made[f"documents/{split}"] for split in ("train", "eval")}
+    label = LABEL_NAMES.get(config.pair_task)
     return {
         "documents": sum(documents.values()),
         "documents_train": documents["train"],
         "documents_eval": documents["eval"],
+        "documents_of_one_sentence": made["documents_of_one_sentence"],
         "sentences": report.sentences,
         "sentences_cut": made["sentences_cut"],
         "tokens": made["tokens"],
+        "tokens_unknown": made["tokens_unknown"],
+        "tokens_ideographic": made["tokens_ideographic"],
+        "tokens_reached": made["tokens_reached"],
         "examples": {split: made[f"examples/{split}"] for split in ("train", "eval")},
+        "row_tokens": made["row_tokens"],
+        "masked": made["masked"],
         "truncations": made["truncations"],
         "chunks_left_out": dict(_by_reason(made, "chunks_left_out").most_common()),
-        **({LABEL_NAMES[pair_task]: made["labeled"]} if pair_task in LABEL_NAMES else {}),
+        **({label: made["labeled"]} if label else {}),
         "copies": report.copies,
         "dropped": dict(dropped.most_common()),
         "dropped_lines": dict(report.dropped_lines.most_common()),
@@ -186,7 +222,7 @@ def _by_reason(made: Counter[str], what: str) -> Counter[str]:
     )
 
 
-def _check_not_empty(config: PreprocessConfig, counts: dict[str, Any]) -> None:
+def _check_usable(config: PreprocessConfig, counts: dict[str, Any]) -> None:
     inputs = ", ".join(config.input)
     if not counts["documents"]:
         reasons = [
@@ -204,6 +240,7 @@ def _check_not_empty(config: PreprocessConfig, counts: dict[str, Any]) -> None:
             f"{quantity(counts['documents'], 'document')}; "
             "examples need a document of two sentences or more, or two different documents"
         )
+    refuse_unknown(counts["tokens_unknown"], counts["tokens"], config, limit=MOST_UNKNOWN)
 
 
 def _finish(job: ExamplesJob, record: JobRecord) -> None:
@@ -219,11 +256,6 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
                 f"no document fell to evaluation; raise eval_fraction (now {config.eval_fraction}) "
                 "if the corpus is small"
             )
-    if config.pair_task == "nsp" and not counts["random_next"]:
-        console.warn(
-            "no example has a random second segment, so next-sentence prediction teaches nothing; "
-            "that takes at least two different documents and random_next_prob above 0"
-        )
     write_text_atomically(output / "vocab.txt", "".join(f"{piece}\n" for piece in vocab))
     record.extra["records"] = {
         "max_seq_length": config.max_seq_length,
@@ -241,14 +273,8 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
     record.extra["pools"] = job.plan.pools
     examples, seconds = counts["examples"], record.timings["examples"]
     total = examples["train"] + examples["eval"]
-    record.metrics = {
-        **{
-            f"{name}_fraction": round(counts[name] / total, 4)
-            for name in LABEL_NAMES.values()
-            if name in counts
-        },
-        "truncation_fraction": round(counts["truncations"] / total, 4),
-    }
+    health = examine(PREPROCESS_CHECKS, counts, config)
+    record.metrics = {**health.figures}
     if not any(record.extra["found_finished"].values()):
         record.metrics["examples_per_second"] = round(total / seconds, 1)
     console.info(
@@ -256,6 +282,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         f"{examples['train']:,} training and {quantity(examples['eval'], 'evaluation example')} "
         f"in {seconds:.1f} s"
     )
+    record.report_health(health.line, health.warnings)
     record.made = [
         (_shown_shards(output, names), f"{kind} records")
         for names, kind in ((shards["train"], "training"), (shards["eval"], "evaluation"))

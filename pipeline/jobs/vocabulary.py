@@ -31,6 +31,8 @@ from pipeline.corpus.report import (
     report_corpus_lines,
     write_rejects,
 )
+from pipeline.jobs.health import VOCAB_CHECKS, examine
+from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
@@ -52,6 +54,16 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
     base = _read_base(config)
+    lowercase, note = config.lowercase is not False, None
+    if config.extend is not None:
+        lowercase, note = decide_lowercase(config.lowercase, config.extend, base)
+    config = dataclasses.replace(config, lowercase=lowercase)
+
+    def body(record: JobRecord) -> None:
+        if note is not None:
+            options.console.warn(note)
+        _make_vocabulary(config, runner, files, base, record)
+
     return run_job(
         "vocab",
         config,
@@ -62,7 +74,7 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
             "input": [file.path for file in files],
             "extend": [config.extend] if config.extend else [],
         },
-        body=lambda record: _make_vocabulary(config, runner, files, base, record),
+        body=body,
         temporary=_work_folder(config),
         may_be_remote=True,
     )
@@ -138,6 +150,9 @@ def _count_and_learn(
     _report_shortcomings(config, learned, record)
     with record.stage("measure"):
         _measure(learned, counted, record)
+    health = examine(VOCAB_CHECKS, {**record.counts, **record.metrics}, config)
+    record.metrics.update(health.figures)
+    record.report_health(health.line, health.warnings)
     output = config.output
     left_out = quantity(duplicates, "duplicate document") + " left out"
     for made, target, meaning in (
@@ -174,7 +189,7 @@ def _count_words(
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,
-            lowercase=config.lowercase,
+            lowercase=bool(config.lowercase),
             max_word_length=config.max_word_length,
             held_out_fraction=config.held_out_fraction,
         )

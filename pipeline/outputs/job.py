@@ -57,6 +57,7 @@ class RunOptions:
         overwrite: replace an output of another config.
         resume: resume from a checkpoint.
         max_rejects: how many rejected rows are too many; None for no limit.
+        strict: take warnings about the result as errors.
         console: where lines for the user go.
         is_part: whether another job runs this one and reports what was made itself.
         log: kept beside the output once the job begins its work; None for none.
@@ -65,6 +66,7 @@ class RunOptions:
     overwrite: bool = False
     resume: bool = False
     max_rejects: RejectLimit | None = None
+    strict: bool = False
     console: Console = dataclasses.field(default_factory=Console)
     is_part: bool = False
     log: JobLog | None = None
@@ -103,6 +105,13 @@ class JobRecord:
         """The fingerprint of the one input that a config key names."""
         (found,) = (item for item in self.identity["inputs"] if item["key"] == key)
         return str(found["sha256"])
+
+    def report_health(self, line: str, warnings: list[str]) -> None:
+        """Tells the user how the result looks; the manifest keeps the warnings."""
+        self.console.info(line)
+        for warning in warnings:
+            self.console.warn(warning)
+        self.extra["notes"] = warnings
 
     def list_rejects(self, path: Path, number: int) -> None:
         """Adds the file of rejected rows to what was made, if there are any."""

@@ -82,8 +82,10 @@ def artifact_page(path: str, *, samples: int) -> str:
         ("seconds", _joined(measured_facts(manifest.get("timings", {})))),
         ("versions", _joined(setting_facts(manifest.get("versions", {})))),
     ]
+    kind = "warning" if command in ("vocab", "preprocess", "train") else "note"
+    notes = [f'<p class="{kind}">{escape(note)}</p>' for note in manifest.get("notes", [])]
     tables = "".join(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in sections if facts)
-    return _html(headline(path, manifest), f"{content}\n{tables}", style=style)
+    return _html(headline(path, manifest), f"{''.join(notes)}{content}\n{tables}", style=style)
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:

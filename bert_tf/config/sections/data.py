@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import ClassVar
 
 from bert_tf.base.errors import check_packages
@@ -17,6 +18,7 @@ TEXT_LAYOUTS = ("auto", "sentences", "lines", "paragraphs", "file")
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
+_LEAST_PREDICTIONS = 20
 DUPLICATES = ("keep", "exact", "near")
 
 
@@ -145,9 +147,10 @@ class VocabConfig(CorpusSection):
         common=True,
         reads="file",
     )
-    lowercase: bool = option(
-        "lowercase and strip accents, as bert-base-uncased does",
-        default=True,
+    lowercase: bool | None = option(
+        "lowercase and strip accents, as bert-base-uncased does (default: yes, or as the "
+        "vocabulary to extend was made)",
+        default=None,
         flag="--lowercase/--cased",
     )
     min_frequency: int = option(
@@ -190,16 +193,19 @@ class PreprocessConfig(CorpusSection):
 
     vocab: str = option("vocabulary file", reads="file")
     output: str = option("directory to write")
-    lowercase: bool = option(
-        "lowercase and strip accents; must match the vocabulary",
-        default=True,
+    lowercase: bool | None = option(
+        "lowercase and strip accents (default: as the vocabulary was made)",
+        default=None,
         flag="--lowercase/--cased",
     )
     max_seq_length: int = option(
         "tokens per sequence, including [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
     )
     max_predictions_per_seq: int = option(
-        "maximum masked tokens per sequence", default=20, minimum=1
+        "maximum masked tokens per sequence (default: masked_lm_prob of max_seq_length, at least "
+        "20)",
+        default=None,
+        minimum=1,
     )
     masked_lm_prob: float = option(
         "fraction of tokens that are masked", default=0.15, above=0.0, maximum=1.0
@@ -285,6 +291,17 @@ class PreprocessConfig(CorpusSection):
         minimum=0.01,
         advanced=True,
     )
+
+    def __post_init__(self) -> None:
+        """Derives the default number of predictions, which fits any length."""
+        if self.max_predictions_per_seq is None:
+            least = max(self.wanted_predictions, _LEAST_PREDICTIONS)
+            object.__setattr__(self, "max_predictions_per_seq", min(least, self.max_seq_length - 3))
+
+    @property
+    def wanted_predictions(self) -> int:
+        """Predictions that the longest sequence takes to have `masked_lm_prob` of it masked."""
+        return math.ceil(self.masked_lm_prob * self.max_seq_length)
 
     def faults(self) -> list[str]:
         """Refuses lengths that cannot hold their predictions, and masks of unmasked records."""

@@ -107,6 +107,15 @@ def segment_pairs(
 
 
 @numba.njit(cache=True, nogil=True)
+def mark_segments(pairs, is_reached):
+    """Sets bool [tokens] to true where a token is in a segment of the pairs."""
+    for row in range(len(pairs)):
+        pair = pairs[row]
+        is_reached[pair.first_start : pair.first_start + pair.first_length] = True
+        is_reached[pair.second_start : pair.second_start + pair.second_length] = True
+
+
+@numba.njit(cache=True, nogil=True)
 def _segment_pairs(
     sentence_offsets,
     document_offsets,

@@ -29,6 +29,7 @@ class PretrainingData:
         train_shards, eval_shards: file names.
         train_examples: how many there are for training; 0 where the manifest does not say.
         text_passes: how often these go over the text, each time with other masks.
+        notes: warnings of the health check when they were made.
     """
 
     directory: str
@@ -45,6 +46,7 @@ class PretrainingData:
     eval_shards: tuple[str, ...] = ()
     train_examples: int = 0
     text_passes: int = 1
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_manifest(
@@ -82,7 +84,8 @@ class PretrainingData:
                 f"{directory}: record schema {values['feature_names']!r} is not known; "
                 f"expected one of {', '.join(FEATURE_NAMES)}"
             )
-        return cls(directory=str(directory), **{**values, **_amounts(manifest)})
+        notes = tuple(manifest.get("notes", ()))
+        return cls(directory=str(directory), notes=notes, **{**values, **_amounts(manifest)})
 
     def paths(self, split: str) -> list[str]:
         """The shards of "train" or "eval"."""

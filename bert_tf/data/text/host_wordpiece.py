@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.normalizer import IDEOGRAPHS, normalize_code_point
+from bert_tf.data.text.normalizer import is_ideograph, normalize_code_point
 from bert_tf.data.text.tokenized_texts import TokenizedTexts
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
@@ -214,7 +214,4 @@ def is_word_alone(character: str) -> bool:
     """Whether a normalized character is split from what is around it."""
     if character in _ASCII_PUNCTUATION or character in _LATER_PUNCTUATION:
         return True
-    if unicodedata.category(character).startswith("P"):
-        return True
-    code = ord(character)
-    return any(first <= code <= last for first, last in IDEOGRAPHS)
+    return unicodedata.category(character).startswith("P") or is_ideograph(character)

@@ -51,6 +51,11 @@ _ROOT_BLOCK = 256
 _CHILD_BLOCK = 64
 
 
+def is_ideograph(text: str) -> bool:
+    """Whether a text is one character that is a word of its own."""
+    return len(text) == 1 and any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
+
+
 def normalize_code_point(character: str, *, lowercase: bool) -> str:
     """What BERT makes of one character, before it splits text at spaces and punctuation.
 

@@ -71,7 +71,7 @@ def command(
                     html,
                     text_column=text_column,
                     vocab=vocab,
-                    lowercase=not cased,
+                    lowercase=False if cased else None,
                     samples=samples,
                     overwrite=overwrite,
                 )

@@ -14,4 +14,5 @@ command = job_command(
     ),
     example="bert-pipeline preprocess --input 'corpus/*.txt.gz' --vocab vocab.txt --output data",
     has_rows=True,
+    has_health=True,
 )

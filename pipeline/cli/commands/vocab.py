@@ -11,4 +11,5 @@ command = job_command(
     summary="Counts the words of a corpus and learns a WordPiece vocabulary from them.",
     example="bert-pipeline vocab --input 'corpus/*.txt.gz' --output vocab.txt --vocab-size 30000",
     has_rows=True,
+    has_health=True,
 )

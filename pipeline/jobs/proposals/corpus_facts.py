@@ -100,7 +100,7 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
     lengths, folded = lengths_of(blocks), fold(blocks)
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
     scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
-    vocab_size, tokens = _vocabulary(blocks, config.lowercase, scale)
+    vocab_size, tokens = _vocabulary(blocks, config.lowercase is not False, scale)
     return CorpusFacts(
         sample=sample,
         scale=scale,

@@ -15,6 +15,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files
+from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.places import recorded_input
 from pipeline.report.corpus.left_out import LeftOut, left_out
 from pipeline.report.corpus.sample import MOST_BYTES, CorpusSample, read_sample
@@ -80,11 +81,11 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
     config = PreprocessConfig(**values)
     if not files:
         return "Its manifest names no files."
-    return Corpus(config=config, files=files, vocab=vocab, lowercase=config.lowercase)
+    return Corpus(config=config, files=files, vocab=vocab, lowercase=bool(config.lowercase))
 
 
 def corpus_at(
-    pattern: str, *, text_column: str, vocab: str | None = None, lowercase: bool = True
+    pattern: str, *, text_column: str, vocab: str | None = None, lowercase: bool | None = None
 ) -> Corpus:
     """The corpus of some files, with the default rules.
 
@@ -92,16 +93,19 @@ def corpus_at(
         pattern: a path or a glob.
         text_column: with the text, of formats that have columns or keys.
         vocab: vocabulary file; None for none.
-        lowercase: what that is for.
+        lowercase: what that is for; None to see from the vocabulary.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, or the vocabulary is for the opposite of `lowercase`.
     """
+    entries = None if vocab is None else read_vocab_for_masking(Path(vocab))
+    if vocab is not None and entries is not None:
+        lowercase, _ = decide_lowercase(lowercase, vocab, entries)
     return Corpus(
         config=PreprocessConfig(input=(pattern,), text_column=text_column),
         files=match_files((pattern,)),
-        vocab=None if vocab is None else read_vocab_for_masking(Path(vocab)),
-        lowercase=lowercase,
+        vocab=entries,
+        lowercase=lowercase is not False,
     )
 
 

@@ -16,6 +16,14 @@ from pipeline.report.manifest_facts import changed_settings, leaves
 from pipeline.report.runs.run import Run
 
 _Facts = Mapping[str, str]
+_HEALTH = {
+    "tokens in a record": "reached_fraction",
+    "truncated pairs": "truncation_fraction",
+    "[UNK]": "unknown_fraction",
+    "random second segments": "random_next_fraction",
+    "tokens that are targets": "masked_fraction",
+    "documents of one sentence": "one_sentence_fraction",
+}
 
 
 def overview(runs: Sequence[Run]) -> TableSection:
@@ -132,17 +140,18 @@ def _about_records(manifest: Mapping[str, Any]) -> dict[str, str]:
     for split, number in counts.get("examples", {}).items():
         facts[f"{split} examples"] = f"{number:,}"
     facts["longest sequence"] = f"{records.get('max_seq_length', 0):,} tokens"
-    if "truncation_fraction" in metrics:
-        facts["truncated pairs"] = f"{metrics['truncation_fraction']:.1%}"
     facts["masking"] = str(records.get("masking", config.get("masking", "token")))
     if "masked_lm_prob" in config:
         facts["masked tokens"] = f"{config['masked_lm_prob']:.0%}"
         facts["most masks per sequence"] = f"{records.get('max_predictions_per_seq', 0):,}"
-    if "random_next_fraction" in metrics:
-        facts["random second segments"] = f"{metrics['random_next_fraction']:.1%}"
     if "vocab_size" in records:
         facts["vocabulary"] = f"{records['vocab_size']:,} entries"
+    for name, measured in _HEALTH.items():
+        if measured in metrics:
+            facts[name] = f"{metrics[measured]:.2%}"
     facts["rejected"] = f"{sum(counts.get('rejected', {}).values()):,}"
+    if manifest.get("notes"):
+        facts["warnings"] = "; ".join(manifest["notes"])
     return facts
 
 

@@ -1,14 +1,17 @@
 """Pools: the order of documents, the split, random next choices, and what is made of them."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.flat_documents import FlatDocuments
+from bert_tf.data.records.parsing import feature_spec
 from pipeline.examples.pool import ExampleMaker, Pool, sort_pool
 from pipeline.examples.tokenized import TokenizedDocuments
 
@@ -138,7 +141,44 @@ def test_passes_made_apart_are_those_made_together(pair_task):
     assert records(range(1), range(1, 3)) == (whole, examples)
 
 
+@pytest.mark.parametrize("pair_task", ["nsp", "none"])
+def test_tokens_in_records_and_targets_are_counted(pair_task):
+    """Against the records themselves: every token of the pool has an id of its own."""
+    source = documents_of(list(range(8)), sentences=5, tokens=9)
+    tokens = source.documents.tokens
+    documents = dataclasses.replace(
+        source.documents, tokens=np.arange(5, 5 + len(tokens), dtype=np.int32)
+    )
+    vocab = [*VOCAB[:5], *(f"w{i}" for i in range(len(tokens)))]
+    config = config_of(pair_task=pair_task, max_seq_length=16, dupe_factor=2, short_seq_prob=0)
+    pool = sort(dataclasses.replace(source, documents=documents), eval_fraction=0.0)
+    maker = ExampleMaker(config, vocab)
+    parts = [
+        maker.make_runs(pool, train_shards=1, eval_shards=0, passes=range(number, number + 1))
+        for number in range(2)
+    ]
+    found, masked, length = set(), 0, 0
+    for (run,), _ in parts:
+        for data, offsets in run.records:
+            records = [bytes(data[a + 12 : b - 4]) for a, b in itertools.pairwise(offsets)]
+            rows = tf.io.parse_example(records, feature_spec(16, 5, "reference"))
+            weights = rows["masked_lm_weights"].numpy() > 0
+            positions = rows["masked_lm_positions"].numpy()
+            ids = rows["input_ids"].numpy()
+            for row in range(len(ids)):  # what the masks hide
+                ids[row, positions[row][weights[row]]] = rows["masked_lm_ids"][row][weights[row]]
+            found |= set(ids.ravel().tolist()) - set(range(5))
+            masked += int(weights.sum())
+            length += int(rows["input_mask"].numpy().sum())
+    counts = [counts for _, counts in parts]
+    assert (counts[0].reached, counts[1].reached) == (len(found), 0)
+    assert sum(each.masked for each in counts) == masked
+    assert sum(each.row_tokens for each in counts) == length
+    assert (len(found) == len(tokens)) == (pair_task == "none")
+
+
 def test_documents_of_one_sentence_alone_make_nothing():
     pool = sort(documents_of([1], sentences=1), eval_fraction=0.0)
     runs, counts = ExampleMaker(config_of(), VOCAB).make_runs(pool, train_shards=1, eval_shards=0)
     assert runs == [] and counts.left_out == 3 and counts.examples == (0, 0)
+    assert (counts.single, counts.reached) == (1, 0)

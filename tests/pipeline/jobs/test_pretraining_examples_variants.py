@@ -84,8 +84,9 @@ def train(data, output, **values):
         "log_every": 1,
         **values,
     }
-    config = build_section(TrainConfig, values)
-    return pretraining.run(config, StorageConfig(), RunOptions(console=Console(io.StringIO())))
+    config, said = build_section(TrainConfig, values), io.StringIO()
+    manifest = pretraining.run(config, StorageConfig(), RunOptions(console=Console(said)))
+    return manifest, said.getvalue()
 
 
 def eval_bytes(folder):
@@ -133,7 +134,11 @@ def test_a_variant_is_made_shown_and_trained_on(corpus, tmp_path, keys, train_ke
     assert said in lines[1] and "example 1:" in "\n".join(lines)
     assert ("second:" in "\n".join(lines)) == (pair_task != "none")
     run = tmp_path / "runs" / "run"
-    trained = train(data, run, **train_keys)
+    trained, said_by_train = train(data, run, **train_keys)
+    assert any("are masked, not 50.0%" in note for note in manifest["notes"]) == (
+        keys.get("masked_lm_prob") == 0.5
+    )
+    assert all(f"warning: {data}: {note}\n" in said_by_train for note in manifest["notes"])
     made = [line for line in read_metrics(run / "metrics.jsonl") if line["split"] == "train"]
     for line in (*made, trained["metrics"]["eval"]):
         assert {name for name in line if name.endswith("_loss")} == losses
