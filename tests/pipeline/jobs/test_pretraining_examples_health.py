@@ -1,4 +1,4 @@
-"""The health check of the records: warned of, refused, and the same in manifest, page and report."""
+"""The health check of records: warned of, refused, and the same in manifest, page and report."""
 
 import io
 import json
