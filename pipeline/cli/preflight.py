@@ -247,7 +247,8 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     before = kept_keys(with_defaults(type(config), manifest.get("config", {})), ignored)
     now = kept_keys(config.as_dict(), ignored)
     # What was left to the job is in the manifest as it chose.
-    keys = [key for key in different_keys(before, now, None) if now[key] != AUTO]
+    chosen = [("lowercase", None), *((key, AUTO) for key in now)]
+    keys = [key for key in different_keys(before, now, None) if (key, now[key]) not in chosen]
     if _EXTENDABLE.intersection(keys):
         return None
     if keys:
