@@ -8,7 +8,7 @@ from contextlib import suppress
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.remote_path import RemotePath
 from bert_tf.data.text.casing import vocabulary_casing
-from bert_tf.vocabulary.files import TOKENIZER, TOKENIZER_CONFIG, VOCAB, read_lowercase
+from bert_tf.vocabulary.files import TOKENIZER, TOKENIZER_CONFIG, VOCAB, read_folder_vocabulary
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, read_manifest
 
@@ -32,7 +32,7 @@ def decide_lowercase(
     Raises:
         UsageError: the user asks for the opposite; the tokenizer's files contradict each other.
     """
-    recorded = _recorded_lowercase(source, list(vocab))
+    recorded = _recorded_lowercase(source)
     if recorded is not None:
         lowercase, where = recorded
         if asked not in (None, lowercase):
@@ -53,7 +53,7 @@ def decide_lowercase(
     )
 
 
-def _recorded_lowercase(source: str, vocab: list[str]) -> tuple[bool, str] | None:
+def _recorded_lowercase(source: str) -> tuple[bool, str] | None:
     """What was recorded when the vocabulary was made or used, and by which file."""
     path = path_of(source)
     made = read_manifest(source)
@@ -68,7 +68,7 @@ def _recorded_lowercase(source: str, vocab: list[str]) -> tuple[bool, str] | Non
     for folder in (path.parent, path.parent / "best"):
         for name in (TOKENIZER_CONFIG, TOKENIZER):
             if (folder / name).is_file():
-                return read_lowercase(folder, vocab), name
+                return read_folder_vocabulary(folder).lowercase, name
     return None
 
 

@@ -71,6 +71,7 @@ def test_files_beside_a_vocabulary_say_how_it_is_used(tmp_path, name, content):
     else:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / name).with_name("vocab.txt").write_text("\n".join(SMALL))
     assert decide_lowercase(None, str(path), SMALL) == (False, None)
     with pytest.raises(UsageError, match=f"cased .{name.split('/')[-1]}., so --lowercase"):
         decide_lowercase(True, str(path), SMALL)
