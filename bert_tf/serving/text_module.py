@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.layers.fusible import fusible_operations
+from bert_tf.serving.request_checks import checked_ids, checked_texts
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -98,14 +99,14 @@ class TextModule(tf.Module, abc.ABC):
 
         @tf.function
         def predict(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            batch_tokens = given.pop(BATCH_TOKENS)
+            texts = checked_texts(given, list_inputs=self.list_inputs)
+            batch_tokens = texts.pop(BATCH_TOKENS)
             with fusible_operations():
-                return self.predict(given, batch_tokens)
+                return self.predict(texts, batch_tokens)
 
         @tf.function
         def serve(**given: tf.Tensor) -> dict[str, tf.Tensor]:
-            outputs = predict(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)})
-            return _of_rows(outputs, tf.shape(next(iter(given.values())))[0])
+            return _of_rows(predict(**given, **{BATCH_TOKENS: tf.constant(DEFAULT_BATCH_TOKENS)}))
 
         return {
             SERVING: serve.get_concrete_function(**texts),
@@ -127,8 +128,9 @@ class TextModule(tf.Module, abc.ABC):
     def _ids_signature(self) -> Callable[..., Any]:
         @tf.function
         def head(**given: tf.Tensor) -> dict[str, tf.Tensor]:
+            batch = checked_ids(given, rank=self.ids_rank, config=self.model.config)
             with fusible_operations():
-                return self.head_outputs(given)
+                return self.head_outputs(batch)
 
         shape = [None] * self.ids_rank
         rows = {name: tf.TensorSpec(shape, tf.int32, name=name) for name in IDS_INPUTS}
@@ -136,10 +138,12 @@ class TextModule(tf.Module, abc.ABC):
         return concrete
 
 
-def _of_rows(outputs: dict[str, tf.Tensor], rows: tf.Tensor) -> dict[str, tf.Tensor]:
+def _of_rows(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Repeats what is not of the rows for each: TensorFlow Serving answers a request that lists
     rows only if every output has one of each (MakeRowFormatJsonFromTensors of its json_tensor.cc).
     """
+    of_rows = next(values for name, values in outputs.items() if name not in NOT_OF_ROWS)
+    rows = tf.shape(of_rows)[0]
     return {
         name: tf.repeat(values[None], rows, axis=0) if name in NOT_OF_ROWS else values
         for name, values in outputs.items()

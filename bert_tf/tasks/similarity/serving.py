@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tensorflow as tf
 
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+from bert_tf.serving.request_checks import checked_texts
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
 from bert_tf.serving.text_module import TextModule
@@ -57,7 +58,8 @@ class SimilarityModule(TextModule):
 
         @tf.function
         def embed(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {FIRST: self._embed(text, tf.constant(DEFAULT_BATCH_TOKENS))[0]}
+            texts = checked_texts({"text": text})["text"]
+            return {FIRST: self._embed(texts, tf.constant(DEFAULT_BATCH_TOKENS))[0]}
 
         text = tf.TensorSpec([None], tf.string, name="text")
         return {**super().signatures(), EMBED: embed.get_concrete_function(text=text)}
