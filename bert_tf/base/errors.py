@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 class BertPipelineError(Exception):
@@ -15,6 +16,17 @@ class BertPipelineError(Exception):
 
 class InputError(BertPipelineError):
     """The content of an input is unusable: empty, damaged, of the wrong format (exit code 1)."""
+
+
+class NoRowsError(InputError):
+    """A table has no rows, though it may name its columns (exit code 1).
+
+    Attributes:
+        header, columns: of the table, as of a `TableBlock`.
+    """
+
+    header: Any = None
+    columns: tuple[str, ...] = ()
 
 
 class UsageError(BertPipelineError):

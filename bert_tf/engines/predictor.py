@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
+
+import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.scoring import BEST, top_of
 from bert_tf.data.tables.cells import cell_text, texts_of
+from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.engines.engine import Engine
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, exported_folder, resolve_engine
@@ -19,6 +22,7 @@ from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.row_probabilities import RowProbabilities
 from bert_tf.tasks.registry import declared_task
 
+_NO_TEXT = (list, dict, tuple, bytes, bytearray, memoryview, np.ndarray)
 Row = str | Mapping[str, Any]
 """A text, for a model that reads nothing else, or values by column."""
 
@@ -104,11 +108,15 @@ class Predictor:
             adds on request included; of one mapping of columns a mapping of columns.
 
         Raises:
-            UsageError: a row lacks a column, or the task cannot predict it.
+            UsageError: a row lacks a column, is no text, or the task cannot predict it.
             ValueError: `scores` is none of these.
             InputError: the model's scores are not numbers.
         """
         top_of(scores)  # refuses others
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+            raise UsageError(f"rows: expected a list of texts or rows, got {rows!r:.60}")
+        if hasattr(rows, "columns"):
+            raise UsageError("rows: is a table; give its columns, such as frame.to_dict('list')")
         probabilities = RowProbabilities.of(self.declared, self.task, scores, self.folder)
         if isinstance(rows, Mapping):
             found = self._predict(_rows_of(rows), probabilities, batch_tokens)
@@ -146,16 +154,21 @@ class Predictor:
     def _values(
         self, row: Row, columns: Mapping[str, str | list[str]], number: int
     ) -> dict[str, Any]:
-        if isinstance(row, str):
-            if len(columns) > 1 or not all(isinstance(each, str) for each in columns.values()):
-                raise UsageError(
-                    f"rows[{number}]: is a text, but the model reads {' and '.join(columns)}; give "
-                    "a mapping with a value for each"
-                )
-            return dict.fromkeys(columns, row)
-        return {
-            name: _value(row, name, column, f"rows[{number}]") for name, column in columns.items()
-        }
+        place = f"rows[{number}]"
+        if isinstance(row, Mapping):
+            return {name: _value(row, name, column, place) for name, column in columns.items()}
+        if not isinstance(row, str):
+            raise UsageError(
+                f"{place}: is neither a text nor a mapping from column to value: {row!r:.60}"
+            )
+        if len(columns) > 1 or not all(isinstance(each, str) for each in columns.values()):
+            raise UsageError(
+                f"{place}: is a text, but the model reads {' and '.join(columns)}; give "
+                "a mapping with a value for each"
+            )
+        if has_surrogates(row):
+            raise UsageError(f"{place}: is not Unicode: {row!r:.60}")
+        return dict.fromkeys(columns, row)
 
 
 def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: str) -> Any:
@@ -163,15 +176,31 @@ def _value(row: Mapping[str, Any], name: str, column: str | list[str], place: st
     names = [column] if isinstance(column, str) else column
     if not all(each in row for each in names):
         names = [name]
-    value = row.get(names[0])
-    if value is None:
+    values = [row.get(each) for each in names]
+    if any(map(_is_missing, values)):
         missing = column if isinstance(column, str) else " and ".join(column)
         raise UsageError(f"{place}: has no value for {missing!r}, which the model reads")
-    if not isinstance(column, str):
-        return texts_of(dict(row), names)
-    if isinstance(value, list | dict | bytes):
-        raise UsageError(f"{place}: column {names[0]!r} is not text: {value!r:.60}")
-    return cell_text(value)
+    items = values[0] if not isinstance(column, str) and isinstance(values[0], list) else values
+    for value in items:
+        if _is_no_text(value):
+            raise UsageError(f"{place}: column {names[0]!r} is not text: {value!r:.60}")
+    return cell_text(values[0]) if isinstance(column, str) else texts_of(dict(row), names)
+
+
+def _is_no_text(value: Any) -> bool:
+    if isinstance(value, str):
+        return has_surrogates(value)
+    return isinstance(value, _NO_TEXT) or (value is not None and _is_missing(value))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, or a missing one of NumPy or pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def _rows_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,10 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
 from bert_tf.embeddings.settings import EMBEDDING, TOKEN_COLUMNS
 from pipeline.beam.stored_path import path_of
-from pipeline.embedding.parts import ROW
+from pipeline.embedding.parts import ROW, read_parts
+from pipeline.scoring.blocks import read_summary
+from pipeline.scoring.parquet_output import SourceRows
+from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.row_values import column_array
 
 _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
@@ -33,43 +36,88 @@ def output_format(path: str) -> str:
     return ending.removeprefix(".")
 
 
-def write_output(
-    path: str, parts: Iterable[pa.Table], *, rows: int, types: dict[str, pa.DataType]
-) -> None:
+def write_output(path: str, plan: ScoringPlan, *, rows: int, types: dict[str, pa.DataType]) -> None:
     """Writes all parts to one file, which appears whole.
 
     Args:
         path: its end decides the format.
-        parts: of `read_parts`; one at least.
+        plan: the job, whose parts are finished and have rows.
         rows: of all parts.
         types: of the columns of Parquet, from `column_types`.
+
+    Raises:
+        InputError: a source of Parquet has changed.
     """
     with replacing_file(path_of(path)) as aside:
-        _WRITERS[Path(path).suffix.lower()](aside, iter(parts), rows, types)
+        _WRITERS[Path(path).suffix.lower()](aside, plan, rows, types)
 
 
 def _write_parquet(
-    path: Path, parts: Iterator[pa.Table], _rows: int, types: dict[str, pa.DataType]
+    path: Path, plan: ScoringPlan, _rows: int, types: dict[str, pa.DataType]
 ) -> None:
+    stored = _stored_fields(plan)
+    fields = [stored.get(key) or pa.field(key, type_) for key, type_ in types.items()]
+    written = [key for key in types if key not in stored]
+    vectors = [field for field in next(_parts(plan)).schema if field.name != ROW]
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(path.open("wb"))
-        writer: pq.ParquetWriter | None = None
-        for part in parts:
-            rows = [json.loads(row) for row in part[ROW].to_pylist()]
-            columns = {key: column_array(rows, key, type_) for key, type_ in types.items()}
-            table = pa.table({**columns, **_without_rows(part)})
-            if writer is None:
-                writer = stack.enter_context(
-                    pq.ParquetWriter(stream, table.schema, compression="zstd")
+        schema = pa.schema([*fields, *vectors])
+        writer = stack.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
+        for table in plan.tables:
+            is_read_again = bool(stored) and table.source_format == "parquet"
+            source = SourceRows(table, plan, stored) if is_read_again else None
+            for files, part in read_parts(plan, table):
+                columns = {name: part[name] for name in part.column_names if name != ROW}
+                if source is not None:
+                    kept = source.next_kept(files, len(part))
+                    columns.update(zip(kept.column_names, kept.columns, strict=True))
+                if not len(part):
+                    continue
+                if written:
+                    rows = [json.loads(row) for row in part[ROW].to_pylist()]
+                    columns.update((key, column_array(rows, key, types[key])) for key in written)
+                missing = {
+                    field.name: pa.nulls(len(part), field.type)
+                    for field in fields
+                    if field.name not in columns
+                }
+                writer.write_table(
+                    pa.table({**columns, **missing}).select(schema.names).cast(schema)
                 )
-            writer.write_table(table)
+            if source is not None:
+                source.close()
 
 
-def _write_npy(
-    path: Path, parts: Iterator[pa.Table], rows: int, _types: dict[str, pa.DataType]
-) -> None:
+def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
+    """The columns that keep the type they have in Parquet: those of one type in all tables."""
+    fields: dict[str, pa.Field] = {}
+    others: set[str] = set()
+    for table in plan.tables:
+        summary = read_summary(table, plan)
+        if table.source_format != "parquet" or not summary.rows_in:
+            others.update(summary.keys if summary.rows_in else ())
+            continue
+        with contextlib.closing(SourceRows(table, plan)) as source:
+            for field in source.schema:
+                known = fields.get(field.name)
+                if known is None or pa.types.is_null(known.type):
+                    fields[field.name] = field.with_nullable(True)
+                elif known.type != field.type and not pa.types.is_null(field.type):
+                    others.add(field.name)
+    return {name: field for name, field in fields.items() if name not in others}
+
+
+def _parts(plan: ScoringPlan) -> Iterator[pa.Table]:
+    """The parts that have rows, in the order of tables and blocks."""
+    for table in plan.tables:
+        for _, part in read_parts(plan, table):
+            if len(part):
+                yield part
+
+
+def _write_npy(path: Path, plan: ScoringPlan, rows: int, _types: dict[str, pa.DataType]) -> None:
     with path.open("wb") as stream:
-        for number, part in enumerate(parts):
+        for number, part in enumerate(_parts(plan)):
             column = part[EMBEDDING]
             if number == 0:
                 shape = (rows, column.type.list_size)
@@ -81,10 +129,10 @@ def _write_npy(
 
 
 def _write_json_lines(
-    path: Path, parts: Iterator[pa.Table], _rows: int, _types: dict[str, pa.DataType]
+    path: Path, plan: ScoringPlan, _rows: int, _types: dict[str, pa.DataType]
 ) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as stream:
-        for part in parts:
+        for part in _parts(plan):
             lines = _vector_json(part) if EMBEDDING in part.column_names else _token_json(part)
             for row, added in zip(part[ROW].to_pylist(), lines, strict=True):
                 stream.write(f"{row[:-1].rstrip()}, {added}}}\n")
@@ -115,11 +163,7 @@ def _vectors_as_json(vectors: pa.FixedSizeListArray) -> list[str]:
     ]
 
 
-def _without_rows(part: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return {name: part[name] for name in part.column_names if name != ROW}
-
-
-_Writer = Callable[[Path, Iterator[pa.Table], int, dict[str, pa.DataType]], None]
+_Writer = Callable[[Path, ScoringPlan, int, dict[str, pa.DataType]], None]
 _WRITERS: dict[str, _Writer] = {
     ".parquet": _write_parquet,
     ".npy": _write_npy,

@@ -20,6 +20,7 @@ from pipeline.scoring.join import block_files
 from pipeline.scoring.parts import ScoredBlock, finish_part
 from pipeline.scoring.plan import BlockFiles, ScoringPlan
 from pipeline.scoring.row_values import kinds_of
+from pipeline.scoring.tables import ScoredTable
 
 ROW = "row"
 
@@ -53,27 +54,24 @@ def write_vectors(scored: ScoredBlock, plan: ScoringPlan) -> None:
 
 def finished_parts(plan: ScoringPlan) -> list[dict[str, Any]]:
     """What `write_vectors` noted of each part, in the order of tables and blocks."""
-    return [read_sealed(files.done) for files in _files(plan)]
+    return [
+        read_sealed(files.done)
+        for table in plan.tables
+        for files in block_files(table, read_summary(table, plan), plan)
+    ]
 
 
-def read_parts(plan: ScoringPlan) -> Iterator[pa.Table]:
-    """The parts that have rows, in the order of tables and blocks: `row` and columns of vectors."""
-    for files in _files(plan):
+def read_parts(plan: ScoringPlan, table: ScoredTable) -> Iterator[tuple[BlockFiles, pa.Table]]:
+    """The parts of a table in order: `row` and, where there are rows, columns of vectors."""
+    for files in block_files(table, read_summary(table, plan), plan):
         with _opened(files.part) as file:
-            part = pa.ipc.open_file(file).read_all()
-            if len(part):
-                yield part
+            yield files, pa.ipc.open_file(file).read_all()
 
 
 def _opened(part: Path) -> pa.NativeFile:
     if isinstance(part, RemotePath):
         return pa.PythonFile(part.open("rb"))
     return pa.memory_map(str(part))
-
-
-def _files(plan: ScoringPlan) -> Iterator[BlockFiles]:
-    for table in plan.tables:
-        yield from block_files(table, read_summary(table, plan), plan)
 
 
 def _rows_as_json(block: RowBlock) -> list[str]:

@@ -17,7 +17,7 @@ from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import exported_model
 from pipeline.outputs.rejected_rows import report_rejects
-from pipeline.scoring.blocks import check_table
+from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.engine_choice import (
     choose_engine,
     describe_candidates,
@@ -65,8 +65,7 @@ def _run_alone(
 ) -> dict[str, Any]:
     saved = _saved(config, plan, options)
     candidates = engine_candidates(config, saved, runner)
-    for table in plan.tables:
-        check_table(table, plan, options.console)
+    check_tables(plan, options.console)
     engine = choose_engine(candidates, plan, runner, options.console)
     plan = dataclasses.replace(plan, engine=engine)
     is_kept = saved.get("engine") == engine.entry.name and "precision" not in saved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pipeline.outputs.job_log import OLDER, log_path
 from pipeline.outputs.lock import lock_path
 from pipeline.outputs.manifest import SECONDS, holds_records, read_manifest, side_paths
 
+_FILE_ENDING = re.compile(r"(?<=[^/])\.[A-Za-z]{2,8}\d?$", re.ASCII)
+_STANDARD_OUTPUT = "-"
 # A config file of the largest size, with what flags may add: a command line has at most 2 MiB.
 _LARGEST_MARKER_BYTES = 8 * LARGEST_YAML_BYTES
 
@@ -93,6 +96,25 @@ def read_marker(marker: Path, section_name: str = "") -> dict[str, Any] | None:
     return document if is_known and isinstance(values, dict) and "output" in values else None
 
 
+def check_folder_name(output: str, instead: str) -> None:
+    """Refuses to make a folder that is called like a file of a format which is not written.
+
+    A folder that is there, or a name that ends in `/`, is meant.
+
+    Args:
+        output: as it was given.
+        instead: what to do to get a file.
+
+    Raises:
+        UsageError: the name ends like that of a file.
+    """
+    ending = _FILE_ENDING.search(output)
+    if ending is not None and not path_of(output).is_dir():
+        raise UsageError(
+            f"--output {output}: {ending[0]} is no format that this command writes; {instead}"
+        )
+
+
 def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output") -> None:
     """Refuses an output that cannot be written, or that would change an input.
 
@@ -106,6 +128,11 @@ def check_place(place: OutputPlace, inputs: list[str], *, flag: str = "--output"
             path.encode("utf-8")
         except UnicodeEncodeError:
             raise UsageError(f"{path!r}: this name is not UTF-8; rename it") from None
+    if place.output == _STANDARD_OUTPUT:
+        raise UsageError(
+            f"{flag} -: results are written to files, with their manifest beside them, and not to "
+            "standard output; name a file or a folder"
+        )
     if "://" in place.output:
         if not place.may_be_remote:
             raise UsageError(

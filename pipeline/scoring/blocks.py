@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
@@ -84,6 +84,24 @@ class TableSummary:
     header: TableHeader | None
 
 
+def check_tables(plan: ScoringPlan, console: Console) -> None:
+    """Checks all tables as `check_table` does; some may have no rows, which is told.
+
+    Raises:
+        InputError, UsageError: as there; or no table has rows.
+    """
+    empty = []
+    for table in plan.tables:
+        try:
+            check_table(table, plan, console)
+        except NoRowsError as error:
+            empty.append((table, error))
+    if len(empty) == len(plan.tables):
+        raise empty[0][1]
+    for table, _ in empty:
+        console.warn(f"{table.source}: has no rows")
+
+
 def check_table(table: ScoredTable, plan: ScoringPlan, console: Console) -> None:
     """Looks at the first block of a table, so that a wrong column ends a job before it starts.
 
@@ -104,9 +122,12 @@ def check_names(table: ScoredTable, columns: Iterable[str], plan: ScoringPlan) -
     added = plan.columns.added(table.output_format)
     taken = min(added.keys() & set(columns), default=None)
     if taken is not None:
+        remedy = "rename or remove it"
+        if plan.columns.can_rename:
+            remedy = f"name the added one with --rename {plan.columns.named_by(taken)}=NAME"
         raise UsageError(
             f"{table.source}: has a column {taken!r} already, and one of that name is to be added; "
-            f"name the added one with --rename {plan.columns.named_by(taken)}=NAME"
+            f"{remedy}"
         )
     _check_names_fit_tsv(table, added)
 
@@ -126,14 +147,19 @@ def read_first_block(table: ScoredTable, plan: ScoringPlan, console: Console) ->
 def first_texts(table: ScoredTable, plan: ScoringPlan) -> dict[str, list[Any]]:
     """The texts of the first block's usable rows by name of the model's input."""
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
-    return _input_values(_without_faulty_rows(table, next(blocks), plan, sources), plan, sources)
+    try:
+        block = next(blocks)
+    except NoRowsError:
+        return {name: [] for name in sources}
+    return _input_values(_without_faulty_rows(table, block, plan, sources), plan, sources)
 
 
 def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]:
     """Writes the blocks of a table, and a summary after the last.
 
     Raises:
-        InputError: the table is empty, no row of it can be used, or its rows have too many keys.
+        InputError: no row of the table can be used, or its rows have too many keys; or it has none
+            and is the only one.
         UsageError: a column's name cannot be written in the output's format, or the worker does not
             see the folder of the blocks.
     """
@@ -141,30 +167,45 @@ def cut_table(table: ScoredTable, plan: ScoringPlan) -> Iterator[BlockReference]
     keys: dict[str, None] = {}
     header: TableHeader | None = None
     number = rows_in = 0
-    reserved = set(plan.columns.added(table.output_format))
     sources, blocks = open_blocks(table, plan, max_rows=plan.limit)
-    for block in blocks:
-        block = _without_reserved_keys(table, block, reserved)
-        block = _without_faulty_rows(table, block, plan, sources)
-        for row in block.rows:
-            keys.update(dict.fromkeys(row))
-        if len(keys) > _MOST_KEYS:
-            raise InputError(
-                f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
-                "no table; put what differs by row into values"
-            )
-        if table.source_format != "tsv":
-            _check_names_fit_tsv(table, keys)
-        yield _write_block(table, block, number, plan, sources)
-        header = block.header
-        rows_in += block.rows_in
-        number += 1
+    try:
+        for block in _usable_blocks(table, plan, sources, blocks):
+            for row in block.rows:
+                keys.update(dict.fromkeys(row))
+            _check_keys(table, keys)
+            yield _write_block(table, block, number, plan, sources)
+            header = block.header
+            rows_in += block.rows_in
+            number += 1
+    except NoRowsError as error:
+        if len(plan.tables) == 1:
+            raise
+        header, keys = error.header, dict.fromkeys(error.columns)
     summary = TableSummary(blocks=number, rows_in=rows_in, keys=tuple(keys), header=header)
     write_text_atomically(
         plan.summary_file(table.number), json.dumps(dataclasses.asdict(summary)) + "\n"
     )
     report_progress(Progress.TABLE_ROWS, rows_in)
     report_progress(Progress.TABLES, 1)
+
+
+def _usable_blocks(
+    table: ScoredTable, plan: ScoringPlan, sources: Sources, blocks: Iterator[TableBlock]
+) -> Iterator[TableBlock]:
+    reserved = set(plan.columns.added(table.output_format))
+    for block in blocks:
+        block = _without_reserved_keys(table, block, reserved)
+        yield _without_faulty_rows(table, block, plan, sources)
+
+
+def _check_keys(table: ScoredTable, keys: Collection[str]) -> None:
+    if len(keys) > _MOST_KEYS:
+        raise InputError(
+            f"{table.source}: its rows have more than {_MOST_KEYS:,} different keys, so it is "
+            "no table; put what differs by row into values"
+        )
+    if table.source_format != "tsv":
+        _check_names_fit_tsv(table, keys)
 
 
 def read_summary(table: ScoredTable, plan: ScoringPlan) -> TableSummary:

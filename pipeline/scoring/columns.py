@@ -37,6 +37,7 @@ class ScoringColumns:
         row_fault: why the task rejects a row, see `ServedTaskDeclaration`.
         probabilities: those that are added to the predictions; None for none.
         renamed: what added columns are called, by the name that the task gives them.
+        can_rename: whether the command has `--rename`.
         words: of rows that are lists of words, whose column is the only one of `sources`; None
             where they are texts.
     """
@@ -46,6 +47,7 @@ class ScoringColumns:
     row_fault: Callable[[Mapping[str, Any]], Fault | None] | None = None
     probabilities: RowProbabilities | None = None
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    can_rename: bool = True
     words: WordsDeclaration | None = None
 
     def of_words(self, words: WordsDeclaration, column: str) -> Self:

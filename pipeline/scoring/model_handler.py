@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,5 +89,5 @@ class TextModelHandler(ModelHandler[Row, PredictionResult, Predictor]):
 
 def row_characters(row: Row) -> int:
     """Characters of a row's texts."""
-    values = [row] if isinstance(row, str) else row.values()
+    values = row.values() if isinstance(row, Mapping) else [row]  # whatever it is: refused later
     return sum(len(value) for value in values if isinstance(value, str))

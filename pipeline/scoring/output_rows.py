@@ -174,6 +174,8 @@ def header_line(
     """
     if output_format in ("jsonl", "conll") or (header is not None and header.raw is None):
         return None
+    if header is None and not keys:  # of a file without a byte
+        return None
     is_same = header is not None and source_format == output_format
     delimiter = header.delimiter if header is not None and is_same else None
     if header is not None and header.raw is not None and is_same and not escapes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError
 from bert_tf.base.sealed_json import read_sealed
 from bert_tf.data.tables.formats.parquet_file import open_parquet, read_batches
+from bert_tf.data.tables.formats.parquet_types import is_view, without_views
 from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of
@@ -53,12 +54,30 @@ def write_parquet(
     added = {name: _TYPES[kind] for name, kind in plan.columns.added("parquet").items()}
     with replacing_file(path_of(table.output)) as aside:
         if table.source_format == "parquet":
-            with contextlib.closing(_SourceRows(table, plan)) as source:
-                _write_groups(aside, (source.with_columns(files, added) for files in blocks))
+            with contextlib.closing(SourceRows(table, plan)) as source:
+                schema = _with_columns(source.schema.empty_table(), [], added).schema
+                rows = (_scored_rows(source, files, added) for files in blocks)
+                _write_groups(aside, schema, rows)
                 source.check_rows(summary.rows_in, is_all=not plan.limit)
             return
         types = {**_source_types(table, summary, blocks), **added}
-        _write_groups(aside, (_table_of(_objects(files.part), types) for files in blocks))
+        rows = (_table_of(_objects(files.part), types) for files in blocks)
+        _write_groups(aside, pa.schema(list(types.items())), rows)
+
+
+def _scored_rows(
+    source: SourceRows, files: BlockFiles, added: Mapping[str, pa.DataType]
+) -> pa.Table:
+    predictions = _objects(files.part)
+    return _with_columns(source.next_kept(files, len(predictions)), predictions, added)
+
+
+def _with_columns(
+    rows: pa.Table, predictions: Sequence[Mapping[str, Any]], added: Mapping[str, pa.DataType]
+) -> pa.Table:
+    for name, column in zip(added, _table_of(predictions, added).columns, strict=True):
+        rows = rows.append_column(name, column)
+    return rows
 
 
 def _source_types(
@@ -79,42 +98,55 @@ def _table_of(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType
     return pa.table({name: column_array(rows, name, type_) for name, type_ in types.items()})
 
 
-def _write_groups(path: Path, tables: Iterator[pa.Table]) -> None:
+def _write_groups(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Writes tables of one schema as row groups that are neither tiny nor too big for memory."""
-    with contextlib.ExitStack() as stack:
-        stream = stack.enter_context(path.open("wb"))
-        writer: pq.ParquetWriter | None = None
+    with path.open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for table in tables:
-            if writer is None:
-                writer = stack.enter_context(
-                    pq.ParquetWriter(stream, table.schema, compression="zstd")
-                )
             waiting.append(table)
             rows = sum(map(len, waiting))
             if rows >= _GROUP_ROWS or sum(each.nbytes for each in waiting) >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
-        if writer is not None and waiting:
+        if waiting:
             writer.write_table(pa.concat_tables(waiting))
 
 
-class _SourceRows:
-    """The rows of a Parquet file again, block after block."""
+class SourceRows:
+    """The rows of a Parquet file again, block after block, in the file's own types.
 
-    def __init__(self, table: ScoredTable, plan: ScoringPlan):
+    Args:
+        table: whose source is Parquet.
+        plan: the job.
+        columns: names of the columns to read; None for all.
+
+    Attributes:
+        schema: of the rows. Views that are not whole columns are plain texts, bytes and lists.
+    """
+
+    def __init__(
+        self, table: ScoredTable, plan: ScoringPlan, columns: Collection[str] | None = None
+    ):
         self._source = table.source
         self._open = contextlib.ExitStack()
         stream, file = self._open.enter_context(open_parquet(table.source, plan.open_table))
-        schema = file.schema_arrow
-        notes = {_PANDAS: schema.metadata[_PANDAS]} if _PANDAS in (schema.metadata or {}) else None
-        self._schema = schema.with_metadata(notes)
+        stored = file.schema_arrow
+        notes = {_PANDAS: stored.metadata[_PANDAS]} if _PANDAS in (stored.metadata or {}) else None
+        fields = [field for field in stored if columns is None or field.name in columns]
+        self._read = pa.schema([each.with_type(without_views(each.type)) for each in fields], notes)
+        self.schema = pa.schema(
+            [
+                field if is_view(field.type) else plain
+                for field, plain in zip(fields, self._read, strict=True)
+            ],
+            notes,
+        )
         self._batches = (
             batch
             for group in range(file.num_row_groups)
-            for batch in read_batches(stream, file, group, schema.names)
+            for batch in read_batches(stream, file, group, self._read.names)
         )
-        self._waiting = self._schema.empty_table()
+        self._waiting = self._read.empty_table()
         self._rows = file.metadata.num_rows
         self._taken = 0
 
@@ -122,18 +154,23 @@ class _SourceRows:
         """Closes the file."""
         self._open.close()
 
-    def with_columns(self, files: BlockFiles, types: Mapping[str, pa.DataType]) -> pa.Table:
-        """The rows of the next block that are not rejected, and their predictions."""
-        predictions = _objects(files.part)
+    def next_kept(self, files: BlockFiles, rows: int) -> pa.Table:
+        """The rows of the next block that are not rejected.
+
+        Args:
+            files: of the block.
+            rows: of its part.
+
+        Raises:
+            InputError: the file has fewer rows.
+        """
         rejected = [reject.line for reject in read_rejects(files.rejects)]
         first = self._taken + 1
-        rows = self._next(len(predictions) + len(rejected))
-        is_kept = np.ones(len(rows), bool)
+        all_rows = self._next(rows + len(rejected))
+        is_kept = np.ones(len(all_rows), bool)
         is_kept[np.array(rejected, np.int64) - first] = False
-        kept = rows.filter(pa.array(is_kept))
-        for name, column in zip(types, _table_of(predictions, types).columns, strict=True):
-            kept = kept.append_column(name, column)
-        return kept
+        kept = all_rows.filter(pa.array(is_kept))
+        return kept if self.schema == self._read else kept.cast(self.schema)
 
     def check_rows(self, rows: int, *, is_all: bool) -> None:
         """Compares the rows that were taken, and those there are, with what was cut into blocks.

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import NoRowsError, UsageError
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.conll import is_conll
@@ -94,7 +94,7 @@ class ScoringPlan:
         In a folder every table keeps its name, so there that counts as well.
         """
         return {
-            f"input[{Path(table.source).name}]" if self.is_folder else "input": [table.source]
+            f"input[{table.name}]" if self.is_folder else "input": [table.source]
             for table in self.tables
         }
 
@@ -209,10 +209,14 @@ def words_column(
                 f"--tokens-column {given}: columns of CoNLL files go by number, from 1"
             )
         return given or known or TOKENS
-    rows = read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=_LOOK)
-    first = next(rows)
-    column = given or next((name for name in (known, TOKENS) if name in first.columns), None)
-    if column is not None and are_single_words([row.get(column) for row in first.rows]):
+    blocks = read_table_blocks(table.source, dialect=dialect, opener=open_input, block_rows=_LOOK)
+    try:
+        first = next(blocks)
+        columns, rows = first.columns, first.rows
+    except NoRowsError as error:
+        columns, rows = error.columns, []
+    column = given or next((name for name in (known, TOKENS) if name in columns), None)
+    if column is not None and are_single_words([row.get(column) for row in rows]):
         raise UsageError(
             f"{table.source}: most rows hold a single word in {column!r}, and each would be a "
             "sentence; write a word per line with a blank line between sentences to a file whose "

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-from pathlib import Path
+import itertools
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.file_names import TABLE_FORMATS, compression_of, table_format_by_name
@@ -14,8 +17,10 @@ from bert_tf.data.tables.tables import table_format
 from pipeline.beam.files import match_files
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, rejects_path
+from pipeline.outputs.place import check_folder_name
 
 CONLL = "conll"
+_PARTITION = re.compile(r"[^=]+=")  # a folder of a Hive layout: `day=2024-01-05`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,7 @@ class ScoredTable:
     Attributes:
         number: place among the inputs, from 0.
         source, output: the files.
+        name: of the output in its folder; empty where that is one file.
         source_format, output_format: `csv`, `tsv`, `jsonl`, `parquet` or `conll`, of sources the
             last two only where the output is the same; otherwise their rows become JSON lines.
     """
@@ -32,6 +38,7 @@ class ScoredTable:
     number: int
     source: str
     output: str
+    name: str = ""
     source_format: str
     output_format: str
 
@@ -42,7 +49,8 @@ def list_tables(
     """Expands the inputs and names their outputs.
 
     One input goes to `output` if that ends like a table's name; otherwise `output` is a folder in
-    which every table keeps its name and format.
+    which every table keeps its name and format, and where two have the same name, or lie in a Hive
+    layout, the folders that they do not share.
 
     Args:
         patterns: paths and globs.
@@ -58,28 +66,25 @@ def list_tables(
             would replace an output or an input.
     """
     endings = (*TABLE_FORMATS, *CONLL_ENDINGS) if has_words else tuple(TABLE_FORMATS)
-    sources = [file.path for file in match_files(patterns, endings=endings, output=output)]
     is_table = table_format_by_name(output) is not None or (has_words and is_conll(output))
     is_folder = path_of(output).is_dir() or not is_table
+    if is_folder:
+        check_folder_name(output, f"let the name end in {', '.join(endings)}, or in / for a folder")
+    sources = [file.path for file in match_files(patterns, endings=endings, output=output)]
     if len(sources) > 1 and not is_folder:
         raise UsageError(
             f"--output {output}: names one file, but {len(sources)} files are to be scored "
             f"({sources[0]}, {sources[1]}, …); name a folder"
         )
-    names = collections.Counter(Path(source).name for source in sources)
-    twice = [name for name, count in names.items() if count > 1]
-    if twice and is_folder:
-        raise UsageError(
-            f"--output {output}: two inputs would become {twice[0]}; score them one at a time"
-        )
     if not is_folder and _is_compressed_parquet(output):
         raise UsageError(
             f"--output {output}: Parquet is compressed inside; let the name end in .parquet"
         )
-    tables = []
+    names = _names_in_folder(sources, output) if is_folder else [""]
     own = _own_files(output, is_folder=is_folder)
-    for number, source in enumerate(sources):
-        target = str(path_of(output) / path_of(source).name) if is_folder else output
+    tables = []
+    for number, (source, name) in enumerate(zip(sources, names, strict=True)):
+        target = str(path_of(output) / name) if is_folder else output
         if path_of(source).resolve() in (path_of(target).resolve(), *own):
             raise UsageError(f"--output {output}: would replace the input {source}; name another")
         if path_of(target).resolve() in own:
@@ -98,11 +103,35 @@ def list_tables(
                 number=number,
                 source=source,
                 output=target,
+                name=name,
                 source_format=source_format,
                 output_format=output_format,
             )
         )
     return tables, is_folder
+
+
+def _names_in_folder(sources: Sequence[str], output: str) -> list[str]:
+    """What the folder of the outputs calls each source: its path from the folder that all share, if
+    its name does not tell it from the others or the folders are partitions."""
+    paths = [
+        PurePosixPath(
+            source if "://" in source else os.path.normpath(Path(source).absolute())
+        ).parts
+        for source in sources
+    ]
+    levels = zip(*(path[:-1] for path in paths), strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda level: len(set(level)) == 1, levels))
+    below = [path[shared:] for path in paths]
+    has_partitions = any(_PARTITION.match(folder) for path in below for folder in path[:-1])
+    if len({path[-1] for path in paths}) == len(paths) and not has_partitions:
+        return [path[-1] for path in paths]
+    if not shared:
+        raise UsageError(
+            f"--output {output}: inputs of one name lie on different storage; score them one at a "
+            "time"
+        )
+    return [str(PurePosixPath(*path)) for path in below]
 
 
 def row_format(source: str, output_format: str, *, has_words: bool = False) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, texts_of
 from bert_tf.data.tables.columns import check_columns
@@ -173,7 +173,8 @@ def read_table_blocks(
         opener: opens the file, which may lie on other storage.
 
     Raises:
-        InputError: the file is empty, its header is unusable, or no row can be used.
+        NoRowsError: the file is empty, or has names of columns only.
+        InputError: its header is unusable, or no row can be used.
         UsageError: the file is missing, of an unknown format, or lacks a needed column; or it is
             JSON lines, which have keys, and was said to have no header.
     """
@@ -217,8 +218,13 @@ def read_table_blocks(
         usable = usable or bool(block.rows)
         first_reject = first_reject or (block.rejects[0] if block.rejects else None)
         yield block
-    if not usable:
-        raise _nothing_usable(path, first_reject)
+    if usable:
+        return
+    if first_reject is None:
+        error = NoRowsError(f"{path}: names columns but has no rows; add some")
+        error.header, error.columns = header, columns
+        raise error
+    raise _nothing_usable(path, first_reject)
 
 
 def read_table(
@@ -264,9 +270,7 @@ def read_table(
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
 
 
-def _nothing_usable(path: str | Path, first_reject: Reject | None) -> InputError:
-    if first_reject is None:
-        return InputError(f"{path}: names columns but has no rows; add some")
+def _nothing_usable(path: str | Path, first_reject: Reject) -> InputError:
     (summary,) = summarize_rejects([first_reject])
     remedy = f"; {summary.remedy}" if summary.remedy else ""
     return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")

@@ -17,12 +17,12 @@ from pipeline.beam.files import match_files
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.outputs import output_format, write_output
-from pipeline.embedding.parts import finished_parts, read_parts, write_vectors
+from pipeline.embedding.parts import finished_parts, write_vectors
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejected_rows import report_rejects
-from pipeline.scoring.blocks import check_table
+from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_rejects
 from pipeline.scoring.plan import ScoringPlan
@@ -42,8 +42,7 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     source = open_vector_source(config.model, config, tokens=config.tokens)
     plan = _make_plan(config, source)
-    for table in plan.tables:
-        check_table(table, plan, options.console)
+    check_tables(plan, options.console)
     return run_job(
         "embed",
         config,
@@ -86,7 +85,7 @@ def _embed(
         parts = finished_parts(plan)
         write_output(
             config.output,
-            read_parts(plan),
+            plan,
             rows=counts.rows_out,
             types=column_types(part["kinds"] for part in parts),
         )
@@ -135,7 +134,7 @@ def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
             number=number,
             source=file.path,
             output=config.output,
-            source_format=row_format(file.path, "jsonl"),
+            source_format=row_format(file.path, "parquet" if written == "parquet" else "jsonl"),
             output_format=written,
         )
         for number, file in enumerate(
@@ -146,6 +145,7 @@ def _make_plan(config: EmbedConfig, source: VectorSource) -> ScoringPlan:
     columns = ScoringColumns(
         sources={"text": source.text_column},
         fields=tuple(PredictionField(name, "value") for name in source.settings.columns),
+        can_rename=False,
     )
     rows = config.block_rows // _TOKEN_BLOCKS if config.tokens else config.block_rows
     return ScoringPlan(

@@ -17,7 +17,7 @@ from pipeline.embedding.source import VectorSource, describe_settings, open_vect
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.rejected_rows import report_rejects
-from pipeline.scoring.blocks import check_table
+from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.plan import ScoringPlan
@@ -37,8 +37,7 @@ def run(config: SummarizeConfig, runner: RunnerConfig, options: RunOptions) -> d
     make_splitter(config.sentence_splitter, config.sentence_language)  # or refuses them
     source = open_vector_source(config.model, config)
     plan = _make_plan(config, source)
-    for table in plan.tables:
-        check_table(table, plan, options.console)
+    check_tables(plan, options.console)
     return run_job(
         "summarize",
         config,
@@ -102,7 +101,9 @@ def _make_plan(config: SummarizeConfig, source: VectorSource) -> ScoringPlan:
     return ScoringPlan(
         model=str(source.directory.path.absolute()),
         engine=settings,
-        columns=ScoringColumns(sources={"text": source.text_column}, fields=FIELDS),
+        columns=ScoringColumns(
+            sources={"text": source.text_column}, fields=FIELDS, can_rename=False
+        ),
         tables=tuple(tables),
         is_folder=is_folder,
         parts=output / ".parts" if is_folder else output.with_name(f".{output.name}.parts"),

@@ -110,6 +110,16 @@ def test_choices_are_a_list_or_several_columns():
     assert predictor.engine.columns["choices"] == [["x", "y"], ["u", "v", "w"]]
 
 
+class Missing:
+    """Compares as pandas.NA does."""
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
 @pytest.mark.parametrize(
     ("task", "row", "message"),
     [
@@ -118,12 +128,38 @@ def test_choices_are_a_list_or_several_columns():
         (TOPICS, {"body": ["x"]}, r"rows\[1\]: column 'body' is not text: \['x'\]"),
         (CHOICES, {"story": "s"}, r"rows\[1\]: has no value for 'first and second'"),
         (CHOICES, {"story": "s", "choices": ["x"]}, r"rows\[1\]: fewer than two choices: 1"),
+        (TOPICS, None, r"rows\[1\]: is neither a text nor a mapping .*: None"),
+        (TOPICS, float("nan"), r"rows\[1\]: is neither a text nor a mapping .*: nan"),
+        (TOPICS, b"a", r"rows\[1\]: is neither a text nor a mapping .*: b'a'"),
+        (TOPICS, "\ud800", r"rows\[1\]: is not Unicode: '\\ud800'"),
+        (TOPICS, {"body": float("nan")}, r"rows\[1\]: has no value for 'body'"),
+        (TOPICS, {"body": np.float32("nan")}, r"rows\[1\]: has no value for 'body'"),
+        (TOPICS, {"body": Missing()}, r"rows\[1\]: has no value for 'body'"),
+        (TOPICS, {"body": bytearray(b"a")}, r"rows\[1\]: column 'body' is not text"),
+        (TOPICS, {"body": np.array(["a", "b"])}, r"rows\[1\]: column 'body' is not text"),
+        (TOPICS, {"body": "\ud800"}, r"rows\[1\]: column 'body' is not text: '\\ud800'"),
+        (CHOICES, {"story": "s", "choices": ["x", b"y"]}, r"rows\[1\]: .* not text: b'y'"),
+        (CHOICES, {"story": "s", "first": "x", "second": np.nan}, r"rows\[1\]: has no value for"),
     ],
 )
 def test_a_row_that_cannot_be_predicted_is_named(task, row, message):
     good = {"body": "x", "story": "s", "choices": ["x", "y"]}
     with pytest.raises(UsageError, match=message):
         predictor_of(task).predict([good, row])
+
+
+@pytest.mark.parametrize("rows", ["good film", b"good film", None, 5])
+def test_what_is_no_list_of_rows_is_refused(rows):
+    with pytest.raises(UsageError, match="rows: expected a list of texts or rows, got"):
+        predictor_of(TOPICS).predict(rows)
+
+
+def test_the_columns_of_a_table_are_not_taken_for_its_rows():
+    class Frame(list):
+        columns = ("body",)
+
+    with pytest.raises(UsageError, match=r"rows: is a table; give its columns"):
+        predictor_of(TOPICS).predict(Frame(["body"]))
 
 
 def test_loading_imports_neither_beam_nor_an_engine_before_a_model_is_there(tmp_path):

@@ -10,6 +10,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.testing.util import assert_that, equal_to
 from constant_engine import CONSTANT
 
+from bert_tf.base.errors import UsageError
 from bert_tf.engines.registry import ENGINES
 from pipeline.scoring.model_handler import TextModelHandler, row_characters
 
@@ -60,3 +61,11 @@ def test_rows_that_wait_only_for_a_time_are_batched_by_length(model):
     assert handler.batch_elements_kwargs()["length_fn"] is row_characters
     assert "length_fn" not in TextModelHandler(model).batch_elements_kwargs()
     assert row_characters("abc") == row_characters({"a": "ab", "n": 7, "b": "c"}) == 3
+
+
+@pytest.mark.parametrize("row", [None, float("nan"), b"a"])
+def test_a_row_that_is_no_text_is_named(model, row):
+    handler = TextModelHandler(model)
+    assert handler.get_num_bytes(["x", row]) == 1
+    with pytest.raises(UsageError, match=r"rows\[1\]: is neither a text nor a mapping"):
+        list(handler.run_inference(["x", row], handler.load_model()))

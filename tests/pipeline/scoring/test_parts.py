@@ -25,7 +25,6 @@ from pipeline.scoring.blocks import check_table, cut_table, read_block
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts
 from pipeline.scoring.parts import ScoredBlock, write_part
-from pipeline.scoring.tables import list_tables
 
 CELLS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
@@ -546,37 +545,3 @@ def test_a_column_name_that_tsv_cannot_hold_is_refused(tmp_path, make_plan, scor
     (tmp_path / "in.csv").write_text('text,"a\tb"\nx,y\n')
     with pytest.raises(UsageError, match=r"has a tab or line end in its name"):
         score(make_plan("in.csv", output="out.tsv"))
-
-
-def test_several_tables_keep_their_names_in_a_folder(tmp_path):
-    for name in ("b.csv", "a.jsonl"):
-        (tmp_path / name).write_text("text\n")
-    tables, is_folder = list_tables((str(tmp_path / "*"),), str(tmp_path / "out"))
-    assert is_folder
-    assert [Path(table.output).name for table in tables] == ["a.jsonl", "b.csv"]
-    with pytest.raises(UsageError, match="names one file, but 2 files are to be scored"):
-        list_tables((str(tmp_path / "*"),), str(tmp_path / "out.csv"))
-
-
-def test_outputs_never_replace_inputs_or_each_other(tmp_path):
-    (tmp_path / "a.csv").write_text("text\n")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "a.csv").write_text("text\n")
-    source = str(tmp_path / "a.csv")
-    with pytest.raises(UsageError, match="would replace the input"):
-        list_tables((source,), source)
-    for name in ("manifest.json", "rejects.jsonl"):
-        (tmp_path / name).write_text('{"text": "x"}\n')
-        with pytest.raises(UsageError, match="the job writes a file of this name"):
-            list_tables((str(tmp_path / name),), str(tmp_path / "out"))
-        with pytest.raises(UsageError, match="would replace the input"):
-            list_tables((str(tmp_path / name),), str(tmp_path))
-    old_rejects = tmp_path / "b.csv.rejects.jsonl"
-    old_rejects.write_text('{"text": "x"}\n')
-    with pytest.raises(UsageError, match="would replace the input"):
-        list_tables((str(old_rejects),), str(tmp_path / "b.csv"))
-    with pytest.raises(UsageError, match=r"two inputs would become a\.csv"):
-        list_tables((source, str(tmp_path / "sub" / "a.csv")), str(tmp_path / "out"))
-    with pytest.raises(UsageError, match="format unknown"):
-        (tmp_path / "a.txt").write_text("text\n")
-        list_tables((str(tmp_path / "a.txt"),), str(tmp_path / "out.csv"))

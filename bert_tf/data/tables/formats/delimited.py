@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, NoRowsError
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import TableDialect, numbered_columns
 from bert_tf.data.tables.file_encoding import encoding_advice
@@ -307,9 +307,9 @@ def check_header(
         )
 
 
-def _empty(path: str | Path, dialect: TableDialect) -> InputError:
+def _empty(path: str | Path, dialect: TableDialect) -> NoRowsError:
     expected = "a line with the names of the columns" if dialect.has_header else "rows"
-    return InputError(f"{path}: is empty; expected {expected}")
+    return NoRowsError(f"{path}: is empty; expected {expected}")
 
 
 def too_long(path: str | Path, line: int, dialect: TableDialect) -> Reject:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import InputError, NoRowsError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.reasons import (
@@ -57,7 +57,7 @@ def read_json_rows(
             seen = True
             yield number, raw, _object_or_reject(path, number, raw, dialect)
         if not seen:
-            raise InputError(f"{path}: is empty; expected a JSON object per line")
+            raise NoRowsError(f"{path}: is empty; expected a JSON object per line")
 
 
 def _object_or_reject(

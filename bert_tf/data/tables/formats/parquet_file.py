@@ -13,6 +13,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import compression_of
 from bert_tf.data.tables.formats.parquet_pages import largest_repeated_value
+from bert_tf.data.tables.formats.parquet_types import batch_without_views
 from bert_tf.data.tables.text_files import Opener
 
 _BUFFER_BYTES = 8 << 20  # read from storage at once
@@ -85,7 +86,7 @@ def is_text(kind: pa.DataType) -> bool:
 def read_batches(
     stream: BinaryIO, file: pq.ParquetFile, group: int, columns: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a row group, as many at once as take bounded memory.
+    """Yields the rows of a row group, as many at once as take bounded memory, without views.
 
     Args:
         stream: the bytes of the file.
@@ -104,11 +105,12 @@ def read_batches(
     values_per_row = max((-(-leaf.num_values // rows) for leaf in leaves), default=1)
     repeated = sum(largest_repeated_value(stream, leaf) for leaf in leaves) * values_per_row
     most_rows = min(_BATCH_ROWS, _BATCH_BYTES // (size // rows + 1))
-    yield from file.iter_batches(
+    batches = file.iter_batches(
         batch_size=max(min(most_rows, _REPEATED_BYTES // max(repeated, 1)), 1),
         row_groups=[group],
         columns=list(columns),
     )
+    yield from map(batch_without_views, batches)
 
 
 def _is_in_one_of(path: str, columns: Collection[str]) -> bool:

@@ -15,6 +15,7 @@ from bert_tf.base.kernels import count_characters
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.formats.parquet_file import is_text, open_parquet, read_batches
+from bert_tf.data.tables.formats.parquet_types import python_values
 from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, open_local
@@ -105,7 +106,7 @@ def _values(column: pa.Array) -> list[Any]:
         return list(column.to_pylist())
     if not is_text(column.type):
         is_json = any(is_kind(column.type) for is_kind in _KINDS_OF_JSON)
-        return list((column if is_json else column.cast(pa.string())).to_pylist())
+        return python_values(column if is_json else column.cast(pa.string()))
     stored = column.cast(pa.large_binary())
     texts = pa.Array.from_buffers(
         pa.large_string(), len(stored), stored.buffers(), offset=stored.offset

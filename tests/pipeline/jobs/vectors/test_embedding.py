@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -155,6 +156,57 @@ def test_rejected_rows_are_listed_and_other_tables_follow(rows, tmp_path, expect
     assert column == ["1.0", "3", "0", "1", "2", "3", "4"]
 
 
+def test_columns_of_parquet_keep_their_types(rows, tmp_path, expected):
+    texts = [*TEXTS, ""]
+    table = pa.table(
+        {
+            "text": pa.array(texts, pa.string_view()),
+            "n": pa.array(range(6), pa.uint64()),
+            "at": pa.array(range(6), pa.timestamp("ns", "Europe/Madrid")),
+            "tags": [["a"], [], None, ["b", "c"], ["d"], []],
+            "raw": pa.array([bytes([255, n]) for n in range(6)], pa.binary()),
+            "kind": pa.array(list("abcabc")).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    embed(tmp_path / "a.parquet", output=tmp_path / "v.parquet")
+    found = pq.read_table(tmp_path / "v.parquet")
+    assert found.drop_columns("embedding").equals(table.slice(0, 5))
+    np.testing.assert_allclose(found["embedding"].to_pylist(), expected, rtol=0, atol=1e-5)
+
+    # A column that is null in one table has the other's type; one of two types is of JSON's.
+    other = table.slice(1, 2)
+    for name, column in (
+        ("kind", pa.nulls(2)),
+        ("at", pa.array(["x", "y"])),
+        ("n", pa.array([7, 8], pa.int8())),
+    ):
+        other = other.set_column(other.column_names.index(name), name, column)
+    pq.write_table(other.drop_columns("raw"), tmp_path / "b.parquet")
+    pq.write_table(table.slice(0, 0), tmp_path / "c.parquet")
+    (tmp_path / "d.csv").write_text("text,tags\n")
+    names = ("a.parquet", "b.parquet", "c.parquet", "d.csv")
+    embed(*(tmp_path / name for name in names), output=tmp_path / "w.parquet")
+    found = pq.read_table(tmp_path / "w.parquet")
+    kinds = {field.name: field.type for field in table.schema} | {
+        "at": pa.string(),
+        "n": pa.int64(),
+    }
+    assert {name: found.schema.field(name).type for name in kinds} == kinds
+    assert found["n"].to_pylist() == [0, 1, 2, 3, 4, 7, 8]
+    assert found["kind"].to_pylist() == ["a", "b", "c", "a", "b", None, None]
+    assert found["raw"].to_pylist()[4:] == [b"\xff\x04", None, None]
+    assert found["tags"].to_pylist() == [["a"], [], None, ["b", "c"], ["d"], [], None]
+    assert found["at"].to_pylist()[-3:] == ["1970-01-01 01:00:00.000000004+0100", "x", "y"]
+
+    # With rows of JSON, a column of both has the type of its values in JSON.
+    embed(tmp_path / "a.parquet", rows, output=tmp_path / "x.parquet")
+    found = pq.read_table(tmp_path / "x.parquet")
+    assert [str(found.schema.field(name).type) for name in ("n", "text")] == ["int64", "string"]
+    assert found.schema.field("raw").type == pa.binary()
+    assert found["n"].to_pylist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("tokens", [True, False])
 def test_a_block_of_rejected_rows_alone_has_no_vectors(tmp_path, tokens):
     path = tmp_path / "rows.csv"
@@ -212,6 +264,12 @@ def test_a_folder_of_sentence_transformers_decides_what_is_left_open(rows, tmp_p
     )
     assert changed["embedding"]["normalize"] is False
     assert changed["embedding"]["max_seq_length"] == 5
+
+
+def test_a_column_of_that_name_is_no_reason_to_advise_a_flag_of_score(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"text": "a", "embedding": [1]}\n')
+    with pytest.raises(UsageError, match="to be added; rename or remove it$"):
+        embed(tmp_path / "rows.jsonl", output=tmp_path / "v.npy")
 
 
 def test_raw_cls_vectors_are_warned_of(rows, tmp_path):
