@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +18,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import BertConfig
-from bert_tf.pretraining.step_trial import StepShape, steps_of
+from bert_tf.pretraining.step_trial import StepShape, run_trial, steps_of
 from bert_tf.training.devices.cores import divide_cores_among_parts
 from bert_tf.training.devices.machine_memory import peak_bytes
 from bert_tf.training.devices.memory import is_out_of_memory
@@ -61,16 +59,11 @@ def peak_of_step(
         "shards": arithmetic.shards,
         "micro_batches": micro_batches,
     }
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment: dict[str, str] = {}
     if pool_bytes is not None:
         environment["TF_CPU_ALLOCATOR_USE_BFC"] = "true"
         environment["TF_CPU_BFC_MEM_LIMIT_IN_MB"] = str(pool_bytes >> 20)
-    done = subprocess.run(
-        [sys.executable, "-m", "bert_tf.pretraining.memory_trial", json.dumps(settings)],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    done = run_trial("bert_tf.pretraining.memory_trial", settings, environment)
     if done.returncode == -signal.SIGKILL:
         return None
     if done.returncode:

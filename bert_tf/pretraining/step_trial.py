@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ _WORTH_A_TRIAL_MINUTES = 30
 _MAX_LAYERS = 3  # their step is compiled for the trial alone; more are faster in the same way
 _MEASURED_SECONDS = 1.0
 _MAX_MEASURED_STEPS = 20
+_MOST_SECONDS = 3600.0  # that a trial may take, of a minute or so
+_TIMED_OUT = 124  # as the command `timeout` says it
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,12 +101,7 @@ def measure_ways(
             "shards": shards,
             "ways": [dataclasses.asdict(way.precision) for way in these],
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "bert_tf.pretraining.step_trial", json.dumps(settings)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        done = run_trial("bert_tf.pretraining.step_trial", settings, {})
         found = [math.inf] * len(these)
         if done.returncode == 0:
             found = json.loads(done.stdout.splitlines()[-1])
@@ -113,6 +110,31 @@ def measure_ways(
             console.warn(f"a trial of the training step failed ({done.returncode}: {last})")
         seconds.update(zip(these, found, strict=True))
     return [seconds[way] for way in ways]
+
+
+def run_trial(
+    module: str, settings: Mapping[str, Any], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a trial in a process of its own, which is ended if it does not end by itself.
+
+    Args:
+        module: the program.
+        settings: its argument, as JSON.
+        environment: variables that it has beside those of this process.
+    """
+    command = [sys.executable, "-m", module, json.dumps(settings)]
+    path = os.pathsep.join(filter(None, sys.path))
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        late = f"it did not end within {_MOST_SECONDS:g} seconds"
+        return subprocess.CompletedProcess(command, _TIMED_OUT, stdout="", stderr=late)
 
 
 def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:

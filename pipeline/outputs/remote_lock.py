@@ -28,6 +28,7 @@ from bert_tf.base.errors import UsageError
 _BEAT_SECONDS = 30.0
 _STALE_SECONDS = 300.0
 _SETTLE_SECONDS = 1.0
+_READS = 10
 _HELD: set[str] = set()  # by this process
 
 
@@ -59,7 +60,7 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
         raise _refusal(path, output, holder)
     _write(path, own)
     time.sleep(_SETTLE_SECONDS)
-    holder = _read(path)
+    holder = _read_again(path)
     if holder is None or holder.get("id") != own["id"]:
         raise _refusal(path, output, holder or {})
     if path not in path.parent.glob(glob.escape(path.name)):
@@ -74,10 +75,15 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
     beat.start()
 
     def check() -> None:
-        holder = _read(path)
-        if _is_lost(holder, own):
+        holder = _read_again(path)
+        if holder is None:
             raise UsageError(
-                f"{output}: another process has begun to write it{_described(holder or {})}, so "
+                f"{output}: its marker {path} is gone, so another process may have written the "
+                "output and this one ends without finishing it; run the command again"
+            )
+        if _is_another(holder, own):
+            raise UsageError(
+                f"{output}: another process has begun to write it{_described(holder)}, so "
                 "this one ends without finishing it; run one command at a time on an output"
             )
 
@@ -88,7 +94,8 @@ def holding_remote(path: Path, output: str, command: str) -> Iterator[Callable[[
         beat.join()
         _HELD.remove(own["id"])
         with suppress(OSError):
-            if not _is_lost(_read(path), own):
+            holder = _read(path)
+            if holder is not None and not _is_another(holder, own):
                 path.unlink(missing_ok=True)
 
 
@@ -96,14 +103,27 @@ def _beat(path: Path, own: dict[str, Any], ended: threading.Event) -> None:
     """Renews the time of the marker, as long as it is this process's."""
     while not ended.wait(_BEAT_SECONDS):
         with suppress(OSError):  # the next one may succeed; there is time for several
-            if _is_lost(_read(path), own):
+            holder = _read(path)
+            if holder is None:  # storage may show it again; another run may have removed its own
+                continue
+            if _is_another(holder, own):
                 return
             _write(path, own)
 
 
-def _is_lost(holder: dict[str, Any] | None, own: dict[str, Any]) -> bool:
+def _is_another(holder: dict[str, Any], own: dict[str, Any]) -> bool:
     """Whether a marker is not this process's; one that is cut off is what it failed to renew."""
-    return holder is None or holder.get("id", own["id"]) != own["id"]
+    return bool(holder.get("id", own["id"]) != own["id"])
+
+
+def _read_again(path: Path) -> dict[str, Any] | None:
+    """The marker; None if storage does not show it for some time, which may be for a moment."""
+    for _ in range(_READS):
+        holder = _read(path)
+        if holder is not None:
+            return holder
+        time.sleep(_SETTLE_SECONDS)
+    return None
 
 
 def _write(path: Path, own: dict[str, Any]) -> None:

@@ -61,7 +61,9 @@ class PackingPlan:
 def measure_sequences(
     records: PretrainingData, predictions: np.ndarray | None = None
 ) -> Callable[[np.ndarray, int], np.ndarray]:
-    """What `index_shards` measures for `plan_packing`: int16 [records, 2], tokens and targets.
+    """What `index_shards` measures for `plan_packing`: int [records, 2], tokens and targets.
+
+    Of damaged records they are as they would be in longer records, which `plan_packing` refuses.
 
     Args:
         records: what the shards hold.
@@ -69,6 +71,8 @@ def measure_sequences(
             where records are masked.
     """
     names = FEATURE_NAMES[records.feature_names]
+    largest = np.iinfo(np.int16).max
+    kind = np.int16 if records.max_seq_length < largest else np.int32
 
     def measure(content: np.ndarray, count: int) -> np.ndarray:
         if predictions is None:
@@ -77,7 +81,7 @@ def measure_sequences(
         else:
             tokens = count_values(content, count, names["input_word_ids"])[:, 0]
             targets = predictions[np.clip(tokens, 0, len(predictions) - 1)]
-        return np.stack([tokens, targets], axis=1).astype(np.int16)
+        return np.stack([tokens, targets], axis=1).clip(-1, np.iinfo(kind).max).astype(kind)
 
     return measure
 

@@ -134,13 +134,26 @@ def _description(entry: Any, *numbers: int) -> np.ndarray:
     return np.array([entry.address, *numbers], np.int64)
 
 
+def framework_library(folder: Path, link_flags: list[str]) -> Path:
+    """TensorFlow's library of operations, by the name under which it is loaded already: of a copy
+    under another name the process would have a second registry.
+
+    Args:
+        folder: where TensorFlow's libraries are.
+        link_flags: of `tf.sysconfig`; `-l:libtensorflow_framework.so.2` on Linux.
+    """
+    paths = sorted(folder.glob("libtensorflow_framework.*"))
+    return next((path for path in paths if f"-l:{path.name}" in link_flags), paths[0])
+
+
 @functools.cache
 def _register() -> int:
     """Makes the operation known to TensorFlow, once per process; the address for pieces of it."""
     import tensorflow as tf
 
-    (path,) = Path(tf.sysconfig.get_lib()).glob("libtensorflow_framework.*")
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(
+        str(framework_library(Path(tf.sysconfig.get_lib()), tf.sysconfig.get_link_flags()))
+    )
     construct, compute, piece = native.operation_functions(library)
     address, text = ctypes.c_void_p, ctypes.c_char_p
 

@@ -87,8 +87,7 @@ class FillMaskHost:
         logits = outputs["logits"][:, 0]
         above = logits - logits.max(axis=1, keepdims=True)
         totals = np.exp(above).sum(axis=1, keepdims=True)
-        best = np.argpartition(-above, self.top_k - 1, axis=1)[:, : self.top_k]
-        best.sort(axis=1)  # of equal ones the first entry
+        best = _best_entries(above, self.top_k)
         found = np.take_along_axis(above, best, axis=1)
         order = np.argsort(-found, axis=1, kind="stable")
         return {
@@ -135,6 +134,24 @@ class FillMaskHost:
             "predicted_score": products,
             "predicted_tokens": candidates,
         }
+
+
+def _best_entries(values: np.ndarray, number: int) -> np.ndarray:
+    """The entries of the greatest values of each row, ascending; of equal ones the first.
+
+    Args:
+        values: [rows, entries], at least `number` of them.
+        number: entries to take.
+
+    Returns:
+        int64 [rows, number].
+    """
+    least = -np.partition(-values, number - 1, axis=1)[:, number - 1 : number]
+    is_taken = values > least
+    is_least = ~is_taken & ~(values < least)  # or not a number, like all of such a row
+    missing = number - is_taken.sum(axis=1, keepdims=True)
+    is_taken |= is_least & (np.cumsum(is_least, axis=1) <= missing)
+    return np.nonzero(is_taken)[1].reshape(-1, number)
 
 
 def _masked_tokens(

@@ -7,10 +7,12 @@ import math
 import pytest
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.pretraining import step_trial as module
+from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.step_trial import StepShape, measure_ways, step_trial
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
@@ -53,6 +55,15 @@ def test_every_way_has_its_seconds_and_a_failure_is_told():
     assert said.getvalue() == ""
     assert measure_ways([broken], BERT, SHAPE, console) == [math.inf]
     assert "a trial of the training step failed (1: ValueError: " in said.getvalue()
+
+
+def test_a_trial_that_does_not_end_is_ended(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_SECONDS", 0.01)
+    said = io.StringIO()
+    assert measure_ways([WHOLE], BERT, SHAPE, Console(said)) == [math.inf]
+    assert "failed (124: it did not end within 0.01 seconds)" in said.getvalue()
+    with pytest.raises(RunnerFailed, match=r"failed \(124: it did not end within 0\.01 seconds\)"):
+        peak_of_step(BERT, SHAPE, WHOLE, micro_batches=1)
 
 
 def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):

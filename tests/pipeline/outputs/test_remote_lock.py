@@ -92,8 +92,45 @@ def test_a_run_that_lost_its_marker_does_not_finish():
     del FILES[NAME]
     with hold() as check:
         del FILES[NAME]
-        with pytest.raises(UsageError, match="another process has begun to write it, so"):
+        with pytest.raises(UsageError, match=r"its marker memory://bucket/out/\.lock is gone"):
             check()
+
+
+def test_a_marker_that_storage_does_not_show_for_a_moment_is_not_lost(monkeypatch):
+    """Neither when it was just written, nor later, and the run goes on to renew it."""
+    hidden = []
+
+    def shown_again(seconds):
+        if hidden:
+            FILES[NAME] = hidden.pop()
+
+    monkeypatch.setattr(remote_lock.time, "sleep", shown_again)
+    write = remote_lock._write
+
+    def write_late(path, own):
+        write(path, own)
+        hidden.append(FILES.pop(NAME))
+
+    monkeypatch.setattr(remote_lock, "_write", write_late)
+    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 3600.0)
+    with hold() as check:
+        hidden.append(FILES.pop(NAME))
+        check()
+        assert NAME in FILES
+    assert not FILES
+
+
+def test_a_marker_that_was_not_shown_is_renewed_once_it_is(monkeypatch):
+    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 0.01)
+    with hold():
+        gone = FILES.pop(NAME)
+        time.sleep(0.05)
+        assert NAME not in FILES  # it may be what another run has removed
+        FILES[NAME] = gone
+        deadline = time.monotonic() + 30
+        while FILES[NAME] == gone:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_the_marker_is_renewed(monkeypatch):

@@ -99,6 +99,29 @@ def test_any_position_is_entered_where_it_would_have_been_reached(
         assert position["records"] == total
 
 
+def test_sequences_longer_than_16_bits_count_are_measured(tmp_path):
+    length, lengths = 1 << 16, (1 << 16, 40_000, 25_000)
+    positions = np.arange(length)
+    ids = np.tile(np.arange(length, dtype=np.int32) % 50, (3, 1))
+    mask = np.array([positions < each for each in lengths], np.int32)
+    values = {
+        **features(0, 3),
+        "input_word_ids": ids,
+        "input_mask": mask,
+        "input_type_ids": 0 * ids,
+    }
+    (tmp_path / "train").write_bytes(encode_records(values, "reference")[0].tobytes())
+    inputs = PretrainingInputs(
+        [str(tmp_path / "train")],
+        description(max_seq_length=length),
+        batch_size=2,
+        seed=1,
+        packing="on",
+    )
+    assert inputs.packing.tokens == sum(lengths)
+    assert inputs.packing.block_rows.sum() == 2  # the first alone, and the others together
+
+
 def test_epochs_seeds_and_blocks_have_orders_of_their_own():
     names = list(itertools.product((1, 2), (0, 1), (0, 1)))
     orders = [row_order(seed, epoch, block, 20) for seed, epoch, block in names]
