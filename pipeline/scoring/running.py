@@ -60,8 +60,9 @@ def run_blocks(
 
 
 def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resumed: bool) -> None:
-    """Puts the counts of rows into the manifest, the fraction of padding in the model's batches
-    where the engine knows it, and the speed of a run that made all parts.
+    """Says how many rows were written, and puts the counts of rows into the manifest, the fraction
+    of padding in the model's batches where the engine knows it, and the speed of a run that made
+    all parts.
 
     Args:
         record: of the job.
@@ -69,6 +70,7 @@ def record_rows(record: JobRecord, counts: ScoringCounts, *, stage: str, is_resu
         stage: that made the parts.
         is_resumed: whether an earlier run has made some of them.
     """
+    record.console.info(f"{counts.rows_out:,} of {quantity(counts.rows_in, 'row')} written")
     record.counts = {
         "rows_in": counts.rows_in,
         "rows_out": counts.rows_out,
