@@ -127,6 +127,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
         text = text_column or ("text" if "text" in names else None)
         with _opened(path) as file:
             table = pq.read_table(file, columns=[EMBEDDING, *([text] if text else [])])
+        texts = None if text is None else table[text].cast(pa.string())
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
     column = table[EMBEDDING]
@@ -134,7 +135,7 @@ def _read_parquet(path: str, text_column: str | None) -> tuple[np.ndarray, pa.Ch
         raise InputError(f"{path}: expected {EMBEDDING} to be a list of fixed size in every row")
     flat = np.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks])
     vectors = flat.astype(np.float32, copy=False).reshape(len(column), column.type.list_size)
-    return vectors, None if text is None else table[text].cast(pa.string())
+    return vectors, texts
 
 
 @contextlib.contextmanager

@@ -69,6 +69,15 @@ def test_damaged_files_are_one_line(tmp_path):
         read_vectors(path, text_column=None)
 
 
+def test_a_column_that_is_no_text_is_one_line(tmp_path):
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5, 1.0], pa.float32()), 2)
+    path = tmp_path / "v.parquet"
+    for texts in ([["a"]], [b"\xff"]):
+        pq.write_table(pa.table({"text": texts, "embedding": vectors}), path)
+        with pytest.raises(InputError, match="cannot be read"):
+            read_vectors(str(path), text_column=None)
+
+
 def test_other_dimensions_are_no_pair(tmp_path):
     for size in (2, 3):
         np.save(tmp_path / f"{size}.npy", np.ones((1, size), np.float32))
