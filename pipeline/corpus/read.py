@@ -10,10 +10,11 @@ from pathlib import Path
 import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.file_names import compression_of
 from pipeline.beam.blobs import BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress
-from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.blocks.document_block import DocumentBlock, join_blocks
 from pipeline.corpus.blocks.identity import block_identity
 from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.readers.formats import Reader, make_reader
@@ -25,6 +26,8 @@ BLOCK = "block"
 # none of fewer bytes: each costs a few milliseconds and a file.
 _BLOCKS = 16
 _LEAST_BLOCK_BYTES = 2_000_000
+_MOST_FILES = 1000  # that are read together: each may take its time on remote storage
+_UNPACKED = 4  # bytes of text in one of a compressed file, about
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +54,10 @@ class ReadTask:
         if "://" in self.path or str(Path.cwd()) == self.folder:
             return self.path
         return str(Path(self.folder) / self.path)
+
+
+ReadGroup = tuple[ReadTask, ...]
+"""A split, or several small files, that one worker reads at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,17 +109,21 @@ class ReadDocuments(beam.PTransform):
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = bytes_of_block(self._config, files)
         rules = DocumentRules.from_config(self._config)
-        tasks = [
-            ReadTask(file.path, make_reader(file.path, self._config), rules=rules) for file in files
+        groups = [
+            tuple(
+                ReadTask(file.path, make_reader(file.path, self._config), rules=rules)
+                for file in group
+            )
+            for group in group_files(self._config, files, block_bytes)
         ]
         tasks = (
             pipeline
-            | "ListFiles" >> beam.Create(tasks)
-            | "CutFiles" >> beam.FlatMap(plan_reading, block_bytes)
+            | "ListFiles" >> beam.Create(groups)
+            | "CutFiles" >> beam.FlatMap(_plan_group, block_bytes)
             | "SpreadSplits" >> beam.Reshuffle()
         )
         if self._store is None:
-            return tasks | "ReadSplits" >> beam.FlatMap(read_blocks, block_bytes)
+            return tasks | "ReadSplits" >> beam.FlatMap(_read_group, block_bytes)
         return tasks | "ReadSplits" >> beam.FlatMap(read_new_blocks, block_bytes, self._store)
 
 
@@ -124,6 +135,54 @@ def bytes_of_block(config: CorpusSection, files: list[FileInfo]) -> int:
     """
     share = max(sum(file.bytes for file in files) // _BLOCKS, _LEAST_BLOCK_BYTES)
     return max(min(int(config.block_megabytes * 1e6), share), 1)
+
+
+def group_files(
+    config: CorpusSection, files: list[FileInfo], block_bytes: int
+) -> list[list[FileInfo]]:
+    """Which files are read together: small ones, which would cost more than their bytes alone.
+
+    Where duplicates are dropped, documents are known by their files, which stay apart then.
+    """
+    may_join = config.duplicates == "keep" and config.duplicate_lines == "keep"
+    groups: list[list[FileInfo]] = []
+    room = 0
+    for file in files:
+        size = file.bytes * (_UNPACKED if compression_of(file.path) else 1)
+        if groups and may_join and size <= room and len(groups[-1]) < _MOST_FILES:
+            groups[-1].append(file)
+            room -= size
+        else:
+            groups.append([file])
+            room = block_bytes - size
+    return groups
+
+
+def _plan_group(group: ReadGroup, block_bytes: int) -> Iterator[ReadGroup]:
+    """Splits a file that is read alone; small ones are planned where they are read."""
+    if len(group) > 1:
+        yield group
+    else:
+        yield from ((task,) for task in plan_reading(group[0], block_bytes))
+
+
+def _read_group(group: ReadGroup, block_bytes: int) -> Iterator[DocumentBlock]:
+    """The blocks of a split, or those of many small files joined to some of the usual size."""
+    if len(group) == 1:
+        yield from read_blocks(group[0], block_bytes)
+        return
+    waiting: list[DocumentBlock] = []
+    size = 0
+    for task in group:
+        for split in plan_reading(task, block_bytes):
+            for block in read_blocks(split, block_bytes):
+                if waiting and size + block.num_bytes > block_bytes:
+                    yield join_blocks(waiting)
+                    waiting, size = [], 0
+                waiting.append(block)
+                size += block.num_bytes
+    if waiting:
+        yield join_blocks(waiting)
 
 
 def plan_reading(task: ReadTask, block_bytes: int) -> Iterator[ReadTask]:
@@ -146,10 +205,11 @@ def read_blocks(task: ReadTask, block_bytes: int) -> Iterator[DocumentBlock]:
 
 
 def read_new_blocks(
-    task: ReadTask, block_bytes: int, store: BlobStore
+    group: ReadGroup, block_bytes: int, store: BlobStore
 ) -> Iterator[DocumentBlock | FinishedBlock]:
-    """What `read_blocks` yields, unless the work of all of it is finished."""
-    place = hashlib.sha256(f"{task.path}\0{task.split.index}".encode()).hexdigest()[:32]
+    """The blocks of a split, or of small files, unless the work of all of them is finished."""
+    read = "\0".join(f"{task.path}\0{task.split.index}" for task in group)
+    place = hashlib.sha256(read.encode()).hexdigest()[:32]
     reading = f"reading-{place}"
     finished = store.finished(reading)
     if finished is not None:
@@ -159,7 +219,7 @@ def read_new_blocks(
             report_progress(Progress.SPLITS_READ, 1)
             return
     names = []
-    for block in read_blocks(task, block_bytes):
+    for block in _read_group(group, block_bytes):
         yield block
         names.append(block_work(block))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import operator
 from collections import Counter
@@ -69,24 +70,23 @@ class BlockFacts:
     """What is reported of a block.
 
     Attributes:
-        source: path of its file.
         report: its counts, but for copies.
-        rejects: None without any.
+        rejects: of each of its files that has any, by path.
         hashes: uint64 [documents], of their texts.
     """
 
-    source: str
     report: CorpusReport
-    rejects: BlockRejects | None
+    rejects: dict[str, BlockRejects]
     hashes: np.ndarray
 
 
 def facts_of_block(block: DocumentBlock) -> BlockFacts:
     """What `ReportCorpus` needs to know."""
-    rejects = None
-    if block.rejects:
-        lines = (reject.json_line() for reject in block.rejects)
-        rejects = block.rejects[0].line, b"".join(lines)
+    rejects = {
+        source: (of_file[0].line, b"".join(reject.json_line() for reject in of_file))
+        for source, found in itertools.groupby(block.rejects, operator.attrgetter("source"))
+        if (of_file := list(found))
+    }
     report = CorpusReport(
         documents=block.num_documents,
         sentences=len(block.sentences),
@@ -95,7 +95,7 @@ def facts_of_block(block: DocumentBlock) -> BlockFacts:
         dropped_lines=Counter(block.dropped_lines),
         rejected=Counter(reject.reason for reject in block.rejects),
     )
-    return BlockFacts(block.source, report, rejects, document_hashes(block))
+    return BlockFacts(report, rejects, document_hashes(block))
 
 
 class ReportCorpus(beam.PTransform):
@@ -194,8 +194,7 @@ def write_rejects(folder: str, path: str | Path) -> int:
 
 
 def _rejects_of_block(facts: BlockFacts) -> Iterator[tuple[str, BlockRejects]]:
-    if facts.rejects:
-        yield facts.source, facts.rejects
+    yield from facts.rejects.items()
 
 
 def _write_rejects(source: str, rejects: Iterable[BlockRejects], *, folder: str) -> None:

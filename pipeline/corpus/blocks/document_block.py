@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,11 @@ from bert_tf.data.tables.rejects import Reject
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DocumentBlock:
-    """Whole documents of one file, about `block_megabytes` of its text.
+    """Whole documents of one file, about `block_megabytes` of its text; of many small files, those
+    of all of them (`join_blocks`).
 
     Attributes:
-        source: path of the file.
+        source: path of the file, or of the first.
         index: number of the block in its file, ascending.
         sentences: UTF-8 sentences of all documents one after the other, none empty.
         document_offsets: int64 [documents + 1]; document d has the sentences from
@@ -90,6 +93,34 @@ class DocumentBlock:
         """UTF-8 bytes of all sentences."""
         offsets, _ = offsets_and_data(self.sentences)
         return int(offsets[-1] - offsets[0])
+
+
+def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
+    """One block of the documents of several; which file a document is from is known no more."""
+    if len(blocks) == 1:
+        return blocks[0]
+
+    def joined(of_block: Callable[[DocumentBlock], np.ndarray]) -> np.ndarray:
+        return offsets_of(np.concatenate([np.diff(of_block(block)) for block in blocks]))
+
+    return DocumentBlock(
+        source=blocks[0].source,
+        index=blocks[0].index,
+        sentences=pa.concat_arrays([block.sentences for block in blocks]),
+        document_offsets=joined(lambda block: block.document_offsets),
+        line_offsets=joined(lambda block: block.line_offsets),
+        document_lines=np.concatenate([block.document_lines for block in blocks]),
+        rejects=[reject for block in blocks for reject in block.rejects],
+        dropped=_summed(block.dropped for block in blocks),
+        dropped_lines=_summed(block.dropped_lines for block in blocks),
+    )
+
+
+def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
 
 
 def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
