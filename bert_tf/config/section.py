@@ -24,6 +24,7 @@ _BOOLEANS = {
     **dict.fromkeys(("false", "no", "off"), False),
 }
 Reads = Literal["file", "files", "table", "tables", "folder", "model"]
+Writes = Literal["file", "folder"]
 _MOST_LISTED = 12  # known keys in a message
 _LONGEST_SHOWN = 100  # characters of a refused value in a message
 
@@ -44,6 +45,7 @@ def option(
     advanced: bool = False,
     positional: bool = False,
     reads: Reads | None = None,
+    writes: Writes | None = None,
     affects_output: bool = True,
 ) -> Any:
     """Declares one field of a section.
@@ -63,6 +65,7 @@ def option(
         positional: on the command line given by its place instead of by a flag.
         reads: what the paths that it holds name, so that they can be checked before a job starts
             and completed by a shell; `files` and `tables` may be globs. None of keys without paths.
+        writes: what the output is; None where its name or the inputs decide that.
         affects_output: whether another value makes another output; False of speed and safety.
     """
     metadata = {
@@ -79,6 +82,7 @@ def option(
         "advanced": advanced,
         "positional": positional,
         "reads": reads,
+        "writes": writes,
         "affects_output": affects_output,
         _REQUIRED: default is dataclasses.MISSING,
     }

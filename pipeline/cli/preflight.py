@@ -33,14 +33,18 @@ from pipeline.outputs.identity import (
     config_key,
     difference_of,
     different_keys,
+    is_extended,
     kept_keys,
     keys_without_effect,
     made_with_another_config,
     with_defaults,
 )
 from pipeline.outputs.manifest import INPUTS, fingerprint, read_manifest
+from pipeline.outputs.place import OutputPlace, check_place
+from pipeline.outputs.places import check_is_ours
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
+_CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None}
 _EXTENDABLE = {"steps", "epochs", "seeds"}
 _OPENED_FILES = 3  # whose columns are looked at before a job, which looks at all
 _MOST_NEIGHBORS = 10_000
@@ -75,6 +79,7 @@ def check_request(
         check_is_exported(exported_folder(config.model))
     if isinstance(config, RowSection):
         _check_columns(config)
+    _check_output(config, overwrite=overwrite)
     return None if overwrite else _finished(command, config)
 
 
@@ -148,6 +153,30 @@ def _hub_hint(spelling: str, path: str) -> str | None:
     )
 
 
+def _check_output(config: Section, *, overwrite: bool) -> None:
+    """Looks whether an output can be written where it shall be.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
+    output = str(getattr(config, field.name))
+    if field.metadata["writes"] is None or "://" in output:
+        return
+    place = OutputPlace(output=output, is_directory=field.metadata["writes"] == "folder")
+    inputs = [
+        str(model_folder(path)) if reads == "model" else path
+        for _, reads, path in _inputs(config)
+        if reads in ("file", "table", "model") and "://" not in path
+    ]
+    check_place(place, inputs)
+    hidden_only = place.path.is_dir() and all(
+        child.name.startswith(".") for child in place.path.iterdir()
+    )  # as of a run that was killed at once, which the job removes
+    if not hidden_only and read_manifest(output) is None:
+        check_is_ours(place, config.section_name, overwrite=overwrite)
+
+
 def _check_columns(config: RowSection) -> None:
     """Looks for the columns that are needed in the first files of each input.
 
@@ -157,6 +186,8 @@ def _check_columns(config: RowSection) -> None:
     needed = config.needed_columns
     if isinstance(config, ColumnsSection | TextVectorsSection):
         needed = {**_columns_of_model(config), **needed}
+    if isinstance(config, ColumnsSection):
+        needed.update((entry.partition("=")[2], "columns") for entry in config.columns)
     of_evaluation = {field.name for field in dataclasses.fields(EvaluateConfig)}
     for field in dataclasses.fields(config):
         if field.metadata["reads"] not in ("table", "tables", "files") or field.name == "unlabeled":
@@ -246,11 +277,14 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     ignored = (*keys_without_effect(config), *read)
     before = kept_keys(with_defaults(type(config), manifest.get("config", {})), ignored)
     now = kept_keys(config.as_dict(), ignored)
-    # What was left to the job is in the manifest as it chose.
-    chosen = [("lowercase", None), *((key, AUTO) for key in now)]
-    keys = [key for key in different_keys(before, now, None) if (key, now[key]) not in chosen]
-    if _EXTENDABLE.intersection(keys):
-        return None
+    # What is left to the job is in the manifest as it chose.
+    keys = [
+        key
+        for key in different_keys(before, now, None)
+        if key not in _CHOSEN_BY_JOB or now[key] != _CHOSEN_BY_JOB[key]
+    ]
+    if any(is_extended(before, now, key) for key in _EXTENDABLE.intersection(keys)):
+        return None  # the job knows whether it can go on
     if keys:
         raise made_with_another_config(output, [difference_of(key, before, now) for key in keys])
     return manifest if _are_inputs_same(config, manifest) and _is_tidy(output) else None

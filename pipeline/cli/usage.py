@@ -49,9 +49,10 @@ class PlainCommand(click.Command):
     def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
         _, _, order = self.make_parser(ctx).parse_args(list(args))
         for parameter, times in collections.Counter(order).items():
-            takes_one = isinstance(parameter, click.Option) and not parameter.multiple
+            if times == 1 or not isinstance(parameter, click.Option) or parameter.multiple:
+                continue
             # A switch without an opposite says the same however often it is given.
-            if times > 1 and takes_one and (not parameter.is_flag or parameter.secondary_opts):
+            if not parameter.is_flag or parameter.secondary_opts:
                 raise click.UsageError(field_given_again(parameter.opts[0], times), ctx)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -62,6 +62,31 @@ def exported_model(path: str) -> str:
     return str(folder)
 
 
+def check_is_ours(place: OutputPlace, section_name: str, *, overwrite: bool) -> None:
+    """Checks that what stands where an output is to be written is there to be replaced.
+
+    Args:
+        place: of an output that is not finished.
+        section_name: of the config that it is made with.
+        overwrite: whether a file may be replaced, whosever it is; a folder never.
+
+    Raises:
+        UsageError: it is of somebody else.
+    """
+    path, marker = place.path, place.marker
+    if read_marker(marker, section_name) is not None:
+        return
+    if place.is_directory and (_content(path) or marker.exists()):
+        raise UsageError(
+            f"{path}: holds files that bert-pipeline did not make; choose an empty folder"
+        )
+    if not place.is_directory and path.exists() and not overwrite:
+        raise UsageError(
+            f"{path}: exists but was not made by this command; "
+            "choose another --output or replace it with --overwrite"
+        )
+
+
 @contextmanager
 def writing_folder(
     place: OutputPlace,
@@ -98,10 +123,7 @@ def writing_folder(
     remove_leftovers(folder, JOB_FILES)  # of a run that ended before its marker was there
     content = _content(folder)
     marked = read_marker(marker, config.section_name)
-    if marked is None and (content or marker.exists()):
-        raise UsageError(
-            f"{folder}: holds files that bert-pipeline did not make; choose an empty folder"
-        )
+    check_is_ours(place, config.section_name, overwrite=overwrite)
     if content == [rejects_path(folder)]:  # rows were refused before the work with them began
         remove(content.pop())
     if content and not overwrite:
@@ -155,12 +177,8 @@ def writing_file(
     """
     path, marker = place.path, place.marker
     marked = read_marker(marker, config.section_name)
+    check_is_ours(place, config.section_name, overwrite=overwrite)
     if path.exists() and not overwrite:
-        if marked is None:
-            raise UsageError(
-                f"{path}: exists but was not made by this command; "
-                "choose another --output or replace it with --overwrite"
-            )
         _check_same_run(place, marked, config, ignored_keys)
     check_foreign_files(place, is_marked=marked is not None, overwrite=overwrite)
     remove_leftovers(path.parent, [file.name for file in (*place.files, marker, place.seconds)])

@@ -24,7 +24,7 @@ class BenchConfig(Section):
     data: str = option(
         "folder with a folder per task, as the benchmark is published", reads="folder"
     )
-    output: str = option("directory to write a run per task and results to")
+    output: str = option("directory to write a run per task and results to", writes="folder")
     tasks: tuple[str, ...] = option(
         "a task, such as RTE; repeatable (default: those that the data have)",
         default=(),

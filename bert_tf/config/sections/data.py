@@ -137,7 +137,7 @@ class VocabConfig(CorpusSection):
 
     section_name: ClassVar[str] = "vocab"
 
-    output: str = option("vocabulary file to write")
+    output: str = option("vocabulary file to write", writes="file")
     vocab_size: int = option(
         "number of tokens in the vocabulary", default=30_000, minimum=10, maximum=10_000_000
     )
@@ -192,7 +192,7 @@ class PreprocessConfig(CorpusSection):
     section_name: ClassVar[str] = "preprocess"
 
     vocab: str = option("vocabulary file", reads="file")
-    output: str = option("directory to write")
+    output: str = option("directory to write", writes="folder")
     lowercase: bool | None = option(
         "lowercase and strip accents (default: as the vocabulary was made)",
         default=None,

@@ -79,7 +79,7 @@ class EmbedConfig(TextVectorsSection):
     input: tuple[str, ...] = option(
         "rows with a text: a path or a quoted glob; repeatable", reads="tables"
     )
-    output: str = option("file to write: .parquet, .npy or .jsonl")
+    output: str = option("file to write: .parquet, .npy or .jsonl", writes="file")
     tokens: bool = option(
         "a vector for each token, with the token and its characters, in place of one for each text",
         default=False,

@@ -18,7 +18,7 @@ OPTIMIZERS = ("adamw", "lamb")
 class LoopSection(Section):
     """The keys that every training run has."""
 
-    output: str = option("run directory to write")
+    output: str = option("run directory to write", writes="folder")
     strategy: str = option("tf.distribute strategy", default="default", choices=STRATEGIES)
     tpu_address: str | None = option("name or address of the TPU", default=None)
     precision: str = option(

@@ -7,6 +7,7 @@ import itertools
 import re
 from typing import ClassVar
 
+from bert_tf.base.errors import check_packages
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
 from bert_tf.engines.registry import FLOAT32, INT8
@@ -27,7 +28,7 @@ class ExportConfig(Section):
     section_name: ClassVar[str] = "export"
 
     run: str = option("run directory of finetune or train", reads="model")
-    output: str = option("directory to write")
+    output: str = option("directory to write", writes="folder")
     format: str = option(
         "format to write: " + ", ".join(entry.title for entry in FORMATS.values()),
         default=DEFAULT_FORMAT,
@@ -139,7 +140,10 @@ class ExportConfig(Section):
 
     def check_installed(self) -> None:
         """Checks the packages of the format."""
-        FORMATS[self.format].check_installed()
+        entry = FORMATS[self.format]
+        entry.check_installed()
+        if self.precision == INT8 and entry.quantizer is not None:
+            check_packages("--precision int8", [entry.quantizer], extra=entry.quantizer)
 
     def _no_meaning(self, key: str, able: list[str]) -> str:
         return f"{key}: has no meaning for --format {self.format}; it is for {', '.join(able)}"
@@ -156,7 +160,7 @@ class ImportWeightsConfig(Section):
         positional=True,
         reads="model",
     )
-    output: str = option("model directory to write")
+    output: str = option("model directory to write", writes="folder")
     max_position_embeddings: int | None = option(
         "maximum sequence length of the new model; position embeddings are interpolated (default: "
         "the source's)",

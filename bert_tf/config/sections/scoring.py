@@ -91,7 +91,7 @@ class EvaluateConfig(ColumnsSection):
         "labeled rows, as for training: CSV, TSV, JSONL, Parquet, CoNLL columns or SQuAD JSON",
         reads="table",
     )
-    output: str = option("directory to write metrics.json and predictions to")
+    output: str = option("directory to write metrics.json and predictions to", writes="folder")
     label_column: tuple[str, ...] | None = option(
         "column of the label, repeatable where each label has one (default: the model's)",
         default=None,

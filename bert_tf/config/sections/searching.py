@@ -30,7 +30,7 @@ class SearchConfig(TextVectorsSection):
         common=True,
         reads="model",
     )
-    output: str = option("file to write: .jsonl or .csv")
+    output: str = option("file to write: .jsonl or .csv", writes="file")
     top_k: int = option("texts per query", default=10, minimum=1)
     similarity: str = option(
         "what is compared: cosine, or dot products of vectors as they are",

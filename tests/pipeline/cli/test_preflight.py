@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,13 @@ import pytest
 
 from bert_tf.base.errors import ConfigError, UsageError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import PreprocessConfig, ScoreConfig, SearchConfig, VocabConfig
+from bert_tf.config.sections import (
+    EvaluateConfig,
+    PreprocessConfig,
+    ScoreConfig,
+    SearchConfig,
+    VocabConfig,
+)
 from bert_tf.engines.registry import ENGINES
 from bert_tf.tasks.registry import finetune_config
 from pipeline.cli.preflight import check_request, path_fault
@@ -191,11 +198,10 @@ def test_vectors_need_no_column_of_texts(folder):
 
 
 def test_a_pipe_is_not_read(folder):
-    import os
-
     os.mkfifo("pipe.csv")
     config = build_section(VocabConfig, {"input": ["pipe.csv"], "output": "v.txt"})
-    assert check_request("vocab", [config], overwrite=False) is None
+    with pytest.raises(UsageError, match="is a pipe"):
+        check_request("vocab", [config], overwrite=False)
 
 
 def test_a_missing_engine_names_its_extra(folder, monkeypatch):
@@ -203,6 +209,39 @@ def test_a_missing_engine_names_its_extra(folder, monkeypatch):
     monkeypatch.setitem(ENGINES, "openvino", entry)
     with pytest.raises(UsageError, match=r"needs no_such_package.*'bert-pipeline\[openvino\]'"):
         check_request("score", [score(engine="openvino")], overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("train.csv", "--output train.csv: is or holds the input train.csv"),
+        ("file", "--output file: is a file; name a folder"),
+        ("full", "full: holds files that bert-pipeline did not make; choose an empty folder"),
+        ("bert/run", "--output bert/run: lies in the input bert"),
+        ("begun", None),  # the job resumes it, or says that its config is another
+        ("left", None),
+        ("new", None),
+    ],
+)
+def test_an_output_is_looked_at(folder, output, message):
+    (folder / "file").touch()
+    for name in ("full/notes.txt", "begun/config.yaml", "begun/vocab.txt", "left/.vocab.tmp"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    (folder / "begun" / "config.yaml").write_text("finetune: {output: begun}\n")
+    config = finetuning(output=output)
+    if message is None:
+        assert check_request("finetune", [config], overwrite=False) is None
+        return
+    with pytest.raises(UsageError, match=message):
+        check_request("finetune", [config], overwrite=False)
+
+
+def test_an_evaluation_may_lie_in_the_run_of_its_model(folder):
+    (folder / "run" / "best").mkdir(parents=True)
+    values = {"model": "run", "data": "train.csv", "output": "run/dev"}
+    config = build_section(EvaluateConfig, values)
+    assert check_request("evaluate", [config], overwrite=False) is None
 
 
 def test_what_is_finished_is_not_done_again(folder):
@@ -213,6 +252,9 @@ def test_what_is_finished_is_not_done_again(folder):
     assert check_request("finetune", [config], overwrite=True) is None
     longer = dataclasses.replace(config, epochs=3)  # the job extends it
     assert check_request("finetune", [longer], overwrite=False) is None
+    shorter = dataclasses.replace(config, epochs=1)
+    with pytest.raises(UsageError, match=r"made with another config \(epochs: 2.0 then, 1 now"):
+        check_request("finetune", [shorter], overwrite=False)
     other = dataclasses.replace(config, batch_size=7)
     with pytest.raises(UsageError, match=r"run: made with another config \(batch_size: 32 then, 7"):
         check_request("finetune", [other], overwrite=False)
@@ -228,5 +270,17 @@ def test_what_a_job_chose_is_no_other_config(folder):
     with pytest.raises(UsageError, match="engine: 'openvino' then, 'tensorflow' now"):
         chosen = dataclasses.replace(config, engine="tensorflow")
         check_request("score", [chosen], overwrite=False)
+    with pytest.raises(UsageError, match="scores: 'all' then, 'best' now"):
+        finish(dataclasses.replace(config, output="all", scores="all"), "score", inputs=inputs)
+        check_request("score", [dataclasses.replace(config, output="all")], overwrite=False)
     dry = dataclasses.replace(config, dry_run=True)
     assert check_request("score", [dry], overwrite=False) is None
+
+
+def test_auto_is_another_config_where_the_job_does_not_choose(folder):
+    values = {"input": ["train.csv"], "vocab": "train.csv", "output": "data"}
+    config = build_section(PreprocessConfig, values)
+    inputs = {"input": "train.csv", "vocab": "train.csv"}
+    finish(config, "preprocess", inputs=inputs, format="csv", lowercase=True)
+    with pytest.raises(UsageError, match=r"data: made with another config \(format: 'csv' then"):
+        check_request("preprocess", [config], overwrite=False)
