@@ -145,10 +145,10 @@ def _hub_hint(spelling: str, path: str) -> str | None:
     if not _HUB_ID.fullmatch(path) or (len(Path(path).parts) > 1 and Path(path).parent.is_dir()):
         return None
     folder = Path(path).name
-    near = _did_you_mean(path)
+    near = _did_you_mean(path) or "; check the path."
     return (
-        f"{spelling} {path}: no such folder{near or '; check the path'}. A model of the Hugging "
-        f"Face Hub is downloaded first: hf download {path} --include '*.[jst]*' --local-dir "
+        f"{spelling} {path}: no such folder{near} A model of the Hugging Face Hub is downloaded "
+        f"first: hf download {path} --include '*.[jst]*' --local-dir "
         f"{folder} (of pip install huggingface_hub), then {spelling} {folder}"
     )
 
