@@ -88,9 +88,13 @@ class Job:
             raise UsageError(f"{self.name}: has no health check; leave strict out")
         resolved = call.resolve(None if config is None else os.fspath(config), given)
         limit = call.max_rejects if max_rejects is None else str(max_rejects)
+        try:
+            parsed = None if limit is None else RejectLimit.parse(limit)
+        except ValueError as error:
+            raise UsageError(f"{self.name}: max_rejects: {error}") from None
         options = RunOptions(
             overwrite=overwrite,
-            max_rejects=None if limit is None else RejectLimit.parse(limit),
+            max_rejects=parsed,
             strict=strict,
             console=console or Console(),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,19 @@ class NoRowsError(InputError):
 
     header: Any = None
     columns: tuple[str, ...] = ()
+
+
+class RowsRejected(InputError):
+    """What is left of a file cannot be used, and rows of it were rejected (exit code 1).
+
+    Args:
+        message: begins with the reasons for which rows were rejected.
+        rejects: all of them, for the file of rejects; none where they were not kept.
+    """
+
+    def __init__(self, message: str, rejects: Sequence[Any] = ()):
+        super().__init__(message)
+        self.rejects = rejects
 
 
 class UsageError(BertPipelineError):

@@ -58,7 +58,7 @@ class Int8Comparison:
         Raises:
             InputError: it does.
         """
-        if self.drop > max_drop:
+        if not self.drop <= max_drop:  # also if either is not a number
             raise InputError(
                 f"--precision int8: {self}, more than --max-metric-drop {max_drop:g}; nothing was "
                 "written (calibrate with rows like those to score, or export without it)"

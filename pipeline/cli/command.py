@@ -5,12 +5,20 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import os
+import sys
 from typing import Any
 
 import click
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import BertPipelineError, ConfigError, InputError, TooManyRejects
+from bert_tf.base.errors import (
+    BertPipelineError,
+    ConfigError,
+    InputError,
+    TooManyRejects,
+    UsageError,
+)
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
@@ -25,6 +33,7 @@ from pipeline.outputs.identity import already_finished
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejected_rows import RejectLimit, excess_of
 
+_FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
 _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
@@ -125,11 +134,21 @@ class JobCall:
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
         """Runs the job on sections of `resolve`, unless its output is finished; returns its
-        manifest."""
+        manifest.
+
+        Raises:
+            UsageError: TensorFlow was used before the process was forked, as well as the job's own.
+        """
         finished = check_request(self.name, resolved, overwrite=options.overwrite)
         if finished is not None:
             options.console.info(already_finished(resolved[0].output))  # type: ignore[attr-defined]
             return {**finished, "already_done": True}
+        if _FORKED_AFTER_TENSORFLOW:
+            raise UsageError(
+                f"{self.name}: this process was forked from one that had used TensorFlow, whose "
+                "threads it lacks, so that it would hang; start it with "
+                "multiprocessing.get_context('spawn'), or before the first job"
+            )
         with options.console.waiting(f"{self.name}: loading libraries"):  # seconds
             job = importlib.import_module(self.job)
         manifest: dict[str, Any] = job.run(*resolved, options)
@@ -162,6 +181,15 @@ class JobCall:
             )
             for section in self.sections
         ]
+
+
+def _note_fork() -> None:
+    runtime = getattr(sys.modules.get("tensorflow.python.eager.context"), "_context", None)
+    if getattr(runtime, "_initialized", False):
+        _FORKED_AFTER_TENSORFLOW.append(os.getpid())
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def _resolve(section: AnySection, **sources: Any) -> Section:

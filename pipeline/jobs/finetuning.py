@@ -13,6 +13,7 @@ from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
+from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT
 from bert_tf.tasks.running.learning_doubts import learning_doubts
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
@@ -141,9 +142,14 @@ def _record(
 
 def _eval_rows(config: FinetuneConfig, result: FinetuningResult) -> str | None:
     """Where the rows for evaluation are from; None without any."""
-    if result.held_out:
-        return f"{config.eval_fraction:g} of the training rows, held out by a hash of their texts"
-    return None if result.evaluation is None else "a file of their own"
+    if result.evaluation is None:
+        return None
+    if not result.held_out:
+        return "a file of their own"
+    held_out, train = len(result.evaluation.source), len(result.train.source)
+    is_fraction = config.eval_fraction * (held_out + train) >= LEAST_HELD_OUT
+    shown = f"{config.eval_fraction:g}" if is_fraction else f"{held_out:,} of {held_out + train:,}"
+    return f"{shown} of the training rows, held out by a hash of their texts"
 
 
 def _where_from(config: FinetuneConfig, result: FinetuningResult) -> list[str]:

@@ -11,7 +11,7 @@ from bert_tf.base.atomic_files import replacing_file, write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.config.model_files import model_folder
-from bert_tf.data.tables.rejects import summarize_rejects, write_rejects
+from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport
 from bert_tf.training.run.best_model import BestModel
 from pipeline.outputs.manifest import read_manifest
@@ -85,12 +85,13 @@ class RejectsCheck:
             rejected, rows = len(source.rejects), row_counts(source)["rows_in"]
             if self._limit is None or not self._limit.is_exceeded(rejected, rows):
                 continue
-            main = summarize_rejects(source.rejects)[0]
-            cure = f"{main.remedy}, else correct" if main.remedy else "correct"
+            tally = RejectTally(source.rejects)
+            remedy = tally.summaries()[0].remedy
+            cure = f"{remedy}, else correct" if remedy else "correct"
             listed = f" (all in {self._rejects_file})" if self._rejects_file else ""
             raise TooManyRejects(
-                f"{self._limit.excess(source.source, rejected, rows)}; mainly: {main.reason}"
-                f"{listed}; {cure} the rows or raise --max-rejects"
+                f"{self._limit.excess(source.source, rejected, rows)}: {tally.brief()}{listed}; "
+                f"{cure} the rows or raise --max-rejects"
             )
 
 

@@ -14,9 +14,11 @@ from typing import Any
 
 from bert_tf.base.atomic_files import remove
 from bert_tf.base.console import Console
+from bert_tf.base.errors import RowsRejected
 from bert_tf.base.progress.advance import Closing
 from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section
+from bert_tf.data.tables.rejects import write_rejects
 from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 from pipeline.outputs.identity import (
     CheckedInputs,
@@ -42,6 +44,7 @@ from pipeline.outputs.manifest import (
     manifest_path,
     package_versions,
     read_manifest,
+    rejects_path,
     write_manifest,
 )
 from pipeline.outputs.place import OutputPlace, check_place
@@ -267,7 +270,10 @@ def _run_alone(
         if options.log is not None and not options.is_part:
             options.log.keep_beside(output, command, is_directory=place.is_directory)
         kept = place.seconds if can_resume else None
-        with adding_up_seconds(kept, console, anew=options.overwrite) as elapsed:
+        with (
+            adding_up_seconds(kept, console, anew=options.overwrite) as elapsed,
+            _listing_rejects(rejects_path(output)),
+        ):
             body(record)
         record.timings.update(elapsed.timings())
         manifest = {**_manifest(record), "outputs": describe_files(output, record.sha256)}
@@ -288,6 +294,18 @@ def _run_alone(
             )
         )
     return {**manifest, "already_done": False}
+
+
+@contextmanager
+def _listing_rejects(path: Path) -> Iterator[None]:
+    """Writes the file of rejects also where they are why a job ends."""
+    try:
+        yield
+    except RowsRejected as error:
+        if not error.rejects:
+            raise
+        write_rejects(path, error.rejects)
+        raise RowsRejected(f"{error} (all rejected rows: {path})", error.rejects) from error
 
 
 def _shown_counts(counts: dict[str, Any]) -> list[tuple[str, str]]:

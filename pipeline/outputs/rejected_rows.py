@@ -17,7 +17,8 @@ from pipeline.outputs.manifest import rejects_path
 
 _ROWS = re.compile(r"\d+", re.ASCII)
 _PERCENTAGE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%", re.ASCII)
-_FRACTION = re.compile(r"\d*\.\d+|\d+\.", re.ASCII)
+# 1e-05 is how Python writes 0.00001.
+_FRACTION = re.compile(r"\d*\.\d+|\d+\.|\d+(?:\.\d+)?e-\d{1,3}", re.ASCII)
 _PARTS = ("train", "eval")
 
 
@@ -123,8 +124,14 @@ def _counted(
     values: Mapping[str, Any], counts: Mapping[str, Any]
 ) -> Iterator[tuple[str, int, int]]:
     parts = [name for name in _PARTS if name in counts]
-    for name in parts:
-        yield values[name], counts[name]["rows_rejected"], counts[name]["rows_in"]
+    by_file: dict[str, list[Mapping[str, int]]] = {}
+    for name in parts:  # rows that are held out for evaluation are of the training file
+        by_file.setdefault(name if values[name] else "train", []).append(counts[name])
+    for name, of_file in by_file.items():
+        rejected, rows = (
+            sum(each[key] for each in of_file) for key in ("rows_rejected", "rows_in")
+        )
+        yield values[name], rejected, rows
     # A series of fine-tunings, such as `bench`, has none of its own: each checks its files itself.
     if not parts and "rejected" in counts:
         rejected = sum(counts["rejected"].values())

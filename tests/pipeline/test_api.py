@@ -3,6 +3,7 @@
 import inspect
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -81,11 +82,34 @@ def test_keys_of_the_runner_and_of_a_file_count_too(calls, tmp_path):
     assert options.console is console
 
 
+def test_a_process_forked_after_tensorflow_ran_is_refused(calls, monkeypatch, tmp_path):
+    keys = {"train": "t", "init": "m", "output": "r"}
+    for was_used in (False, True):
+        context = types.SimpleNamespace(_context=types.SimpleNamespace(_initialized=was_used))
+        monkeypatch.setitem(sys.modules, "tensorflow.python.eager.context", context)
+        told = tmp_path / str(was_used)
+        child = os.fork()
+        if child == 0:
+            try:
+                pipeline.finetune("qa", console=Console(io.StringIO()), max_rejects=9, **keys)
+            except UsageError as error:
+                told.write_text(str(error))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert told.exists() == was_used
+    assert "multiprocessing.get_context('spawn')" in told.read_text()
+    pipeline.finetune("qa", console=Console(io.StringIO()), max_rejects=9, **keys)
+
+
 def test_what_cannot_be_is_refused(calls):
     with pytest.raises(UsageError, match="finetune: no config key epoch; did you mean 'epochs'"):
         pipeline.finetune("classification", train="t", init="m", output="r", epoch=2)
     with pytest.raises(ConfigError, match="epochs: expected a number"):
         pipeline.finetune("classification", train="t", init="m", output="r", epochs="many")
+    for limit in (-1, 1.5, "many"):
+        with pytest.raises(UsageError, match=r"finetune: max_rejects: expected a number of rows"):
+            pipeline.finetune("qa", train="t", init="m", output="r", max_rejects=limit)
     with pytest.raises(TypeError, match="finetune takes 1 arguments without a name, not 2"):
         pipeline.finetune("classification", "t.csv")
     assert not calls

@@ -25,18 +25,20 @@ class RowGroups:
     classes: Sequence[str] | None = None
 
 
-def held_out_rows(groups: RowGroups, fraction: float) -> np.ndarray:
+def held_out_rows(groups: RowGroups, fraction: float, *, least: int = 0) -> np.ndarray:
     """Chooses about `fraction` of the rows of each class by a hash of the keys.
 
     A row is held out if the hash of its key, as a fraction of all hashes, is below `fraction`: the
     same rows whatever the seed, their order, and what other rows there are. Classes of few keys are
     exceptions. One that would be held out as a whole keeps the key with the highest hash in
     training; of one with two keys and at least `0.5 / fraction` that would not be held out at all,
-    the key with the lowest hash is.
+    the key with the lowest hash is. Where that makes fewer than `least` rows, those with the next
+    hashes are held out as well, as long as every class keeps one in training.
 
     Args:
         groups: keys and classes; the class of a key is the first, in order of text, of its rows'.
         fraction: of the rows, above 0 and below 1.
+        least: rows to hold out.
 
     Returns:
         bool [rows].
@@ -56,9 +58,25 @@ def held_out_rows(groups: RowGroups, fraction: float) -> np.ndarray:
             chosen[of_class[-1]] = False
         elif len(of_class) >= max(2, 0.5 / fraction) and not chosen[of_class].any():
             chosen[of_class[0]] = True
+    _add_lowest(chosen, class_of_key, np.bincount(key_of_row, minlength=len(keys)), least)
     held_out = np.empty(len(hashes), bool)
     held_out[order] = chosen[key_of_row]
     return held_out
+
+
+def _add_lowest(
+    chosen: np.ndarray, class_of_key: np.ndarray, rows_of_key: np.ndarray, least: int
+) -> None:
+    """Chooses more keys, in the order of their hashes, until they have `least` rows."""
+    left = np.bincount(class_of_key[~chosen], minlength=class_of_key.max(initial=0) + 1)
+    missing = least - rows_of_key[chosen].sum()
+    for key in np.flatnonzero(~chosen):
+        if missing <= 0:
+            return
+        if left[class_of_key[key]] > 1:
+            chosen[key] = True
+            left[class_of_key[key]] -= 1
+            missing -= rows_of_key[key]
 
 
 def _hashed(key: str) -> int:

@@ -43,7 +43,8 @@ def list_in_text(text: str) -> list[Any] | None:
 
 
 def value_in_text(text: str) -> Any:
-    """The value that JSON or Python writes as a text; the text itself where it is none."""
+    """The value that JSON or Python writes as a text, arrays of NumPy in it as lists; the text
+    itself where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -51,9 +52,18 @@ def value_in_text(text: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # of escapes that are none
-            return ast.literal_eval(text.strip())
+            tree = ast.parse(text.strip(), mode="eval")
+            return ast.literal_eval(_WithoutArrays().visit(tree))
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return text
+
+
+class _WithoutArrays(ast.NodeTransformer):
+    """`array(['a'], dtype=object)` to `['a']`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        is_array = isinstance(node.func, ast.Name) and node.func.id == "array" and node.args
+        return self.visit(node.args[0]) if is_array else node
 
 
 def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] | None:

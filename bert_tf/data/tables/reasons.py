@@ -9,6 +9,7 @@ LONE_SURROGATE = "lone surrogate"
 TOO_LONG = "row is too long"
 TOO_FEW_CELLS = "too few cells"
 TOO_MANY_CELLS = "too many cells"
+HEADER_REPEATED = "repeats the header"
 QUOTE_NOT_CLOSED = "quote is not closed"
 TEXT_AFTER_QUOTE = "text after a closing quote"
 NOT_JSON = "not JSON"
@@ -16,6 +17,7 @@ NOT_AN_OBJECT = "not a JSON object"
 DUPLICATE_KEY = "duplicate key"
 
 REMEDIES = {
+    HEADER_REPEATED: "remove such lines, which joining files leaves",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
 }
 

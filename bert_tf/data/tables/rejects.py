@@ -5,16 +5,19 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.errors import InputError, RowsRejected
 from bert_tf.base.remote_path import as_path
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.reasons import INVALID_UTF8, REMEDIES
 
-_REASONS_SHOWN = 5
+_REASONS_SHOWN = 5  # in lines of their own
+_REASONS_IN_BRIEF = 3  # in a line with more than these
 _DETAIL_CHARACTERS = 80
 
 
@@ -71,13 +74,128 @@ class ReasonSummary:
     first: Reject
     remedy: str
 
-    def __str__(self) -> str:
+    @property
+    def brief(self) -> str:
+        """The reason, the place of the first row and what was found there."""
         detail = self.first.detail
         if len(detail) > _DETAIL_CHARACTERS:
             detail = detail[: _DETAIL_CHARACTERS - 1] + "…"
-        found = f" ({detail})" if detail else ""
-        remedy = f"; {self.remedy}" if self.remedy else ""
-        return f"{self.count:,}  {self.reason}, first at {self.first.place}{found}{remedy}"
+        return f"{self.reason}, first at {self.first.place}" + (f" ({detail})" if detail else "")
+
+    def __str__(self) -> str:
+        return f"{self.count:,}  {self.brief}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+class RejectTally:
+    """Counts rejects by reason and keeps the first of each, in memory that does not grow."""
+
+    def __init__(self, rejects: Iterable[Reject] = ()):
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._first: dict[str, Reject] = {}
+        self.add(rejects)
+
+    def add(self, rejects: Iterable[Reject]) -> None:
+        """Counts some more."""
+        for reject in rejects:
+            self._counts[reject.reason] += 1
+            self._first.setdefault(reject.reason, reject)
+
+    @property
+    def total(self) -> int:
+        """How many were counted."""
+        return self._counts.total()
+
+    def summaries(self) -> list[ReasonSummary]:
+        """The reasons, the most frequent first."""
+        return [
+            ReasonSummary(
+                reason=reason,
+                count=count,
+                first=self._first[reason],
+                remedy=_remedy(self._first[reason]),
+            )
+            for reason, count in self._counts.most_common()
+        ]
+
+    def brief(self) -> str:
+        """The most frequent reasons in a line: `3 × not JSON, first at a.jsonl:7; 1 × …`."""
+        found = self.summaries()
+        texts = [f"{summary.count:,} × {summary.brief}" for summary in found[:_REASONS_IN_BRIEF]]
+        if more := len(found) - len(texts):
+            texts.append(f"and {quantity(more, 'more reason')}")
+        return "; ".join(texts)
+
+
+class RowsWithRejects(Protocol):
+    """Usable rows of a file, whose number is `len`, and its other rows."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def rejects(self) -> list[Reject]: ...
+
+    def __len__(self) -> int: ...
+
+
+@contextmanager
+def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
+    """An error about the usable rows of a file begins with why its other rows were rejected, which
+    is the likely cause.
+
+    Raises:
+        RowsRejected: the block raised an `InputError`, and there are rejects.
+    """
+    try:
+        yield
+    except InputError as error:
+        if not rows.rejects or isinstance(error, RowsRejected):
+            raise
+        total = quantity(len(rows) + len(rows.rejects), "row")
+        tally = RejectTally(rows.rejects)
+        texts = (tally.brief(), tally.summaries()[0].remedy, "of the rest")
+        raise RowsRejected(
+            f"{rows.source}: {len(rows.rejects):,} of {total} rejected: "
+            f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{rows.source}: ')}",
+            rows.rejects,
+        ) from error
+
+
+@contextmanager
+def keeping_rejects(rejects: Sequence[Reject]) -> Iterator[None]:
+    """An error of a reader that keeps no rejects gets those that its caller has collected."""
+    try:
+        yield
+    except RowsRejected as error:
+        raise RowsRejected(str(error), rejects) from error
+
+
+def nothing_usable(
+    source: str | Path,
+    rejects: Sequence[Reject] | RejectTally,
+    *,
+    noun: str = "row",
+    advice: str = "",
+) -> InputError:
+    """The error for a file without a usable row.
+
+    Args:
+        source: the file.
+        rejects: all its rows.
+        noun: what a row is.
+        advice: what to do, if the reasons do not say it.
+    """
+    tally = rejects if isinstance(rejects, RejectTally) else RejectTally(rejects)
+    if not tally.total:
+        return InputError(f"{source}: has no {noun}s; add some")
+    main = tally.summaries()[0]
+    is_one = tally.total == 1
+    counted = f"its only {noun} cannot" if is_one else f"none of its {tally.total:,} {noun}s can"
+    return RowsRejected(
+        f"{source}: {counted} be used: {tally.brief()}"
+        + "".join(f"; {text}" for text in (main.remedy, advice) if text),
+        () if isinstance(rejects, RejectTally) else rejects,
+    )
 
 
 def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
@@ -87,17 +205,7 @@ def count_reasons(rejects: Iterable[Reject]) -> dict[str, int]:
 
 def summarize_rejects(rejects: Iterable[Reject]) -> list[ReasonSummary]:
     """The reasons with the number and the first of their rows, the most frequent first."""
-    counts: collections.Counter[str] = collections.Counter()
-    first: dict[str, Reject] = {}
-    for reject in rejects:
-        counts[reject.reason] += 1
-        first.setdefault(reject.reason, reject)
-    return [
-        ReasonSummary(
-            reason=reason, count=count, first=first[reason], remedy=_remedy(first[reason])
-        )
-        for reason, count in counts.most_common()
-    ]
+    return RejectTally(rejects).summaries()
 
 
 def _remedy(reject: Reject) -> str:

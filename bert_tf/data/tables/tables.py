@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, NoRowsError, UsageError
+from bert_tf.base.errors import NoRowsError, UsageError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, texts_of
 from bert_tf.data.tables.columns import check_columns
@@ -36,7 +36,12 @@ from bert_tf.data.tables.formats.json_lines import read_json_rows
 from bert_tf.data.tables.formats.parquet_file import parquet_schema
 from bert_tf.data.tables.formats.parquet_rows import read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
-from bert_tf.data.tables.rejects import Reject, summarize_rejects
+from bert_tf.data.tables.rejects import (
+    Reject,
+    RejectTally,
+    keeping_rejects,
+    nothing_usable,
+)
 from bert_tf.data.tables.text_files import Opener, open_local
 
 _ROWS_WITH_KEYS = 8192  # of JSON lines that are looked at for the names of columns
@@ -97,12 +102,21 @@ class Table:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def rejecting(self, rejects: Mapping[int, Reject]) -> Self:
+    def rejecting(self, rejects: Mapping[int, Reject], *, advice: str = "") -> Self:
         """The table with usable rows moved to the rejects.
 
         Args:
             rejects: what is wrong with a row by its index among the usable ones, in order.
+            advice: what to do if no row is left.
+
+        Raises:
+            RowsRejected: no row is left.
         """
+        if rejects and len(rejects) == len(self):
+            every = sorted([*self.rejects, *rejects.values()], key=lambda reject: reject.line)
+            raise nothing_usable(self.source, every, advice=advice)
+        if not rejects:
+            return self
         kept = [index for index in range(len(self)) if index not in rejects]
         return self._selected(kept, [*self.rejects, *rejects.values()])
 
@@ -191,7 +205,7 @@ def read_table_blocks(
         case "csv":
             parsed = read_csv_rows(path, dialect, console=console, opener=opener)
         case "tsv":
-            parsed = read_tsv_rows(path, dialect, opener)
+            parsed = read_tsv_rows(path, dialect, console=console, opener=opener)
         case "parquet":
             columns = tuple(parquet_schema(str(path), dialect, opener).names)
             check_columns(path, None, columns, needed)
@@ -206,7 +220,7 @@ def read_table_blocks(
                 check_columns(path, None, columns, needed)
             parsed = itertools.chain(first, objects)
     usable = False
-    first_reject: Reject | None = None
+    tally = RejectTally()
     for parsed_rows in _row_ranges(parsed, block_rows, max_rows):
         if isinstance(parsed_rows, TableHeader):
             header, columns = parsed_rows, parsed_rows.columns
@@ -216,15 +230,15 @@ def read_table_blocks(
             path, header, columns, parsed_rows, needed=needed, allow_empty=allow_empty
         )
         usable = usable or bool(block.rows)
-        first_reject = first_reject or (block.rejects[0] if block.rejects else None)
+        tally.add(block.rejects)
         yield block
     if usable:
         return
-    if first_reject is None:
+    if not tally.total:
         error = NoRowsError(f"{path}: names columns but has no rows; add some")
         error.header, error.columns = header, columns
         raise error
-    raise _nothing_usable(path, first_reject)
+    raise nothing_usable(path, tally)
 
 
 def read_table(
@@ -249,7 +263,7 @@ def read_table(
     columns: dict[str, list[str]] = {name: [] for name in names}
     lines: list[int] = []
     rejects: list[Reject] = []
-    for block in read_table_blocks(
+    blocks = read_table_blocks(
         path,
         dialect=dialect,
         text_columns=text_columns,
@@ -259,21 +273,17 @@ def read_table(
         max_rows=max_rows,
         needed_only=True,
         console=console,
-    ):
-        for name in names:
-            texts = block.texts(name)
-            budget.add(0, texts)
-            columns[name].extend(texts)
-        budget.add(block.rows_in, ())
-        lines.extend(block.lines)
-        rejects.extend(block.rejects)
+    )
+    with keeping_rejects(rejects):
+        for block in blocks:
+            for name in names:
+                texts = block.texts(name)
+                budget.add(0, texts)
+                columns[name].extend(texts)
+            budget.add(block.rows_in, ())
+            lines.extend(block.lines)
+            rejects.extend(block.rejects)
     return Table(source=str(path), columns=columns, lines=lines, rejects=rejects)
-
-
-def _nothing_usable(path: str | Path, first_reject: Reject) -> InputError:
-    (summary,) = summarize_rejects([first_reject])
-    remedy = f"; {summary.remedy}" if summary.remedy else ""
-    return InputError(f"{path}: none of its rows can be used; the first: {first_reject}{remedy}")
 
 
 def _row_ranges(

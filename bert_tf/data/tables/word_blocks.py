@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.cells import cell_text, shortened, text_fault_of_words, words_of
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.conll import ConllSentence, is_conll, read_conll_sentences
 from bert_tf.data.tables.reasons import column_is_empty, column_is_not_words
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, RejectTally, nothing_usable
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.text_files import Opener, open_local
 
@@ -140,7 +139,7 @@ def _conll_blocks(
     *,
     as_lines: bool,
 ) -> Iterator[TableBlock]:
-    first: Reject | None = None
+    tally = RejectTally()
     is_usable = False
     limited = itertools.islice(sentences, max_rows or None)
     while rows := list(itertools.islice(limited, block_rows)):
@@ -159,11 +158,10 @@ def _conll_blocks(
             )
             block.lines.append(row.line)
         is_usable = is_usable or bool(block.rows)
-        first = first or next(iter(block.rejects), None)
+        tally.add(block.rejects)
         yield block
     if not is_usable:
-        detail = "has no sentences" if first is None else f"no sentence can be used; first: {first}"
-        raise InputError(f"{path}: {detail}")
+        raise nothing_usable(path, tally, noun="sentence")
 
 
 def _pieces(sentence: ConllSentence) -> str:

@@ -51,7 +51,10 @@ class LabeledRows(Protocol):
 
 
 class TrainingRows(LabeledRows, Protocol):
-    """Those of a training file."""
+    """Those of a training file; `lines` has the line of each."""
+
+    @property
+    def lines(self) -> Sequence[int]: ...
 
     def split(self, held_out: np.ndarray) -> tuple[Self, Self]:
         """The other rows with all rejects, and those that are held out, bool [rows]."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 
@@ -15,18 +14,14 @@ def rejecting_bad_weights(table: Table, column: str) -> Table:
     """The table without rows whose weight is no finite number, or a negative one.
 
     Raises:
-        InputError: no row is left.
+        RowsRejected: no row is left.
     """
     rejects = {
         index: Reject(table.source, line, _REASON, repr(text))
         for index, (text, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
         if not _is_weight(text)
     }
-    if len(rejects) == len(table):
-        raise InputError(
-            f"{table.source}: column {column!r} holds no weight in any row; the first: {rejects[0]}"
-        )
-    return table.rejecting(rejects) if rejects else table
+    return table.rejecting(rejects, advice=f"is {column!r} the column of weights?")
 
 
 def _is_weight(text: str) -> bool:

@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.rejects import summarize_rejects
 from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
@@ -96,7 +95,7 @@ class ClassificationTask(TableTask):
         if len(labels) < 2:
             raise InputError(
                 f"{table.source}: column {self.label_column!r} holds {labels[0]!r} in every row; "
-                f"classification needs at least two labels{_rejected(table)}"
+                "classification needs at least two labels"
             )
         if len(labels) > max(_FEW_LABELS, min(_MANY_LABELS, len(table) // 2)):
             console.warn(
@@ -127,17 +126,20 @@ class ClassificationTask(TableTask):
         return dataclasses.replace(self, label_weights=weights)
 
     def usable(self, table: Table, console: Console) -> Table:
-        """Rejects rows whose weight is no number from 0, or whose label the model does not know.
+        """Rejects rows whose weight is no number from 0, or whose label the model does not know;
+        labels are without the blanks around them, unless the model has them.
 
         Raises:
             InputError: no row is left.
         """
+        labels = [label if label in self.labels else label.strip() for label in self.gold(table)]
+        table = dataclasses.replace(table, columns={**table.columns, self.label_column: labels})
         if self.weight_column in table.columns:
             table = rejecting_bad_weights(table, self.weight_column)
         if not self.labels:
             return table
-        labels = [(label,) for label in self.gold(table)]
-        return reject_unknown_labels(table, labels, self.labels, console)
+        rows = [(label,) for label in self.gold(table)]
+        return reject_unknown_labels(table, rows, self.labels, console)
 
     def classes(self, table: Table) -> list[str]:
         """The labels."""
@@ -270,11 +272,3 @@ class ClassificationTask(TableTask):
     def _numbers(self, labels: Sequence[str]) -> np.ndarray:
         number = {label: place for place, label in enumerate(self.labels)}
         return np.array([number[label] for label in labels], np.int32)
-
-
-def _rejected(table: Table) -> str:
-    if not table.rejects:
-        return ""
-    rows = len(table) + len(table.rejects)
-    summary = summarize_rejects(table.rejects)[0]
-    return f"; {len(table.rejects):,} of {quantity(rows, 'row')} are rejected, most for: {summary}"

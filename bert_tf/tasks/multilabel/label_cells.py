@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, shortened
 from bert_tf.data.tables.list_cells import list_in_text
@@ -52,20 +52,13 @@ class LabelForm:
         Rows whose cells are something else become rejects.
 
         Raises:
-            InputError: no row is left.
+            RowsRejected: no row is left.
             UsageError: cells are zeros and ones whose labels have no names.
         """
         if self.columns:
             rows, faults = self._of_columns([table.columns[name] for name in self.columns])
         else:
             rows, faults = self._of_cells(table)
-        if faults and len(faults) == len(table):
-            fault = next(iter(faults.values()))
-            raise InputError(
-                f"{table.source}: column {self.column!r} holds no labels in any row; the first: "
-                f"{Reject(table.source, table.lines[0], *fault)}; name the column with "
-                "--label-column"
-            )
         cells = [json.dumps(labels, ensure_ascii=False) for labels in rows]
         kept = {name: texts for name, texts in table.columns.items() if name not in self.columns}
         listed = dataclasses.replace(table, columns={**kept, self.column: cells})
@@ -73,7 +66,9 @@ class LabelForm:
             index: Reject(table.source, table.lines[index], *fault)
             for index, fault in faults.items()
         }
-        return listed.rejecting(rejects) if rejects else listed
+        return listed.rejecting(
+            rejects, advice=f"column {self.column!r} is read; name another with --label-column"
+        )
 
     def _of_columns(
         self, columns: Sequence[Sequence[str]]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.tasks.base.declaration import Fault
 from bert_tf.tasks.multiple_choice.options import choices_fault
@@ -120,29 +119,18 @@ def read_choices(
     """
     questions = () if columns.question is None else (columns.question,)
     is_list = len(columns.choices) == 1
-    budget = TableBudget(path, dialect.max_table_megabytes)
-    rows: list[_Row] = []
+    blocks = read_table_blocks(
+        path,
+        dialect=dialect,
+        text_columns=(columns.context, *questions),
+        value_columns=(columns.label, *(() if is_list else columns.choices)),
+        list_columns=columns.choices if is_list else (),
+        max_rows=max_rows,
+        console=console,
+    )
     rejects: list[Reject] = []
-    for number, block in enumerate(
-        read_table_blocks(
-            path,
-            dialect=dialect,
-            text_columns=(columns.context, *questions),
-            value_columns=(columns.label, *(() if is_list else columns.choices)),
-            list_columns=columns.choices if is_list else (),
-            max_rows=max_rows,
-            console=console,
-        )
-    ):
-        if number == 0 and console is not None:
-            _warn_of_unread_question(path, columns, block, console)
-        rejects += block.rejects
-        for found in _rows_of_block(block, path, columns):
-            if isinstance(found, Reject):
-                rejects.append(found)
-                continue
-            budget.add(1, (found.context, found.question, found.label, *found.choices))
-            rows.append(found)
+    with keeping_rejects(rejects):
+        rows = _collected(path, columns, blocks, rejects, dialect, console)
     if label_form == "auto":
         is_number = all(_WHOLE_NUMBER.fullmatch(row.label.strip()) for row in rows)
         label_form = "number" if is_number else "text"
@@ -158,7 +146,7 @@ def read_choices(
             rejects.append(Reject(path, row.line, *choice))
     rejects.sort(key=lambda reject: reject.line)
     if not kept:
-        raise InputError(f"{path}: none of its rows can be used; the first: {rejects[0]}")
+        raise nothing_usable(path, rejects)
     return ChoiceRows(
         source=path,
         contexts=[row.context for row in kept],
@@ -169,6 +157,30 @@ def read_choices(
         rejects=rejects,
         label_form=label_form,
     )
+
+
+def _collected(
+    path: str,
+    columns: ChoiceColumns,
+    blocks: Iterable[TableBlock],
+    rejects: list[Reject],
+    dialect: TableDialect,
+    console: Console | None,
+) -> list[_Row]:
+    """The rows with choices; the others are added to `rejects`."""
+    budget = TableBudget(path, dialect.max_table_megabytes)
+    rows = []
+    for number, block in enumerate(blocks):
+        if number == 0 and console is not None:
+            _warn_of_unread_question(path, columns, block, console)
+        rejects += block.rejects
+        for found in _rows_of_block(block, path, columns):
+            if isinstance(found, Reject):
+                rejects.append(found)
+                continue
+            budget.add(1, (found.context, found.question, found.label, *found.choices))
+            rows.append(found)
+    return rows
 
 
 def _rows_of_block(block: TableBlock, path: str, columns: ChoiceColumns) -> Iterator[_Row | Reject]:

@@ -31,21 +31,24 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
         taken=(context,),
     )
     answer = table.find(
-        "answer_column", names=_ANSWER, fits=_holds_values, rank=None, taken=(context, question)
+        "answer_column", names=_ANSWER, fits=lambda each: True, rank=None, taken=(context, question)
     )
     if answer is None:
         raise table.missing("answer_column", "the answer")
+    columns = {"question_column": question, "context_column": context, "answer_column": answer}
+    if any(each.name == answer and _holds_structs(each) for each in table.columns):
+        return columns
     start = table.find(
         "answer_start_column", names=_START, fits=_holds_values, rank=None, taken=(answer,)
     )
     if start is None:
         raise table.missing("answer_start_column", "the answer's first character")
-    return {
-        "question_column": question,
-        "context_column": context,
-        "answer_column": answer,
-        "answer_start_column": start,
-    }
+    return {**columns, "answer_start_column": start}
+
+
+def _holds_structs(column: ColumnSketch) -> bool:
+    """Whether answers have their starts with them, as in HuggingFace's rows of SQuAD."""
+    return column.kind == "object" or column.example.strip("'\"").startswith("{")
 
 
 def _holds_values(column: ColumnSketch) -> bool:

@@ -13,7 +13,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.rows.holdout import held_out_rows
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, reasons_first
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows, as_student
@@ -22,7 +22,8 @@ from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.vocabulary_subset import VocabularySubset
 
-_LEAST_HELD_OUT = 5
+LEAST_HELD_OUT = 5
+_FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than those
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,15 +71,20 @@ def read_rows(
     task, source = task_class(config.task).from_training(config, console)
     _check_length(task, init)
     _check_layers(config, init)
+    _warn_of_conflicts(task, source, console)
     held_out = None
     if config.eval is None and config.eval_fraction:
-        source, held_out = _hold_out(config, task, source, check)
-        task = task.trained_on(source)
+        chosen = _held_out(config, task, source, check, console)
+        if chosen is not None:
+            source, held_out = source.split(chosen)
+            with reasons_first(source):
+                task = task.trained_on(source)
     train = task.encode(source, tokenizer, training=True)
     evaluation = None
     if config.eval is not None:
         rows = task.read(config.eval, console, dialect=TableDialect.of(config))
         evaluation = task.encode(rows, tokenizer, training=False)
+        _warn_of_leaks(task, source, rows, console)
     elif held_out is not None:
         evaluation = task.encode(held_out, tokenizer, training=False)
     unlabeled = None
@@ -101,19 +107,81 @@ def read_rows(
     return task, read
 
 
-def _hold_out(
-    config: FinetuneConfig, task: Task, source: TrainingRows, check: RowsCheck
-) -> tuple[TrainingRows, TrainingRows]:
-    chosen = held_out_rows(task.groups(source), config.eval_fraction)
-    if np.count_nonzero(chosen) < _LEAST_HELD_OUT:
-        check([source])  # the reason may be that most rows are rejected
-        raise InputError(
-            f"{config.train}: {quantity(len(source), 'usable row')}, too few to hold out "
-            f"{config.eval_fraction:g} of them for evaluation, at least {_LEAST_HELD_OUT}; give "
-            "--eval FILE, a larger --eval-fraction, or --eval-fraction 0 to train on all of them "
-            "without evaluation"
+def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
+    """Rows with the texts of an earlier row, and the first rows of texts that have several classes.
+
+    Args:
+        task: says what the texts and, if rows have one, the class of a row are.
+        source: its rows.
+
+    Returns:
+        The number of the former, and indices of the latter in order.
+    """
+    classes = task.groups(source).classes
+    first: dict[int, int] = {}
+    found: dict[int, set[str]] = {}
+    keys = _keys(task, source)
+    for number, key in enumerate(keys):
+        first.setdefault(key, number)
+        if classes is not None:
+            found.setdefault(key, set()).add(str(classes[number]))
+    conflicting = [first[key] for key, labels in found.items() if len(labels) > 1]
+    return len(keys) - len(first), conflicting
+
+
+def _keys(task: Task, source: TrainingRows) -> list[int]:
+    """A hash of the texts of each row; of rows with several pairs, of each pair."""
+    texts = task.texts(source).values()
+    return [hash(tuple(map(str, row))) for row in zip(*texts, strict=True)]
+
+
+def _warn_of_conflicts(task: Task, source: TrainingRows, console: Console) -> None:
+    _, conflicting = repeated_texts(task, source)
+    if conflicting:
+        console.warn(
+            f"{source.source}: {quantity(len(conflicting), 'text')} with several labels in its "
+            f"{quantity(len(source), 'row')}, the first at line {source.lines[conflicting[0]]}; "
+            "decide on one label each"
         )
-    return source.split(chosen)
+
+
+def _warn_of_leaks(
+    task: Task, train: TrainingRows, evaluation: TrainingRows, console: Console
+) -> None:
+    trained_on = set(_keys(task, train))
+    seen = [number for number, key in enumerate(_keys(task, evaluation)) if key in trained_on]
+    leaked = sorted({number % len(evaluation) for number in seen})
+    if leaked:
+        console.warn(
+            f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} have the "
+            f"texts of a row of {train.source}, the first at line {evaluation.lines[leaked[0]]}: "
+            "metrics are too good by what is memorized; remove them from one of the files"
+        )
+
+
+def _held_out(
+    config: FinetuneConfig, task: Task, source: TrainingRows, check: RowsCheck, console: Console
+) -> np.ndarray | None:
+    """Which rows are held out, bool [rows]; None if they are too few for it."""
+    fraction, groups = config.eval_fraction, task.groups(source)
+    chosen = held_out_rows(groups, fraction)
+    if np.count_nonzero(chosen) >= LEAST_HELD_OUT:
+        return chosen
+    if len(source) < _FEW_ROWS:
+        fraction = max(fraction, _FRACTION_OF_FEW)
+    chosen = held_out_rows(groups, fraction, least=LEAST_HELD_OUT)
+    if LEAST_HELD_OUT <= np.count_nonzero(chosen) <= len(source) // 2:
+        return chosen
+    few = (
+        f"{config.train}: {quantity(len(source), 'usable row')} of "
+        f"{quantity(len(set(groups.keys)), 'different text')}, too few to hold out "
+        f"{LEAST_HELD_OUT} for evaluation and to train on others"
+    )
+    if config.is_series or config.best_metric or config.early_stop_evals:
+        check([source])  # the reason may be that most rows are rejected
+        raise InputError(f"{few}; give --eval FILE, or leave out what evaluation is needed for")
+    console.warn(f"{few}; the model is trained on all and not evaluated (give --eval FILE)")
+    return None
 
 
 @dataclasses.dataclass(frozen=True)

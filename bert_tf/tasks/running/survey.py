@@ -16,6 +16,7 @@ from bert_tf.tasks.base.losses import FinetuningLoss
 from bert_tf.tasks.base.task import Task, TaskData
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.finetuning import batch_rows, build_model, length_multiple
+from bert_tf.tasks.running.finetuning_rows import repeated_texts
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.distribution import distributed_iterator
@@ -47,7 +48,7 @@ class RowSurvey:
         rows: usable ones.
         rejects: those that cannot be used.
         duplicates: rows whose texts occur in an earlier row.
-        conflicting: texts that have several labels; None where rows have no classes.
+        conflicting: texts that have several labels.
         details: lines of the task about its rows.
         lengths: tokens of the sequences of a sample, [CLS] and [SEP] included, int64 [sequences].
         in_windows: whether a row may have several sequences.
@@ -58,7 +59,7 @@ class RowSurvey:
     rows: int
     rejects: list[Reject]
     duplicates: int
-    conflicting: int | None
+    conflicting: int
     details: tuple[str, ...]
     lengths: np.ndarray
     in_windows: bool
@@ -116,13 +117,13 @@ class Surveyor:
             InputError, UsageError: it cannot be used.
         """
         task, source, data = self._read(config)
-        duplicates, conflicting = _repeated(task, source)
+        duplicates, conflicting = repeated_texts(task, source)
         truncation = Truncation.of(data)
         return RowSurvey(
             rows=len(source),
             rejects=source.rejects,
             duplicates=duplicates,
-            conflicting=conflicting,
+            conflicting=len(conflicting),
             details=tuple(task.describe(source, None)),
             lengths=np.asarray(data.rows.lengths),
             in_windows=data.owners is not None,
@@ -216,19 +217,3 @@ class Surveyor:
             chosen[np.linspace(0, len(source) - 1, MOST_ENCODED).astype(np.int64)] = True
             sample = source.split(chosen)[1]
         return _Rows(task, source, task.encode(sample, self._tokenizer, training=True))
-
-
-def _repeated(task: Task, source: Any) -> tuple[int, int | None]:
-    """Rows whose texts an earlier one has, and texts with several classes; None without classes."""
-    classes = task.groups(source).classes
-    found: dict[int, set[str]] = {}
-    duplicates = 0
-    for number, texts in enumerate(zip(*task.texts(source).values(), strict=True)):
-        key = hash(tuple(map(str, texts)))
-        duplicates += key in found
-        labels = found.setdefault(key, set())
-        if classes is not None:
-            labels.add(str(classes[number]))
-    if classes is None:
-        return duplicates, None
-    return duplicates, sum(len(labels) > 1 for labels in found.values())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
-from bert_tf.tasks.tables.labels import LabelRows, shown_labels, unknown_labels
+from bert_tf.tasks.tables.labels import LabelRows, unknown_labels
 
 
 def reject_unknown_labels(
@@ -23,7 +22,7 @@ def reject_unknown_labels(
         console: where the warnings go.
 
     Raises:
-        InputError: no row is left.
+        RowsRejected: no row is left.
     """
     names = set(known)
     unknown = {
@@ -41,13 +40,10 @@ def reject_unknown_labels(
     }
     if not rejects:
         return table
-    if len(rejects) == len(table):
-        raise InputError(
-            f"{table.source}: no row has a label the model knows ({shown_labels(known)}); the "
-            f"first: {rejects[0]}"
-        )
     pairs = [(label, table.lines[index]) for index, row in unknown.items() for label in row]
     rows = LabelRows(table.source, [label for label, _ in pairs], [line for _, line in pairs])
-    for text in unknown_labels(rows, known):
-        console.warn(text)
-    return table.rejecting(rejects)
+    lines = list(unknown_labels(rows, known))
+    if len(rejects) < len(table):
+        for text in lines:
+            console.warn(text)
+    return table.rejecting(rejects, advice=lines[0].removeprefix(f"{table.source}: "))

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
@@ -19,19 +18,16 @@ def reject_other_labels(table: Table, column: str) -> Table:
     """Moves the rows whose label is no finite number of float32 to the rejects.
 
     Raises:
-        InputError: no row is left.
+        RowsRejected: no row is left.
     """
     rejects = {
         index: Reject(table.source, line, _REASON, shortened(label))
         for index, (label, line) in enumerate(zip(table.columns[column], table.lines, strict=True))
         if not _is_number(label)
     }
-    if rejects and len(rejects) == len(table):
-        raise InputError(
-            f"{table.source}: column {column!r} holds no finite number; "
-            f"the first row: {next(iter(rejects.values()))}; name the column with --label-column"
-        )
-    return table.rejecting(rejects) if rejects else table
+    return table.rejecting(
+        rejects, advice=f"column {column!r} is read; name another with --label-column"
+    )
 
 
 def _is_number(label: str) -> bool:

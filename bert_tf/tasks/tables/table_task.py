@@ -19,6 +19,7 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.rows.text_rows import encode_long_texts, encode_texts
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
@@ -223,7 +224,8 @@ class TableTask(abc.ABC):
             max_rows=config.max_train_rows,
             more_columns=task.training_columns(),
         )
-        return task.learn(table, console), table
+        with reasons_first(table):
+            return task.learn(table, console), table
 
     @classmethod
     def options_of(cls, config: TableTaskConfig) -> dict[str, Any]:

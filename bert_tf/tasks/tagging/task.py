@@ -17,6 +17,7 @@ from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN as PLAIN_DIALECT
 from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.token_classification import BertTokenClassifier
 from bert_tf.serving.single_batch import single_batch
@@ -91,10 +92,12 @@ class TaggingTask:
         texts = usual_tags(texts, config.scheme, config.names, console)
         scheme = scheme_of(texts, config.scheme)
         texts = checked_tags(texts, scheme, None, console)
+        with reasons_first(texts):
+            labels = learned_labels(texts, scheme)
         task = cls(
             columns=columns,
             scheme=scheme,
-            labels=learned_labels(texts, scheme),
+            labels=labels,
             max_seq_length=config.sequence_length,
             window_stride=config.window_stride,
             tag_names=config.names,

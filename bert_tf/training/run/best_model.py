@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bert_tf.training.plan.early_stop import IMPROVED
 from bert_tf.weights.model_directory import Restore, write_model_directory
+
+_PERFECT = (1.0, 100.0)  # the latter of answers to questions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,8 @@ class BestModelKeeper:
         if not self._is_best(found, metrics, best):
             return False
         self._write(task)
+        if best is None or not self._is_perfect(metrics, best):
+            notes[IMPROVED] = found["step"]
         notes["best"] = {**found, **metrics}
         if task is not None:
             notes["task"] = task
@@ -143,6 +149,11 @@ class BestModelKeeper:
             return True
         return rank(metrics, self._metric) > rank(best, self._metric)
 
+    def _is_perfect(self, metrics: dict[str, float], best: dict[str, Any]) -> bool:
+        """Whether the metric was as good as can be, so that only the loss can still fall."""
+        value = metrics.get(self._metric)
+        return value in _PERFECT and value == best.get(self._metric)
+
     def _write(self, task: dict[str, Any] | None) -> None:
         if self._writes:
             write_model_directory(
@@ -156,9 +167,15 @@ class BestModelKeeper:
 
 
 def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
-    """What orders models from worse to better: the metric, and the loss among equals."""
+    """What orders models from worse to better: the metric, and the loss among equals. One that is
+    not a number is worse than any number."""
     value = metrics[metric]
-    return -value if _is_lower_better(metric) else value, -metrics.get("loss", 0.0)
+    value = -value if _is_lower_better(metric) else value
+    return _ranked(value), _ranked(-metrics.get("loss", 0.0))
+
+
+def _ranked(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
 
 
 def _is_lower_better(metric: str) -> bool:

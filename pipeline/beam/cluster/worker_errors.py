@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import re
+import signal
 
 from bert_tf.base import errors
-from bert_tf.base.errors import BertPipelineError, UsageError
+from bert_tf.base.errors import BertPipelineError, StoppedEarly, UsageError
 
 _USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
 _MISSING = re.compile(
@@ -31,8 +32,10 @@ def user_error_in(text: str) -> BertPipelineError | None:
     """The error meant for the user in a traceback, None if there is none."""
     found = _USER_ERROR.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
-    if found is None or kind is None:
+    if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
         return None
+    if kind is StoppedEarly:  # the text does not keep its signal; workers are ended by this one
+        return StoppedEarly(found.group(2), signal.SIGTERM)
     return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))
 
 

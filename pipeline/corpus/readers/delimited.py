@@ -11,13 +11,20 @@ from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.csv_records import (
     OPEN_AT_END,
-    SOUND,
     Records,
     count_line_ends,
     field_bytes,
     find_records,
 )
-from bert_tf.data.tables.formats.delimited import are_utf8, read_table_header, row_reject
+from bert_tf.data.tables.formats.delimited import (
+    TableHeader,
+    are_utf8,
+    find_rows,
+    read_table_header,
+    row_reject,
+)
+from bert_tf.data.tables.reasons import HEADER_REPEATED
+from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Chunk
@@ -29,20 +36,16 @@ class DelimitedReader(ChunkReader):
     """Reads chunks of a CSV or TSV file, whose first record names the columns or is a row.
 
     Attributes:
-        delimiter: between fields.
-        has_quotes: whether fields may be quoted.
+        header: the names of the columns, and how fields are written.
         column: place of the text column, from 0.
-        num_columns: fields every record has to have.
     """
 
-    delimiter: str
-    has_quotes: bool
+    header: TableHeader
     column: int
-    num_columns: int
 
     @classmethod
     def for_csv(cls, path: str, config: CorpusSection) -> DelimitedReader:
-        """A reader of values separated by comma, semicolon or tab."""
+        """A reader of values separated by comma, semicolon, tab or bar."""
         return cls._for_table(path, config, has_quotes=True)
 
     @classmethod
@@ -61,17 +64,12 @@ class DelimitedReader(ChunkReader):
         dialect = TableDialect.of(config)
         header = read_table_header(path, dialect, has_quotes=has_quotes, opener=open_stored)
         check_columns(path, header, header.columns, [config.text_column])
-        return cls(
-            header.delimiter,
-            has_quotes,
-            header.columns.index(config.text_column),
-            len(header.columns),
-        )
+        return cls(header, header.columns.index(config.text_column))
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a record in `data` that another one precedes, 0 if there
         is none."""
-        if not self.has_quotes:
+        if not self.header.has_quotes:
             border = data.rfind(b"\n") + 1
             return border if data[:border].strip(b" \r\n") else 0
         records = self._records(data, 1)
@@ -84,20 +82,20 @@ class DelimitedReader(ChunkReader):
 
     def count_lines(self, data: bytes, stop: int) -> int:
         """Line ends before a place: in CSV also a CR alone is one."""
-        if not self.has_quotes:
+        if not self.header.has_quotes:
             return data.count(b"\n", 0, stop)
         return count_line_ends(np.frombuffer(data, np.uint8, stop))
 
     def read(self, path: str, chunk: Chunk) -> RawBlock:
-        """Reads whole records; the first of the file is the header, if there is one."""
+        """Reads whole records; those up to the header are no rows."""
         records = self._records(chunk.data, chunk.first_line)
         data = np.frombuffer(chunk.data, np.uint8)
-        is_row = np.ones(len(records.lines), np.bool_)
-        if chunk.index == 0 and self.dialect.has_header:
-            is_row[:1] = False
-        counts = np.diff(records.offsets)
-        is_sound = is_row & (records.faults == SOUND) & (counts == self.num_columns)
+        is_sound, is_blank = find_rows(records, self.header)
+        is_row = ~is_blank & (records.lines > self.header.line)
+        repeats = is_row & _are(self.header.raw, data, records)
+        is_sound &= is_row & ~repeats
         is_sound[is_sound] = are_utf8(data, records.starts[is_sound], records.stops[is_sound])
+        blank_lines = records.blank_lines + int(is_blank.sum())
         fields = records.offsets[:-1][is_sound] + self.column
         copied, offsets = field_bytes(data, records, fields)
         return block_of_texts(
@@ -110,17 +108,30 @@ class DelimitedReader(ChunkReader):
                 lines=records.lines[is_sound],
             ),
             rejects=[
-                row_reject(path, records, record, self.num_columns, self.dialect)
+                Reject(path, int(records.lines[record]), HEADER_REPEATED)
+                if repeats[record]
+                else row_reject(path, records, record, self.header, self.dialect)
                 for record in np.flatnonzero(is_row & ~is_sound).tolist()
             ],
-            dropped={"blank line": records.blank_lines} if records.blank_lines else {},
+            dropped={"blank line": blank_lines} if blank_lines else {},
         )
 
     def _records(self, data: bytes, first_line: int) -> Records:
         return find_records(
             np.frombuffer(data, np.uint8),
-            delimiter=ord(self.delimiter),
-            has_quotes=self.has_quotes,
+            delimiter=ord(self.header.delimiter),
+            has_quotes=self.header.has_quotes,
             first_line=first_line,
             longest=self.dialect.max_row_characters,
         )
+
+
+def _are(text: str | None, data: np.ndarray, records: Records) -> np.ndarray:
+    """Which records are a text, bool [records]."""
+    found = np.zeros(len(records.starts), np.bool_)
+    if text is not None:
+        wanted = text.encode()
+        for record in np.flatnonzero(records.stops - records.starts == len(wanted)).tolist():
+            start, stop = records.starts[record], records.stops[record]
+            found[record] = data[start:stop].tobytes() == wanted
+    return found

@@ -152,6 +152,21 @@ TABLES = [
     Case("returns.csv", b'id,text\r1,"a\rb"\r2\r3,c', [["a", "b"], ["c"]], [(4, "too few cells")]),
     Case("header.csv", b"id,text\n", [], rows=0),
     Case(
+        "excel.csv",
+        b"sep=;\r\nid;text;;\r\n1;a, b;;\r\n;;;\r\nid;text;;\r\n2;c\r\n3;d;e;\r\n",
+        [["a, b"], ["c"]],
+        [(5, "repeats the header"), (7, "too many cells")],
+        {"blank line": 1},
+        rows=5,
+    ),
+    Case("bars.csv", b"id|text\n1|a, b\n", [["a, b"]], rows=1),
+    Case(
+        "quoted.tsv",
+        b'id\ttext\n1\t"a ""b"""\n2\t"c\td"\n',
+        [['a "b"'], ["c d"]],
+        rows=2,
+    ),
+    Case(
         "plain.tsv",
         b'id\ttext\n1\t"a, b\n2\tc\td\n',
         [['"a, b']],

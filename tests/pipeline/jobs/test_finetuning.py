@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import TooManyRejects, UsageError
+from bert_tf.base.errors import InputError, TooManyRejects, UsageError
 from bert_tf.base.progress.advance import Advance
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
@@ -228,7 +229,7 @@ def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refu
         with pytest.raises(TooManyRejects) as refused:
             finetuning.run(config, options)
         message = str(refused.value)
-        assert f"rejected, more than --max-rejects {limit} allows; mainly: " in message
+        assert f"rejected, more than --max-rejects {limit} allows: 1 × " in message
         assert f"(all in {output / 'rejects.jsonl'}); correct the rows or raise" in message
         assert "\n" not in message
         assert not (output / "metrics.jsonl").exists()
@@ -240,6 +241,36 @@ def test_too_many_rejected_rows_end_a_run_before_it_trains(place, limit, is_refu
     assert f"warning: {evaluation}: 1 of 3 rows rejected\n" in log.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("task", "labels", "message"),
+    [
+        (
+            "classification",
+            [" ", "x", ""],
+            "2 of 3 rows rejected: 2 × .*empty.* of the rest: .*'x'",
+        ),
+        ("classification", ["", ""], "none of its 2 rows can be used: 2 × column 'label' is empty"),
+        (
+            "regression",
+            ["0", "0", '"1,000"'],
+            "1 of 3 rows rejected: 1 × .*'1,000'.* of the rest: ",
+        ),
+    ],
+)
+def test_a_run_that_ends_for_want_of_labels_says_why_rows_are_rejected(
+    place, task, labels, message
+):
+    train, output = place / "labels.csv", place / "no-labels"
+    train.write_text("text,label\n" + "".join(f"film,{label}\n" for label in labels))
+    values = {"task": task, "train": str(train), "init": str(place / "init"), "output": str(output)}
+    with pytest.raises(InputError, match=message) as refused:
+        finetuning.run(finetune_config(values), RunOptions(console=Console(io.StringIO())))
+    assert str(refused.value).endswith(f"(all rejected rows: {output / 'rejects.jsonl'})")
+    assert (output / "rejects.jsonl").read_text().count("reason") == int(
+        re.search(r"(\d+) ×", str(refused.value))[1]
+    )
+
+
 @pytest.mark.parametrize("model", ["run", "exported"])
 def test_too_many_rejected_rows_end_an_evaluation_before_the_model_runs(
     place, finished, exported, model
@@ -248,7 +279,7 @@ def test_too_many_rejected_rows_end_an_evaluation_before_the_model_runs(
     values = {"model": place / model, "data": place / "eval.jsonl", "output": output}
     config = build_section(EvaluateConfig, {name: str(value) for name, value in values.items()})
     options = RunOptions(console=Console(io.StringIO()), max_rejects=RejectLimit.parse("0.1"))
-    with pytest.raises(TooManyRejects, match="1 of 3 rows rejected.*mainly: not JSON"):
+    with pytest.raises(TooManyRejects, match="1 of 3 rows rejected.* allows: 1 × not JSON"):
         evaluation.run(config, options)
     assert (output / "rejects.jsonl").read_text().count("not JSON") == 1
     assert not (output / "metrics.json").exists()

@@ -28,6 +28,8 @@ from pipeline.outputs.rejected_rows import RejectLimit, excess_of
         ("1.0", 100, 3),
         ("1.", 100, 3),
         ("100%", 100, 3),
+        (str(0.00001), 0, 0),
+        ("1e-2", 1, 0),
     ],
 )
 def test_numbers_fractions_and_percentages(text, most_of_100, most_of_3):
@@ -56,16 +58,21 @@ def test_a_fraction_is_exact(percent, rows):
         assert limit.is_exceeded(most + 1, rows)
 
 
+KEYS = {"task": "classification", "train": "a.csv", "init": "m", "output": "run"}
+
+
+def test_rows_that_are_held_out_count_as_rows_of_their_file():
+    counts = {
+        "train": {"rows_in": 87, "rows_rejected": 10},
+        "eval": {"rows_in": 13, "rows_rejected": 0},
+    }
+    config = finetune_config(KEYS)
+    assert excess_of(RejectLimit.parse("10%"), config, counts) is None
+    assert excess_of(RejectLimit.parse("9%"), config, counts).startswith("a.csv: 10 of 100 rows")
+
+
 def test_training_and_evaluation_rows_are_looked_at_apart():
-    config = finetune_config(
-        {
-            "task": "classification",
-            "train": "a.csv",
-            "eval": "b.csv",
-            "init": "m",
-            "output": "run",
-        },
-    )
+    config = finetune_config({**KEYS, "eval": "b.csv"})
     counts = {
         "rows_in": 110,
         "rejected": {"empty": 5},

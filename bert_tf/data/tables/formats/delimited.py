@@ -4,7 +4,10 @@ A quoted cell may hold delimiters, line ends and doubled quotes. A quote that is
 not swallow the rest of the file: only the line its record begins on is rejected, and reading
 continues at the next line (`csv_records.py`).
 
-TSV follows GLUE: no quoting, a quote is a character like any other.
+TSV follows GLUE: no quoting, a quote is a character like any other, unless the cells of the file
+are quoted by need, as pandas writes them (`is_quoted_tsv`).
+
+Empty columns at the end, which Excel writes, are left out.
 """
 
 from __future__ import annotations
@@ -32,13 +35,18 @@ from bert_tf.data.tables.formats.csv_records import (
     Records,
     field_bytes,
 )
-from bert_tf.data.tables.formats.delimiter import find_delimiter, first_cells
+from bert_tf.data.tables.formats.delimiter import (
+    find_delimiter,
+    first_cells,
+    is_quoted_tsv,
+    named_delimiter,
+)
 from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream
-from bert_tf.data.tables.reasons import TOO_LONG, wrong_cells
+from bert_tf.data.tables.reasons import HEADER_REPEATED, TOO_LONG, wrong_cells
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_utf8
 
-_DELIMITER_NAMES = {";": "semicolons", "\t": "tabs"}
+_DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 ParsedRow = tuple[int, str, dict[str, Any] | Reject]
 """Line number, the row without its line end (empty if rejected), and cells or a reject."""
@@ -49,17 +57,25 @@ class TableHeader:
     """How a delimited file names and separates its columns.
 
     Attributes:
-        columns: the names in file order; numbers from 1 where there is no header.
+        columns: the names in file order, without empty ones at the end; numbers from 1 where there
+            is no header.
         raw: the header as in the file, without byte-order mark and line end; None where
             there is no header.
         delimiter: what separates two cells.
         has_mark: whether the file begins with a byte-order mark.
+        has_quotes: whether cells may be quoted.
+        empty_columns: how many empty names there are at the end.
+        line: where the header begins, or without one the line before the rows: 0, or that of a
+            named delimiter.
     """
 
     columns: tuple[str, ...]
     raw: str | None
     delimiter: str
     has_mark: bool
+    has_quotes: bool = True
+    empty_columns: int = 0
+    line: int = 0
 
 
 def read_csv_rows(
@@ -81,15 +97,21 @@ def read_csv_rows(
 
 
 def read_tsv_rows(
-    path: str | Path, dialect: TableDialect, opener: Opener = open_local
+    path: str | Path,
+    dialect: TableDialect,
+    *,
+    console: Console | None = None,
+    opener: Opener = open_local,
 ) -> Iterator[TableHeader | ParsedRow]:
-    """Yields the header of a TSV file, then its rows; quotes mean nothing.
+    """Yields the header of a TSV file, then its rows.
+
+    Quotes mean nothing, unless the cells are quoted (`is_quoted_tsv`), which is logged.
 
     Raises:
         InputError: no header, two columns of one name, a header that is not text.
         UsageError: the file cannot be read.
     """
-    return _read_rows(path, dialect, has_quotes=False, console=None, opener=opener)
+    return _read_rows(path, dialect, has_quotes=False, console=console, opener=opener)
 
 
 def _read_rows(
@@ -101,8 +123,11 @@ def _read_rows(
     opener: Opener,
 ) -> Iterator[TableHeader | ParsedRow]:
     with _open_records(path, dialect, has_quotes=has_quotes, opener=opener) as (header, stream):
-        if header.delimiter != "," and console is not None:
-            console.info(f"{path}: columns are separated by {_DELIMITER_NAMES[header.delimiter]}")
+        if console is not None and has_quotes and header.delimiter != ",":
+            named = _DELIMITER_NAMES.get(header.delimiter, repr(header.delimiter))
+            console.info(f"{path}: columns are separated by {named}")
+        if console is not None and header.has_quotes != has_quotes:
+            console.info(f"{path}: cells are quoted as in CSV, and read so")
         yield header
         reader = _RowReader(str(path), header, dialect)
         for found in stream.windows(header.delimiter):
@@ -132,13 +157,16 @@ def _open_records(
     with open_utf8(path, encoding=dialect.encoding, opener=opener) as file:
         longest = dialect.max_row_characters
         stream = RecordStream(file.read, has_quotes=has_quotes, longest=longest)
+        sample = stream.peek()
         delimiter = "\t"
-        if has_quotes:
+        if not has_quotes:
+            stream.has_quotes = is_quoted_tsv(sample, longest=longest, is_end=stream.is_end)
+        elif (named := named_delimiter(sample)) is not None:
+            delimiter = named
+            stream.skip_first(delimiter)
+        else:
             delimiter = find_delimiter(
-                stream.peek(),
-                has_header=dialect.has_header,
-                longest=longest,
-                is_end=stream.is_end,
+                sample, has_header=dialect.has_header, longest=longest, is_end=stream.is_end
             )
         yield _read_header(path, stream, delimiter, dialect, has_mark=file.has_mark), stream
 
@@ -167,16 +195,23 @@ def _read_header(
             "correct its quotes"
         )
     cells = first_cells(data, records)
-    raw = None
+    raw, columns = None, numbered_columns(len(cells))
     if dialect.has_header:
-        check_header(path, line, cells, dialect)
+        named = len(cells)
+        while named > 1 and not cells[named - 1]:
+            named -= 1
+        columns = tuple(cells[:named])
+        check_header(path, line, columns, dialect)
         raw = data[records.starts[0] : records.stops[0]].tobytes().decode("utf-8")
         stream.skip(records)
     return TableHeader(
-        columns=tuple(cells) if dialect.has_header else numbered_columns(len(cells)),
+        columns=columns,
         raw=raw,
         delimiter=delimiter,
         has_mark=has_mark,
+        has_quotes=stream.has_quotes,
+        empty_columns=len(cells) - len(columns),
+        line=line if dialect.has_header else line - 1,
     )
 
 
@@ -191,8 +226,7 @@ class _RowReader:
     def rows(self, data: np.ndarray, records: Records) -> Iterator[ParsedRow]:
         """The rows and rejects of some records, in their order."""
         columns = self.header.columns
-        counts = np.diff(records.offsets)
-        is_row = (records.faults == SOUND) & (counts == len(columns))
+        is_row, is_blank = find_rows(records, self.header)
         starts, lengths = records.starts, records.stops - records.starts
         raws = _strings(take_ranges(data, starts[is_row], lengths[is_row]), lengths[is_row])
         if raws is None:  # at least one row is not text
@@ -203,20 +237,59 @@ class _RowReader:
         cells = iter(_strings(copied, np.diff(offsets)) or ())
         rows = zip(*[cells] * len(columns), strict=True)
         lines = records.lines.tolist()
-        if is_row.all():
-            for line, raw, row in zip(lines, raws or (), rows, strict=True):
+        raws = raws or []
+        is_plain = not (np.diff(records.offsets)[is_row] != self._cells).any()
+        if is_row.all() and is_plain and self.header.raw not in raws:
+            for line, raw, row in zip(lines, raws, rows, strict=True):
                 yield line, raw, dict(zip(columns, row, strict=True))
             return
-        remaining = iter(raws or ())
-        for place, line in enumerate(lines):
-            if is_row[place]:
-                yield line, next(remaining), dict(zip(columns, next(rows), strict=True))
-            else:
-                yield line, "", row_reject(self.path, records, place, len(columns), self.dialect)
+        remaining = iter(raws)
+        for place in np.flatnonzero(~is_blank).tolist():
+            line = lines[place]
+            if not is_row[place]:
+                yield line, "", row_reject(self.path, records, place, self.header, self.dialect)
+                continue
+            raw, row = next(remaining), next(rows)
+            if raw == self.header.raw:
+                yield line, "", Reject(self.path, line, HEADER_REPEATED)
+                continue
+            count = int(records.offsets[place + 1] - records.offsets[place])
+            yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
+
+    @property
+    def _cells(self) -> int:
+        return len(self.header.columns) + self.header.empty_columns
+
+    def _filled(self, raw: str, count: int) -> str:
+        """A row with as many cells as the header has, where the last ones are empty."""
+        missing = self._cells - count
+        if missing >= 0:
+            return raw + self.header.delimiter * missing
+        for _ in range(-missing):
+            raw = raw.removesuffix('""').removesuffix(self.header.delimiter)
+        return raw
+
+
+def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:
+    """Which records are rows, and which are to be passed over as blank lines are, bool [records].
+
+    Cells after those of the named columns must be empty, as those of Excel's empty columns are. In
+    a table with such columns, rows of empty cells only are blank lines.
+    """
+    counts = np.diff(records.offsets)
+    filled = np.concatenate([[0], np.cumsum(records.field_stops > records.field_starts)])
+    named = np.minimum(records.offsets[:-1] + len(header.columns), records.offsets[1:])
+    is_sound = records.faults == SOUND
+    has_more = filled[records.offsets[1:]] > filled[named]
+    is_row = is_sound & (counts >= len(header.columns)) & ~has_more
+    is_blank = np.zeros(len(counts), np.bool_)
+    if header.empty_columns:
+        is_blank = is_sound & (filled[records.offsets[1:]] == filled[records.offsets[:-1]])
+    return is_row & ~is_blank, is_blank
 
 
 def row_reject(
-    path: str, records: Records, record: int, columns: int, dialect: TableDialect
+    path: str, records: Records, record: int, header: TableHeader, dialect: TableDialect
 ) -> Reject:
     """The reject for a record that is no row.
 
@@ -224,7 +297,7 @@ def row_reject(
         path: the file.
         records: some of its records.
         record: which of them.
-        columns: cells that a row has.
+        header: of the file.
         dialect: of the file.
     """
     line, fault = int(records.lines[record]), int(records.faults[record])
@@ -232,8 +305,11 @@ def row_reject(
         return too_long(path, line, dialect)
     if fault != SOUND:
         return Reject(path, line, FAULT_REASONS[fault])
-    count = int(records.offsets[record + 1] - records.offsets[record])
-    if count != columns:
+    columns = len(header.columns)
+    first, stop = records.offsets[record : record + 2].tolist()
+    count = stop - first
+    more = slice(first + columns, stop)
+    if count < columns or (records.field_stops[more] > records.field_starts[more]).any():
         return Reject(path, line, *wrong_cells(count, columns, has_header=dialect.has_header))
     return Reject(path, line, dialect.invalid_text)
 

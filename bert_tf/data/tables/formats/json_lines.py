@@ -37,7 +37,7 @@ def read_json_rows(
     """Yields the objects of a JSON lines file; blank lines are no rows.
 
     Raises:
-        InputError: the file is one JSON array or one object over many lines.
+        InputError: the file is one JSON list or one object over many lines.
         UsageError: the file cannot be read, or was said to have no header.
     """
     check_keys_are_names(path, dialect)
@@ -88,12 +88,13 @@ def check_first_line(path: str | Path, line: str) -> None:
         line: the first that is not blank, without blanks around it.
 
     Raises:
-        InputError: the file is one array or one object over many lines.
+        InputError: the file is one list or one object over many lines.
     """
-    if line in ("{", "["):
+    is_list_of_objects = line[:1] == "[" and line[1:].lstrip(JSON_BLANKS)[:1] == "{"
+    if line in ("{", "[") or is_list_of_objects:
         raise InputError(
-            f"{path}: is one JSON value over many lines; "
-            "expected an object per line (jq -c '.[]' makes them from an array)"
+            f"{path}: is one JSON {'list' if line[0] == '[' else 'value over many lines'}; "
+            "expected an object per line (jq -c '.[]' makes them from a list)"
         )
 
 

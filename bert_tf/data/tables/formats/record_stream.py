@@ -27,11 +27,14 @@ class RecordStream:
         read: the next bytes, at most so many; none at the end.
         has_quotes: whether quotes mean anything.
         longest: characters of a record.
+
+    Attributes:
+        has_quotes: may be set as long as no record has been skipped.
     """
 
     def __init__(self, read: Callable[[int], bytes], *, has_quotes: bool, longest: int):
         self._read = read
-        self._has_quotes = has_quotes
+        self.has_quotes = has_quotes
         self._longest = longest
         self._data = np.zeros(0, np.uint8)
         self._start = 0
@@ -79,6 +82,12 @@ class RecordStream:
             else:
                 self._fill()
 
+    def skip_first(self, delimiter: str) -> None:
+        """Continues after the next record."""
+        found = self.first(delimiter)
+        if found is not None and not isinstance(found, LongLine):
+            self.skip(found[1])
+
     def skip(self, records: Records) -> None:
         """Continues after records of `first`."""
         self._start, self._line = records.end, records.end_line
@@ -87,7 +96,7 @@ class RecordStream:
         return find_records(
             self._data,
             delimiter=delimiter,
-            has_quotes=self._has_quotes,
+            has_quotes=self.has_quotes,
             first_line=self._line,
             start=self._start,
             longest=self._longest,
@@ -108,7 +117,7 @@ class RecordStream:
         while not self._is_end:
             self._fill()
             is_line_end = self._data == ord("\n")
-            if self._has_quotes:
+            if self.has_quotes:
                 is_line_end |= self._data == ord("\r")
             places = np.flatnonzero(is_line_end)
             if not len(places):

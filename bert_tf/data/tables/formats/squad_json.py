@@ -1,10 +1,10 @@
-"""SQuAD 1.1 and 2.0 JSON: every question with its context and its line."""
+"""SQuAD 1.1 and 2.0 JSON, and lists of its paragraphs: every question with its context and line."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +20,10 @@ _USUAL_BEGINNING = re.compile(
     r'\{\s*("version"\s*:\s*"[^"]*"\s*,\s*)?"data"\s*:\s*\[\s*\{\s*"(title|paragraphs)"\s*:'
 )
 _BEGINNING_CHARACTERS = 4096
+_PARAGRAPH_CHARACTERS = 1 << 20
 _JSON_GROWTH = 8  # memory that JSON may take once it is parsed, as a multiple of its text
 _QUESTIONS = ("data", None, "paragraphs", None, "qas", None)
+_QUESTIONS_OF_LIST = (None, "qas", None)
 
 
 SQUAD_COLUMNS = ("id", "question", "context")
@@ -52,6 +54,8 @@ def is_squad_json(path: str | Path, opener: Opener = open_local) -> bool:
         beginning = stream.read(_BEGINNING_CHARACTERS).lstrip()
         if _USUAL_BEGINNING.match(beginning):
             return True
+        if beginning.startswith("["):  # paragraphs, as for simpletransformers, or rows
+            return '"qas"' in beginning or '"qas"' in stream.read(_PARAGRAPH_CHARACTERS)
         first, line_end, _ = beginning.partition("\n")
         if not line_end:
             first += stream.readline(PLAIN.max_row_characters)
@@ -92,13 +96,15 @@ def read_squad_entries(
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); expected SQuAD JSON") from None
-    articles = document.get("data") if isinstance(document, dict) else None
+    is_list = isinstance(document, list)
+    data = document.get("data") if isinstance(document, dict) else None
+    articles = [{"paragraphs": document}] if is_list else data
     if not isinstance(articles, list):
         raise InputError(
             f'{path}: is not SQuAD JSON; expected {{"data": [{{"paragraphs": [{{"context": …, '
             '"qas": […]}]}]}'
         )
-    line_of = _lines(text)
+    line_of = _lines(text, _QUESTIONS_OF_LIST if is_list else _QUESTIONS)
     del text
     for number, article in enumerate(articles):
         paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
@@ -107,7 +113,7 @@ def read_squad_entries(
             yield SquadEntry(line_of(("data", number)), None, None, fault)
             continue
         for place, paragraph in enumerate(paragraphs):
-            path_of = ("data", number, "paragraphs", place)
+            path_of = (place,) if is_list else ("data", number, "paragraphs", place)
             qas = paragraph.get("qas") if isinstance(paragraph, dict) else None
             if not isinstance(qas, list):
                 where = f"article {number + 1}, paragraph {place + 1}"
@@ -144,10 +150,10 @@ def read_squad_rows(
             yield line, raw, row
 
 
-def _lines(text: str) -> Callable[[JsonPath], int]:
+def _lines(text: str, questions: Sequence[str | None]) -> Callable[[JsonPath], int]:
     """Finds the line of an article, paragraph or question; files as published have one for all."""
     stripped = text.strip()
     if "\n" not in stripped:
         line = 1 + text.count("\n", 0, text.index(stripped))
         return lambda _: line
-    return lines_of_parts(text, _QUESTIONS).__getitem__
+    return lines_of_parts(text, questions).__getitem__

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.squad_json import is_squad_json
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import has_surrogates
 from bert_tf.tasks.question_answering.rows.answer_places import doubtful_answers, place_fault
 from bert_tf.tasks.question_answering.rows.question_sources import (
@@ -59,14 +58,15 @@ def read_questions(
         )
     builder = _Builder(str(path), check_offsets=check_offsets, names_questions=names_questions)
     budget = TableBudget(path, dialect.max_table_megabytes)
-    for count, question in enumerate(found, start=1):
-        if builder.add(question):
-            budget.add(0, (question.context,))
-        budget.add(
-            1, (question.id, question.question, *(answer.text for answer in question.answers))
-        )
-        if count == max_rows:
-            break
+    with keeping_rejects(builder.rejects):
+        for count, question in enumerate(found, start=1):
+            if builder.add(question):
+                budget.add(0, (question.context,))
+            budget.add(
+                1, (question.id, question.question, *(answer.text for answer in question.answers))
+            )
+            if count == max_rows:
+                break
     questions = builder.build()
     if console is not None and not check_offsets:
         for line in doubtful_answers(questions):
@@ -81,6 +81,9 @@ class _Builder:
         source: the file.
         check_offsets: see `read_questions`.
         names_questions: whether questions have ids of their own.
+
+    Attributes:
+        rejects: of the questions that were added.
     """
 
     def __init__(self, source: str, *, check_offsets: bool, names_questions: bool):
@@ -91,7 +94,7 @@ class _Builder:
         self._lines: dict[str, int] = {}  # of the questions, by id
         self._contexts: dict[str, int] = {}
         self._context_index: list[int] = []
-        self._rejects: list[Reject] = []
+        self.rejects: list[Reject] = []
 
     def add(self, found: FoundQuestion) -> bool:
         """Keeps a question or a reject; returns whether a context is kept that was not yet."""
@@ -100,7 +103,7 @@ class _Builder:
             reason, detail = fault
             if self._names_questions and found.fault is None:
                 detail = f"question {found.id!r}" + (f": {detail}" if detail else "")
-            self._rejects.append(Reject(self._source, found.line, reason, detail))
+            self.rejects.append(Reject(self._source, found.line, reason, detail))
             return False
         self._lines[found.id] = found.line
         self._questions.append(found)
@@ -110,8 +113,7 @@ class _Builder:
 
     def build(self) -> Questions:
         if not self._questions:
-            first = f"; the first: {self._rejects[0]}" if self._rejects else ""
-            raise InputError(f"{self._source}: holds no question that can be used{first}")
+            raise nothing_usable(self._source, self.rejects, noun="question")
         return Questions(
             source=self._source,
             ids=[found.id for found in self._questions],
@@ -120,7 +122,7 @@ class _Builder:
             contexts=list(self._contexts),
             context_index=np.array(self._context_index, np.int64),
             answers=[found.answers for found in self._questions],
-            rejects=self._rejects,
+            rejects=self.rejects,
         )
 
     def _fault(self, found: FoundQuestion) -> tuple[str, str] | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,13 @@ from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.squad_json import read_squad_entries
+from bert_tf.data.tables.list_cells import value_in_text
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.question_answering.rows.questions import Answer, QuestionColumns
 
 _WHOLE_NUMBER = re.compile(r"(\d{1,9})(\.0*)?", re.ASCII)
 _LONGEST_CONTEXT = 10**9  # characters
+_STRUCTS = "answers"  # the column of HuggingFace's rows, whose structs have text and answer_start
 
 
 class FoundQuestion(NamedTuple):
@@ -82,22 +85,34 @@ def table_questions(
         text_columns=(columns.question, columns.context),
         console=console,
     )
-    answers = (columns.answer, columns.answer_start if check_offsets else None)
-    needed = [name for name in answers if name is not None]
+    is_first = True
     for block in blocks:
-        if block.columns:
-            check_columns(path, block.header, block.columns, needed)
+        is_absent = is_first and columns.answer not in (None, *block.columns)
+        if is_absent and any(_structs(row.get(_STRUCTS)) for row in block.rows):
+            columns = dataclasses.replace(columns, answer=_STRUCTS)
+        structs = [_structs(row.get(columns.answer or "")) for row in block.rows]
+        if is_first and block.columns:
+            has_starts = any(each is not None for each in structs) or not check_offsets
+            needed = (columns.answer, None if has_starts else columns.answer_start)
+            check_columns(path, block.header, block.columns, [name for name in needed if name])
+        is_first = False
         found = [
-            _table_question(row, line, columns)
-            for row, line in zip(block.rows, block.lines, strict=True)
+            _table_question(row, line, columns, listed)
+            for row, line, listed in zip(block.rows, block.lines, structs, strict=True)
         ]
         found += [_unusable(reject.line, reject.reason, reject.detail) for reject in block.rejects]
         yield from sorted(found, key=lambda question: question.line)
 
 
-def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) -> FoundQuestion:
-    texts = _as_list(row.get(columns.answer)) if columns.answer else []
-    starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
+def _table_question(
+    row: dict[str, Any], line: int, columns: QuestionColumns, structs: Sequence[dict] | None
+) -> FoundQuestion:
+    if structs is not None:
+        texts = [text for each in structs for text in _as_list(each["text"])]
+        starts = [start for each in structs for start in _as_list(each.get("answer_start"))]
+    else:
+        texts = _as_list(row.get(columns.answer)) if columns.answer else []
+        starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
     if not all(_is_value(text) for text in texts):
         return _unusable(line, "answer is neither text nor number")
     numbers = [_whole_number(start) for start in starts]
@@ -109,6 +124,17 @@ def _table_question(row: dict[str, Any], line: int, columns: QuestionColumns) ->
     )
     question, context = row[columns.question], row[columns.context]
     return FoundQuestion(f"line {line}", line, question, context, answers, None)
+
+
+def _structs(value: Any) -> list[dict[str, Any]] | None:
+    """The structs of answers, each with `text` and `answer_start`, or with lists of them; None of
+    anything else. In CSV they are texts as JSON, Python or pandas writes them."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = value_in_text(value)
+    listed = value if isinstance(value, list) else [value]
+    if not listed or not all(isinstance(each, dict) and "text" in each for each in listed):
+        return None
+    return listed
 
 
 def _is_value(value: Any) -> bool:

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.base.errors import InputError
 from bert_tf.data.rows.windows import answer_tokens, window_targets
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, nothing_usable
 from bert_tf.tasks.question_answering.rows.question_rows import QuestionRows
 from bert_tf.tasks.question_answering.rows.questions import Questions
 
@@ -52,7 +51,7 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
         is_located: bool [questions], from `question_targets`.
 
     Raises:
-        InputError: no question is left.
+        RowsRejected: no question is left.
     """
     has_token = is_located | np.array([not listed for listed in source.answers])
     blank = [
@@ -66,7 +65,7 @@ def located_questions(source: Questions, is_located: np.ndarray) -> Questions:
     ]
     kept = np.flatnonzero(has_token)
     if not len(kept):
-        raise InputError(f"{source.source}: no question is left; the first: {blank[0]}")
+        raise nothing_usable(source.source, [*source.rejects, *blank], noun="question")
     return source.selected(kept, [*source.rejects, *blank])
 
 

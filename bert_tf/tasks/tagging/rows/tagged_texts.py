@@ -10,11 +10,10 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError
 from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import text_fault_of_words
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.tasks.tagging.rows.tagged_rows import read_tagged_rows
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText
 
@@ -60,10 +59,10 @@ class TaggedTexts:
             faults: what is wrong with a row, by its index.
 
         Raises:
-            InputError: no row is left.
+            RowsRejected: no row is left.
         """
         if len(faults) == len(self):
-            raise _nothing_usable(self.source, next(iter(faults.values())))
+            raise nothing_usable(self.source, [*self.rejects, *faults.values()])
         kept = np.ones(len(self), bool)
         kept[list(faults)] = False
         return self._selected(kept, [*self.rejects, *faults.values()])
@@ -114,17 +113,18 @@ def read_tagged_texts(
     budget = TableBudget(path, dialect.max_table_megabytes)
     usable: list[TaggedText] = []
     rejects: list[Reject] = []
-    for count, row in enumerate(read_tagged_rows(path, columns, dialect, console), start=1):
-        fault = row.fault or text_fault_of_words(row.text)
-        if fault:
-            rejects.append(Reject(str(path), row.line, *fault))
-        else:
-            usable.append(row)
-        budget.add(1 + len(row.tags), (row.text,))
-        if count == max_rows:
-            break
+    with keeping_rejects(rejects):
+        for count, row in enumerate(read_tagged_rows(path, columns, dialect, console), start=1):
+            fault = row.fault or text_fault_of_words(row.text)
+            if fault:
+                rejects.append(Reject(str(path), row.line, *fault))
+            else:
+                usable.append(row)
+            budget.add(1 + len(row.tags), (row.text,))
+            if count == max_rows:
+                break
     if not usable:
-        raise _nothing_usable(str(path), rejects[0] if rejects else None)
+        raise nothing_usable(path, rejects)
     return TaggedTexts(
         source=str(path),
         texts=[row.text for row in usable],
@@ -137,9 +137,3 @@ def read_tagged_texts(
         mark_lines=[line for row in usable for line in row.lines],
         rejects=rejects,
     )
-
-
-def _nothing_usable(source: str, first: Reject | None) -> InputError:
-    if first is None:
-        return InputError(f"{source}: has no rows; add some")
-    return InputError(f"{source}: none of its rows can be used; the first: {first}")

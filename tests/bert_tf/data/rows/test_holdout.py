@@ -33,6 +33,31 @@ def test_equal_texts_stay_together(rows, fraction):
         assert sides.setdefault(key, is_out) == is_out
 
 
+@given(ROWS, FRACTIONS, st.integers(0, 70))
+def test_the_next_hashes_fill_up_what_a_small_file_lacks(rows, fraction, least):
+    rows = [(f"{name}{key}", name) for key, name in rows]
+    keys, classes = zip(*rows, strict=True)
+    groups = RowGroups(keys=keys, classes=classes)
+    before, chosen = held_out(rows, fraction), held_out_rows(groups, fraction, least=least)
+    assert not (before & ~chosen).any()
+    assert set(classes) == {
+        name for name, is_out in zip(classes, chosen, strict=True) if not is_out
+    }
+    left = {row for row, is_out in zip(rows, chosen, strict=True) if not is_out}
+    if before.sum() >= least:
+        assert (chosen == before).all()
+    elif chosen.sum() < least:
+        assert len(left) == len({name for _, name in left}), "a key of every class is left"
+
+
+@pytest.mark.parametrize("rows", [40, 50, 60, 80])
+def test_no_file_is_too_small_by_chance(rows):
+    for file in range(100):
+        keys = [f"text {file} {row}" for row in range(rows)]
+        groups = RowGroups(keys=keys, classes=[str(row % 2) for row in range(rows)])
+        assert held_out_rows(groups, 0.1, least=5).sum() >= 5
+
+
 @given(ROWS, FRACTIONS)
 def test_every_class_can_be_learned_and_measured(rows, fraction):
     rows = [(f"{name}{key}", name) for key, name in rows]  # a text has one class

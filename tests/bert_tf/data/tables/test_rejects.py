@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from bert_tf.data.tables.rejects import Reject, describe_rejects, read_rejects, write_rejects
+import dataclasses
+
+import pytest
+
+from bert_tf.base.errors import InputError, RowsRejected
+from bert_tf.data.tables.rejects import (
+    Reject,
+    describe_rejects,
+    keeping_rejects,
+    nothing_usable,
+    read_rejects,
+    reasons_first,
+    write_rejects,
+)
 
 REJECTS = [
     Reject("a.csv", 7, "too few cells", "1 where the header has 2"),
@@ -18,6 +31,40 @@ def test_the_commonest_reasons_come_with_a_place_and_what_to_do():
         "from the text; name it with --encoding",
         "  1  too few cells, first at a.csv:7 (1 where the header has 2)",
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    source: str
+    rejects: list
+    usable: int
+
+    def __len__(self):
+        return self.usable
+
+
+def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected():
+    with pytest.raises(RowsRejected) as refused, reasons_first(Rows("a.csv", REJECTS, 2)):
+        raise InputError("a.csv: column 'label' holds 0 in every row")
+    assert str(refused.value) == (
+        "a.csv: 3 of 5 rows rejected: 2 × invalid UTF-8, first at a.csv:9; 1 × too few cells, "
+        "first at a.csv:7 (1 where the header has 2); its encoding cannot be told from the text; "
+        "name it with --encoding; of the rest: column 'label' holds 0 in every row"
+    )
+    assert refused.value.rejects == REJECTS
+    with pytest.raises(InputError, match="^as it is$"), reasons_first(Rows("a.csv", [], 2)):
+        raise InputError("as it is")
+
+
+def test_a_file_without_a_usable_row_says_how_many_have_which_fault():
+    error = nothing_usable("a.csv", REJECTS, advice="name the column")
+    assert str(error).startswith("a.csv: none of its 3 rows can be used: 2 × invalid UTF-8, first ")
+    assert str(error).endswith("name it with --encoding; name the column")
+    assert error.rejects == REJECTS
+    assert str(nothing_usable("a.csv", [])) == "a.csv: has no rows; add some"
+    with pytest.raises(RowsRejected) as refused, keeping_rejects(REJECTS):
+        raise RowsRejected("what a reader says that keeps none")
+    assert refused.value.rejects == REJECTS
 
 
 def test_nothing_is_reported_of_nothing():

@@ -143,8 +143,8 @@ def test_bad_rows_are_rejected_and_the_rest_is_read(tmp_path, name, content, rej
 FAULTS = [
     ("empty", "a.csv", b"", InputError, "is empty"),
     ("header only", "a.csv", b"id,text\n", InputError, "no rows"),
-    ("only bad rows", "a.csv", b"id,text\n1\n", InputError, "a.csv:2: too few cells"),
-    ("no object at all", "a.jsonl", b"x\n", InputError, "a.jsonl:1: not JSON"),
+    ("only bad rows", "a.csv", b"id,text\n1\n", InputError, "too few cells, first at "),
+    ("no object at all", "a.jsonl", b"x\n", InputError, "1 × not JSON, first at "),
     ("column twice", "a.csv", b"id,text,text\n1,a,b\n", InputError, "'text' appears twice"),
     (
         "header not UTF-8",
@@ -155,7 +155,8 @@ FAULTS = [
     ),
     ("no header, equal cells", "a.csv", b"1,1,x\n0,1,y\n", InputError, "--no-header"),
     ("no header", "a.tsv", b"1\tgood film\n0\tbad\n", UsageError, "--no-header"),
-    ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "over many lines"),
+    ("pretty JSON", "a.json", b'[\n {"text": "a"}\n]\n', InputError, "is one JSON list"),
+    ("a list on a line", "a.json", b'[{"text": "a"}, {"text": "b"}]\n', InputError, "jq -c"),
     ("damaged compression", "a.csv.gz", b"\x1f\x8b\x08\x00broken", InputError, "damaged"),
     *(
         (f"cut{ending}", f"a.tsv{ending}", compress(b"text\nx\n" * 999)[:-9], InputError, "damaged")

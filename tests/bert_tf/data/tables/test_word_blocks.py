@@ -84,7 +84,7 @@ def test_a_bad_sentence_is_rejected_alone(tmp_path):
         (4, "row is too long"),
     ]
     assert block.rows_in == 3
-    with pytest.raises(InputError, match=r"no sentence can be used; first: .*at least 1|has no"):
+    with pytest.raises(InputError, match="has no sentences"):
         blocks_of(tmp_path / "b.conll", "\n\n")
     with pytest.raises(UsageError, match=r"--tokens-column 3.* have 2 columns"):
         blocks_of(tmp_path / "a.conll", "a O\n", column="3")

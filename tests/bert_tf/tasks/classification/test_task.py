@@ -14,7 +14,7 @@ from behavior.tasks import check_task
 from scipy.special import softmax
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import ConfigError, InputError, UsageError
+from bert_tf.base.errors import ConfigError, InputError, RowsRejected, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.base.task import TaskData
@@ -197,8 +197,31 @@ def test_evaluation_rows_without_a_known_label(small_config, tmp_path, quiet_con
     train = write_rows(tmp_path / "train.csv", ROWS)
     other = write_rows(tmp_path / "eval.csv", [("a film", "dull")])
     config = small_config(task="classification", train=train, eval=other)
-    with pytest.raises(InputError, match=r"no row has a label the model knows .*eval.csv:2"):
+    with pytest.raises(InputError, match=r"eval.csv:2 \('dull'\).*which knows 'bad', 'good'"):
         finetune(config, quiet_console)
+
+
+def test_blanks_around_labels_are_none_of_them(small_config, tmp_path, quiet_console):
+    train = write_rows(tmp_path / "train.csv", [(text, f" {label} ") for text, label in ROWS])
+    config = small_config(task="classification", train=train)
+    task, _ = ClassificationTask.from_training(config, quiet_console)
+    assert task.labels == ("bad", "good", "neutral")
+    path = write_rows(tmp_path / "eval.csv", [("a film", "good "), ("a city", "bad")])
+    assert task.gold(task.read(path, quiet_console)) == ["good", "bad"]
+    old = dataclasses.replace(task, labels=("bad", "good "))  # of a model that has them
+    assert old.gold(old.read(path, quiet_console)) == ["good ", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("known", "written"),
+    [(("False", "True"), "true"), (("0.0", "1.0"), "1"), (("No", "Yes"), "yes")],
+)
+def test_labels_that_two_files_write_in_two_ways_are_named(known, written, tmp_path, quiet_console):
+    task = dataclasses.replace(TWO_LABELS, labels=known)
+    path = write_rows(tmp_path / "eval.csv", [("a film", written)])
+    with pytest.raises(RowsRejected, match=f"likely '{known[1]}'") as refused:
+        task.read(path, quiet_console)
+    assert len(refused.value.rejects) == 1
 
 
 WEIGHTED = [

@@ -110,7 +110,7 @@ def test_rows_with_an_unknown_label_are_rejected(read_training, tmp_path):
     ]
     assert "'Film' (1 row, line 2) is not a label of the model (likely 'film')" in stream.getvalue()
     path = write_rows(tmp_path / "eval.csv", [("a", ["x"])])
-    with pytest.raises(InputError, match="no row has a label the model knows"):
+    with pytest.raises(InputError, match="1 × label is not one.*'x'.*of the model, which knows '"):
         task.read(str(path), Console(stream))
 
 

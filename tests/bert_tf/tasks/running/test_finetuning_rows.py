@@ -100,9 +100,34 @@ def test_none_are_held_out_if_there_is_a_file_or_nobody_wants_it(read, tmp_path)
     assert "held out" not in log + again
 
 
-def test_too_few_rows_are_refused(read):
-    with pytest.raises(InputError, match=r"train.csv: 20 usable rows, too few to hold out 0.1 of"):
-        read(ROWS[:20])
+@pytest.mark.parametrize("count", [20, 40])
+def test_of_few_rows_a_fifth_is_held_out(read, count):
+    found, _ = read(ROWS[:count])
+    assert found.held_out
+    assert 5 <= len(found.evaluation.source) <= count // 2
+    assert {label for _, label in lines(found.train)} == {"good", "bad"}
+    again, _ = read(ROWS[:count][::-1], seed=3)
+    assert lines(again.evaluation) == lines(found.evaluation)
+
+
+def test_too_few_rows_are_not_evaluated_on_unless_that_is_needed(read):
+    found, log = read(ROWS[:8])
+    assert (len(found.train.source), found.evaluation, found.held_out) == (8, None, False)
+    assert "warning:" in log
+    assert "8 usable rows of 8 different texts, too few to hold out 5" in log
+    with pytest.raises(InputError, match=r"train.csv: 8 usable rows .*; give --eval FILE"):
+        read(ROWS[:8], early_stop_evals=2)
+
+
+def test_rows_that_leak_and_texts_with_two_labels_are_warned_about(read, tmp_path):
+    path = tmp_path / "eval.csv"
+    path.write_text("text,label\nred sun,bad\n" + "".join(f"{a},{b}\n" for a, b in ROWS[:9]))
+    _, log = read([*ROWS, (ROWS[1][0], "bad"), (ROWS[0][0], "good")], eval=str(path))
+    assert "eval.csv: 9 of 10 rows have the texts of a row of" in log
+    assert "the first at line 3: metrics are too good" in log
+    assert "train.csv: 1 text with several labels in its 102 rows, the first at line 3" in log
+    _, log = read(ROWS)
+    assert "warning" not in log
 
 
 def test_a_file_is_checked_as_a_whole(read):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bert_tf.base.errors import InputError
+from bert_tf.base.errors import RowsRejected
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.tables.number_labels import reject_other_labels
 
@@ -36,7 +36,7 @@ def test_what_is_no_finite_number_of_float32_is_rejected_with_its_line(label):
         f"t.csv:3: label is not a finite number ({label!r})"
     ]
     with pytest.raises(
-        InputError, match=r"'stars' holds no finite number; .* t\.csv:2: .*--label-column"
+        RowsRejected, match=r"1 × label is not .*first at t\.csv:2.*'stars'.*--label-column"
     ):
         reject_other_labels(table_of([label]), "stars")
 

@@ -1,7 +1,10 @@
 """Which models are kept in `best/`: the rank of metrics, phases, runs without evaluation."""
 
+import math
+
 import pytest
 
+from bert_tf.training.plan.early_stop import EarlyStop
 from bert_tf.training.run import best_model
 from bert_tf.training.run.best_model import BestModel, BestModelKeeper
 
@@ -41,6 +44,8 @@ def lines(metric, values):
         ("mlm_loss", [3.0, 4.0, 3.0, 2.0], [1, 4]),
         ("loss", [3.0, 4.0, 3.0, 2.0], [1, 4]),
         ("accuracy", [0.3, 0.4, 0.4, 0.2], [1, 2]),
+        ("accuracy", [math.nan, 0.4, math.nan, 0.5], [1, 2, 4]),
+        ("loss", [math.nan, 3.0, math.nan, 2.0], [1, 2, 4]),
     ],
 )
 def test_the_lowest_loss_or_the_highest_of_anything_else(
@@ -57,6 +62,24 @@ def test_the_loss_decides_among_equals(monkeypatch, tmp_path):
         for step, loss in enumerate([2.0, 3.0, 1.0], 1)
     ]
     assert kept_steps(monkeypatch, tmp_path, "accuracy", evaluations)[0] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "end"), [("accuracy", 1.0, 3), ("f1", 100.0, 3), ("accuracy", 0.5, None)]
+)
+def test_a_perfect_metric_whose_loss_falls_is_no_improvement(
+    metric, value, end, monkeypatch, tmp_path
+):
+    notes, stop, ends = {}, EarlyStop(2), None
+    for step in range(1, 9):
+        evaluation = ({"step": step}, {metric: value, "loss": 1 / step})
+        written, best = kept_steps(monkeypatch, tmp_path, metric, [evaluation], notes=notes)
+        assert (written, best["step"]) == ([step], step), "it is kept nevertheless"
+        stop.count(step, notes)
+        if ends is None and stop.reason(notes):
+            ends = step
+            assert stop.reason(notes) == "no better evaluation in 2 since step 1"
+    assert ends == end
 
 
 def test_every_phase_starts_anew(monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.worker import sdk_worker
 
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import InputError, StoppedEarly, UsageError
 from pipeline.beam.cluster.worker_errors import failure_in, system_error, user_error
 from pipeline.beam.worker_process import leave_user_errors_to_the_submitter
 
@@ -24,6 +24,13 @@ def test_an_error_meant_for_the_user_is_found_in_text():
     assert isinstance(found, InputError)
     assert str(found) == "a: b"
     assert user_error(RuntimeError("something else")) is None
+    assert user_error(RuntimeError("bert_tf.base.errors.Path: x")) is None
+
+
+def test_a_job_that_was_stopped_in_a_worker_is_one_that_was_stopped():
+    found = user_error(RuntimeError("bert_tf.base.errors.StoppedEarly: saved in x"))
+    assert isinstance(found, StoppedEarly)
+    assert (str(found), found.exit_code) == ("saved in x", 143)
 
 
 def traceback_of(error):

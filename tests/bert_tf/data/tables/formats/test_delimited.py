@@ -47,6 +47,80 @@ def test_semicolons_are_found_and_reported(tmp_path):
     assert "separated by semicolons" in said.getvalue()
 
 
+def read_block(path, content, **keys):
+    path.write_bytes(content)
+    return next(read_table_blocks(path, text_columns=["text"], **keys))
+
+
+TEXTS = st.lists(st.text('ab"\t\n ', min_size=1).filter(str.strip), min_size=2, max_size=6)
+
+
+@given(TEXTS)
+def test_a_tsv_with_quoted_cells_as_pandas_writes_them(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("tsv") / "a.tsv"
+    texts = [*texts, 'so "x"']
+    written, said = io.StringIO(), io.StringIO()
+    rows = csv.writer(written, delimiter="\t", lineterminator="\n")
+    rows.writerows([("text", "label"), *((text, "y") for text in texts)])
+    block = read_block(path, written.getvalue().encode(), console=Console(said))
+    assert block.texts("text") == texts
+    assert block.rejects == []
+    assert "cells are quoted as in CSV" in said.getvalue()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '"a" he said\tx\n',
+        '"a\tx\nb"\tx\n',
+        '"a"\tx\n',
+        'a "" b\tx\n',
+        '"\tx\n',
+        '"a ""b""\tx\nc\tx\n',
+    ],
+)
+def test_quotes_of_a_tsv_that_is_not_quoted_are_characters(tmp_path, rows):
+    """As in the files of GLUE."""
+    block = read_block(tmp_path / "a.tsv", f"text\tlabel\n{rows}".encode())
+    assert block.raw_rows == rows.splitlines()
+    assert [f"{row['text']}\t{row['label']}" for row in block.rows] == rows.splitlines()
+
+
+def test_lines_that_repeat_the_header_are_rejected(tmp_path):
+    block = read_block(tmp_path / "a.csv", b"text,label\na,x\ntext,label\nb,y\ntext,y\n")
+    assert block.texts("text") == ["a", "b", "text"]
+    assert [(each.line, each.reason) for each in block.rejects] == [(3, "repeats the header")]
+
+
+@pytest.mark.parametrize(("first", "delimiter"), [("sep=;", ";"), ("SEP=^", "^"), ('"sep=,"', ",")])
+def test_the_delimiter_that_excel_names_is_taken(tmp_path, first, delimiter):
+    content = f'{first}\r\ntext{delimiter}label\r\n"a, b"{delimiter}x\r\n'
+    block = read_block(tmp_path / "a.csv", content.encode())
+    assert (block.columns, block.rows, block.lines) == (
+        ("text", "label"),
+        [{"text": "a, b", "label": "x"}],
+        [3],
+    )
+
+
+def test_empty_columns_at_the_end_are_left_out(tmp_path):
+    content = b"text;label;;\na;x;;\n;;;\nb;y\nc;z;;more\nd;w;;;\n"
+    block = read_block(tmp_path / "a.csv", content)
+    assert block.columns == ("text", "label")
+    assert block.texts("text") == ["a", "b", "d"]
+    assert block.raw_rows == ["a;x;;", "b;y;;", "d;w;;"], "as many cells as the header"
+    assert [(each.line, each.reason) for each in block.rejects] == [(5, "too many cells")]
+    block = read_block(tmp_path / "a.csv", b'text,label\na,x,\nb,y,""\nc,z\n')
+    assert block.raw_rows == ["a,x", "b,y", "c,z"]
+
+
+def test_bars_separate_columns(tmp_path):
+    said = io.StringIO()
+    block = read_block(tmp_path / "a.csv", b"text|label\na, b; c|x\n", console=Console(said))
+    assert block.rows == [{"text": "a, b; c", "label": "x"}]
+    assert "separated by bars" in said.getvalue()
+
+
 @pytest.mark.parametrize("has_header", [True, False])
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_a_first_line_beyond_the_limit_is_one_line(tmp_path, name, has_header):

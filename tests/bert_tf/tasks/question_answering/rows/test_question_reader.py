@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import gzip
 import json
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bert_tf.base.errors import InputError, UsageError
@@ -185,8 +190,11 @@ def test_first_questions_only(tmp_path):
         ('{"data": [', "is not JSON"),
         ('{\n"data": 3}', "is not SQuAD JSON"),
         ("[\n]", "expected an object per line"),
-        ('{"data": []}', "holds no question"),
-        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}', "the first:"),
+        ('{"data": []}', "has no questions; add some"),
+        (
+            '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "q"}]}]}]}',
+            "its only question cannot be used: 1 × .*, first at ",
+        ),
     ],
 )
 def test_unusable_squad_files(tmp_path, content, message):
@@ -275,3 +283,72 @@ def test_a_first_line_too_long_for_a_row_is_not_parsed_to_find_the_format(tmp_pa
     for key in ("data", "text"):
         path.write_text(f'{{"{key}": "{"x" * PLAIN.max_row_characters}"}}')
         assert is_squad_json(path) == (key == "data")
+
+
+ROWS = [
+    ("Where is it?", {"text": ["China", "in China"], "answer_start": [22, 19]}),
+    ('What\'s the "name"?', {"text": ["Shanghai"], "answer_start": [0]}),
+    ("Who?", {"text": [], "answer_start": []}),
+]
+
+
+def as_pandas_writes(value):
+    """A struct of `datasets` as `to_csv` writes it: a dict of printed NumPy arrays."""
+    text, start = map(np.array, (value["text"], value["answer_start"]))
+    return repr({"text": text.astype(object), "answer_start": start.astype(np.int32)})
+
+
+@pytest.mark.parametrize(
+    "kind", ["jsonl", "parquet", "json in csv", "python in csv", "pandas in csv"]
+)
+@pytest.mark.parametrize("answer", ["answer", "answers"])
+@pytest.mark.parametrize("check_offsets", [True, False])
+def test_rows_as_the_library_datasets_stores_squad(tmp_path, kind, answer, check_offsets):
+    rows = [{"question": asked, "context": CONTEXT, "answers": found} for asked, found in ROWS]
+    path = tmp_path / f"a.{kind.rpartition(' ')[2]}"
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        written = {"json": json.dumps, "python": repr, "pandas": as_pandas_writes}[kind.split()[0]]
+        with path.open("w", newline="") as stream:
+            table = csv.DictWriter(stream, rows[0])
+            table.writeheader()
+            table.writerows({**row, "answers": written(row["answers"])} for row in rows)
+    columns = dataclasses.replace(COLUMNS, answer=answer)
+    found = read_questions(path, columns, check_offsets=check_offsets)
+    assert found.rejects == []
+    assert found.answers == [(("China", 22), ("in China", 19)), (("Shanghai", 0),), ()]
+
+
+def test_texts_that_look_like_structs_are_answers(tmp_path):
+    path = tmp_path / "a.jsonl"
+    context = "{x} and [y]"
+    rows = [("{x}", 0), ("[y]", 8)]
+    path.write_text(
+        "".join(
+            json.dumps({"question": "?", "context": context, "answer": text, "answer_start": start})
+            + "\n"
+            for text, start in rows
+        )
+    )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.answers == [(row,) for row in rows]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_list_of_paragraphs_as_simpletransformers_takes_it(tmp_path, indent):
+    path = tmp_path / "a.json"
+    paragraphs = [
+        {"context": CONTEXT, "qas": [question("a", ("China", 22), is_impossible=False)]},
+        {"qas": [question("b", is_impossible=True), question("c", ("gone", 3))], "context": "x"},
+    ]
+    path.write_text(json.dumps(paragraphs, indent=indent))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert (found.ids, found.answers) == (["a", "b"], [(("China", 22),), ()])
+    (reject,) = found.rejects
+    line = 1 + json.dumps(paragraphs, indent=indent).partition('"c"')[0].count("\n")
+    assert line - reject.line in ((0,) if indent is None else (1,)), "the line of its brace"
+    (block,) = read_table_blocks(path, text_columns=["question", "context"])
+    assert [row["id"] for row in block.rows] == ["a", "b", "c"]

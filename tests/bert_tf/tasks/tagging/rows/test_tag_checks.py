@@ -62,7 +62,7 @@ def test_unusable_tags_reject_their_sentence(check):
     texts, _ = check("B-x O", "B-z O", kinds=("x", "y"))
     assert len(texts) == 1
     assert texts.rejects[0].reason == "tag is not one the model knows"
-    with pytest.raises(InputError, match="none of its rows can be used; the first: .*'B-z'"):
+    with pytest.raises(InputError, match="its only row cannot be used: 1 × tag is not one.*'B-z'"):
         check("B-z O", kinds=("x",))
 
 

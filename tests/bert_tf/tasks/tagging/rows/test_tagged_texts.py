@@ -143,7 +143,7 @@ def test_a_file_without_usable_rows_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no rows"):
         read_tagged_texts(tmp_path / "a.conll", COLUMNS)
     (tmp_path / "b.conll").write_text("a\nb\n")
-    with pytest.raises(InputError, match=r"the first: .*b.conll:1: wrong number of columns"):
+    with pytest.raises(InputError, match=r"1 × wrong number of columns, first at .*b.conll:1 "):
         read_tagged_texts(tmp_path / "b.conll", COLUMNS)
 
 
