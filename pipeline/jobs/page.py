@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import name_without_compression
 from pipeline.beam.files import FORMAT_OF_ENDING
 from pipeline.beam.own_files import is_vocabulary
@@ -35,20 +36,24 @@ def write_page(path: str, html: str, *, samples: int, overwrite: bool) -> None:
     write_text_atomically(html, artifact_page(path, samples=samples))
 
 
-def is_corpus(path: str) -> bool:
-    """Whether a path names files of text that no command has made."""
+def is_corpus(path: str, *, has_format: bool = False) -> bool:
+    """Whether a path names files of text that no command has made.
+
+    Args:
+        path: a file or a glob.
+        has_format: whether the format is given, so that the name need not say it.
+    """
     if not Path(path).exists():
         return any(character in path for character in "*?[")
     name = name_without_compression(path)
-    is_text = Path(path).is_file() and name.endswith(tuple(FORMAT_OF_ENDING))
+    is_text = Path(path).is_file() and (has_format or name.endswith(tuple(FORMAT_OF_ENDING)))
     return is_text and not manifest_path(path).exists() and not is_vocabulary(Path(path))
 
 
 def write_corpus_page(
-    path: str,
+    reading: PreprocessConfig,
     html: str,
     *,
-    text_column: str,
     vocab: str | None,
     lowercase: bool | None,
     samples: int,
@@ -57,9 +62,8 @@ def write_corpus_page(
     """Writes the page of a corpus that is not preprocessed yet.
 
     Args:
-        path: of a file, or a glob.
+        reading: names a file or a glob as its input, and how it is read.
         html: file to write; an older page is replaced.
-        text_column: with the text, of formats that have columns or keys.
         vocab: vocabulary whose unknown words are looked for; None for none.
         lowercase: what that is for; None to see from the vocabulary.
         samples: examples of what each rule leaves out.
@@ -72,7 +76,8 @@ def write_corpus_page(
     from pipeline.report.corpus.page import corpus_at  # readers, with Beam
     from pipeline.report.page import corpus_page
 
-    corpus = corpus_at(path, text_column=text_column, vocab=vocab, lowercase=lowercase)
+    (path,) = reading.input
+    corpus = corpus_at(path, reading=reading, vocab=vocab, lowercase=lowercase)
     files = [file.path for file in corpus.files]
     _check_page_place(html, files, flag="--html", overwrite=overwrite)
     write_text_atomically(html, corpus_page(corpus, path, samples=samples))

@@ -1,12 +1,25 @@
 """`bert-pipeline inspect`."""
 
 import json
+from typing import Any
 
 import click
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.resolve import resolve
+from bert_tf.config.sections.data import PreprocessConfig
 from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
+
+# What only the page of a corpus takes.
+_FLAGS = {
+    "vocab": "--vocab",
+    "cased": "--cased",
+    "text_column": "--text-column",
+    "encoding": "--encoding",
+    "header": "--header/--no-header",
+    "assignments": "--set",
+}
 
 
 @click.command("inspect", cls=PlainCommand, context_settings=HELP_FLAGS)
@@ -28,12 +41,24 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
     type=InputPath("file"),
     help="with --html, of a corpus: find its unknown words",
 )
-@click.option("--cased", is_flag=True, help="that vocabulary is cased")
+@click.option("--cased", is_flag=True, default=None, help="that vocabulary is cased")
 @click.option(
     "--text-column",
-    default="text",
-    show_default=True,
-    help="with --html, of a corpus: column or JSON key that holds the text",
+    metavar="NAME",
+    help="with --html, of a corpus: column or JSON key that holds the text  [default: text]",
+)
+@click.option("--encoding", metavar="NAME", help="with --html, of a corpus: its encoding")
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="with --html, of a corpus: whether the first line of CSV and TSV names the columns",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="with --html, of a corpus: how it is read (preprocess.format=text)",
 )
 @click.option("--overwrite", is_flag=True, help="let --html replace a file that is not such a page")
 @click.option("--json", "as_json", is_flag=True, help="print the manifest as JSON instead")
@@ -43,12 +68,10 @@ def command(
     samples: int,
     all_settings: bool,
     html: str | None,
-    vocab: str | None,
-    cased: bool,
-    text_column: str,
     overwrite: bool,
     as_json: bool,
     verbose: bool,
+    **of_corpus: Any,
 ) -> None:
     """Shows the config, counts and metrics of the artifact at PATH, and samples from it.
 
@@ -62,30 +85,41 @@ def command(
       bert-pipeline inspect 'corpus/*.txt.gz' --html corpus.html --vocab vocab.txt
     """
     with filtered_third_party_output(verbose=verbose):
+        given = [flag for key, flag in _FLAGS.items() if _is_given(of_corpus[key])]
         if html is not None and not as_json:
             from pipeline.jobs.page import is_corpus, write_corpus_page
 
-            if is_corpus(path):
+            reading = _reading(path, of_corpus)
+            if is_corpus(path, has_format=reading.format != "auto"):
                 write_corpus_page(
-                    path,
+                    reading,
                     html,
-                    text_column=text_column,
-                    vocab=vocab,
-                    lowercase=False if cased else None,
+                    vocab=of_corpus["vocab"],
+                    lowercase=False if of_corpus["cased"] else None,
                     samples=samples,
                     overwrite=overwrite,
                 )
                 click.echo(f"{html}: open it in a browser", err=True)
                 return
-        given = {"--vocab": vocab is not None, "--cased": cased}
-        given["--text-column"] = text_column != "text"
-        if any(given.values()):
-            flags = ", ".join(flag for flag, is_given in given.items() if is_given)
+        if given:
             raise UsageError(
-                f"{flags}: for the page of a corpus alone, with --html and without --json; PATH is "
-                "a file of text or a quoted glob"
+                f"{', '.join(given)}: for the page of a corpus alone, with --html and without "
+                "--json; PATH is a file of text or a quoted glob"
             )
         _inspect(path, samples, all_settings, html, overwrite, as_json)
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value != ()
+
+
+def _reading(path: str, of_corpus: dict[str, Any]) -> PreprocessConfig:
+    """How `preprocess` would read a corpus with these flags."""
+    flags = {key: of_corpus[key] for key in ("text_column", "encoding", "header")}
+    others = {"input": (path,), "vocab": of_corpus["vocab"] or "vocab.txt", "output": "data"}
+    return resolve(
+        PreprocessConfig, assignments=of_corpus["assignments"], flags={**flags, **others}
+    )
 
 
 def _inspect(

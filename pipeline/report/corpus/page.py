@@ -85,13 +85,19 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
 
 
 def corpus_at(
-    pattern: str, *, text_column: str, vocab: str | None = None, lowercase: bool | None = None
+    pattern: str,
+    *,
+    text_column: str = "text",
+    reading: PreprocessConfig | None = None,
+    vocab: str | None = None,
+    lowercase: bool | None = None,
 ) -> Corpus:
-    """The corpus of some files, with the default rules.
+    """The corpus of some files.
 
     Args:
         pattern: a path or a glob.
         text_column: with the text, of formats that have columns or keys.
+        reading: the rules; None for the default ones.
         vocab: vocabulary file; None for none.
         lowercase: what that is for; None to see from the vocabulary.
 
@@ -102,7 +108,7 @@ def corpus_at(
     if vocab is not None and entries is not None:
         lowercase, _ = decide_lowercase(lowercase, vocab, entries)
     return Corpus(
-        config=PreprocessConfig(input=(pattern,), text_column=text_column),
+        config=reading or PreprocessConfig(input=(pattern,), text_column=text_column),
         files=match_files((pattern,)),
         vocab=entries,
         lowercase=lowercase is not False,

@@ -14,3 +14,28 @@ def test_flags_of_the_page_of_a_corpus_are_refused_elsewhere(run, others):
     code, _, err, _ = run(["inspect", __file__, "--vocab", __file__, "--cased", *others])
     assert code == 2
     assert err.startswith("error: --vocab, --cased: for the page of a corpus alone, with --html")
+
+
+def test_how_a_corpus_is_read_is_refused_elsewhere(run):
+    code, _, err, _ = run(["inspect", __file__, "--no-header", "--set", "preprocess.format=text"])
+    assert code == 2
+    assert err.startswith("error: --header/--no-header, --set: for the page of a corpus alone")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "content", "flags"),
+    [
+        ("a.csv", "hello there\ncafé there\n", ["--no-header", "--text-column", "1"]),
+        ("a.csv", "body\ncafé there\n", ["--text-column", "body"]),
+        ("rows", "café there\n", ["--set", "preprocess.format=text"]),
+    ],
+)
+def test_a_corpus_is_read_as_preprocess_would(run, tmp_path, name, content, flags):
+    (tmp_path / name).write_text(content, encoding="cp1252")
+    page = tmp_path / "page.html"
+    code, _, err, _ = run(
+        ["inspect", str(tmp_path / name), "--html", str(page), "--encoding", "cp1252", *flags]
+    )
+    assert (code, err) == (0, f"{page}: open it in a browser\n")
+    assert "café" in page.read_text(encoding="utf-8")
