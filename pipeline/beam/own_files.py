@@ -16,7 +16,7 @@ _MANIFEST, _MARKER = "manifest.json", "config.yaml"
 _SIDE_ENDINGS = tuple(f".{name}" for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl"))
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
-_VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]", b"[CLS]", b"[SEP]", b"[MASK]"))
+_VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]"))
 _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 

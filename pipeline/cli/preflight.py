@@ -26,7 +26,7 @@ from bert_tf.data.tables.file_names import table_format_by_name
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
-from pipeline.beam.globs import GLOB_MARK, list_local, why_no_file
+from pipeline.beam.globs import GLOB_MARK, READ_AGAIN, list_local, why_no_file
 from pipeline.beam.own_files import own_files
 from pipeline.outputs.identity import (
     check_made_by,
@@ -104,6 +104,8 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
         return f"{spelling} {path}: no such file or folder{near}"
     if reads in ("file", "table") and place.is_dir():
         return f"{spelling} {path}: is a folder; name a file"
+    if reads in ("file", "table") and not place.is_file():
+        return f"{spelling} {path}: {READ_AGAIN}"
     if reads in ("folder", "model") and not place.is_dir():
         return f"{spelling} {path}: is a file; name a folder"
     return None

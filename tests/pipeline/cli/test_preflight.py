@@ -133,6 +133,8 @@ def test_a_path_is_what_it_should_be(folder):
     assert path_fault("model", "--init", "bert") is None
     assert path_fault("file", "--vocab", "s3://bucket/vocab.txt") is None
     assert path_fault("table", "--train", "bert") == "--train bert: is a folder; name a file"
+    os.mkfifo("pipe.csv")
+    assert "--train pipe.csv: is a pipe or device" in path_fault("table", "--train", "pipe.csv")
     fault = "--init train.csv: is a file; name a folder"
     assert path_fault("model", "--init", "train.csv") == fault
 
