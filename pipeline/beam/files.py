@@ -14,7 +14,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS
-from bert_tf.data.tables.text_files import SAMPLE_BYTES, transcoder_of
+from bert_tf.data.tables.text_files import SAMPLE_BYTES, checked_part, transcoder_of
 from pipeline.beam.folder_hint import instead_of_folder
 from pipeline.beam.globs import why_no_file
 from pipeline.beam.own_files import own_files
@@ -145,6 +145,8 @@ class UncompressedFile:
             is_end = len(part) < missing
             if self._transcoder is not None:
                 part = self._transcoder.transcode(part, is_end=is_end)
+            else:
+                checked_part(self._path, part)
             parts.append(part)
             missing -= len(part)
             if is_end:

@@ -28,6 +28,7 @@ Opener = Callable[[str], BinaryIO]
 """Opens a file by its name to read its bytes as they are stored."""
 
 _BUFFER_BYTES = 1 << 18
+_NEAR_BYTES = 1 << 12  # after a first NUL character
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MARKS = {
@@ -142,7 +143,7 @@ def open_utf8(
         if transcoder is None:
             if has_mark:
                 buffered.read(len(codecs.BOM_UTF8))
-            yield Utf8File(buffered.read, has_mark)
+            yield Utf8File(lambda size: checked_part(path, buffered.read(size)), has_mark)
             return
 
         def read(size: int) -> bytes:
@@ -206,6 +207,22 @@ def transcoder_of(path: str | Path, first_bytes: bytes, encoding: str) -> Transc
     if not _is_wide(name):
         _check_is_text(path, first_bytes, name)
     return None if name == "utf-8-sig" else Transcoder(path, name)
+
+
+def checked_part(path: str | Path, part: bytes) -> bytes:
+    """A part of a text in UTF-8 as it is: some begin as such and go on in UTF-16, where programs of
+    two kinds have written into them.
+
+    Raises:
+        InputError: from somewhere on it is no text in UTF-8.
+    """
+    first = part.find(b"\0")
+    if first >= 0 and has_too_many_controls(part[first : first + _NEAR_BYTES]):
+        raise InputError(
+            f"{path}: begins as UTF-8 and goes on with NUL characters, as UTF-16 has them; write "
+            "all of it in one encoding"
+        )
+    return part
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.tables import read_table, read_table_blocks
+from pipeline.beam.files import UncompressedFile
 
 
 class FailingStream(io.RawIOBase):
@@ -134,3 +135,21 @@ def test_iso_2022_is_read_where_it_is_named(tmp_path):
     (tmp_path / "a.csv").write_bytes(TEXT.encode("iso-2022-jp"))
     block = next(read_table_blocks(tmp_path / "a.csv", dialect=TableDialect(encoding="iso2022_jp")))
     assert block.rows[-1] == {"id": "2", "text": "春"}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_text_that_goes_on_in_another_encoding_is_refused(tmp_path, name):
+    content = b"text\n" + b"a row\n" * 50_000 + "a row of another program\n".encode("utf-16-le")
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(InputError, match="begins as UTF-8 and goes on with NUL characters"):
+        read_table(tmp_path / name, text_columns=["text"])
+    with (
+        pytest.raises(InputError, match="begins as UTF-8 and goes on"),
+        UncompressedFile(str(tmp_path / name)) as file,
+    ):
+        file.read(1_000_000)
+
+
+def test_a_stray_nul_is_no_other_encoding(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"text\n" + b"a row\n" * 50_000 + b"a \0 row\n")
+    assert len(read_table(tmp_path / "a.csv", text_columns=["text"])) == 50_001
