@@ -42,6 +42,7 @@ def section_of(command_line, monkeypatch):
     job = types.SimpleNamespace(run=lambda *sections: given.append(sections) or {})
     imports = types.SimpleNamespace(import_module=lambda name: job)
     monkeypatch.setattr(cli_command, "importlib", imports)
+    monkeypatch.setattr(cli_command, "check_request", lambda *request, **options: None)
     program, name, *arguments = shlex.split(command_line)
     assert program == "bert-pipeline"
     command = bert_pipeline.get_command(None, name)
