@@ -5,6 +5,7 @@ A guess has to decode the bytes and to read as text of some language; where none
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 import unicodedata
@@ -131,8 +132,7 @@ def escaping_encoding(sample: bytes) -> str | None:
 def wide_encoding(sample: bytes) -> str | None:
     """UTF-16 or UTF-32 in the order of bytes that makes text of the sample; None if none does."""
     for width in (4, 2):
-        whole = sample[: len(sample) // width * width]
-        found = {name: _usual(_decoded(whole, name)) for name in _WIDE[width]}
+        found = {name: _usual(_decoded(sample, name)) for name in _WIDE[width]}
         best = max(found, key=found.__getitem__)
         if found[best] >= _LEAST_USUAL:
             return best
@@ -155,14 +155,15 @@ def likely_encoding(lines: bytes) -> str | None:
     """The encoding of lines that are not UTF-8, None where none of the usual ones makes text.
 
     Args:
-        lines: whole lines, with their ends.
+        lines: of which the last may be cut.
     """
     return escaping_encoding(lines) or _east_asian_encoding(lines) or _one_byte_encoding(lines)
 
 
 def _decoded(sample: bytes, encoding: str) -> str | None:
+    """The text, but for a character that is cut at its end; None if it is not of the encoding."""
     try:
-        return sample.decode(encoding)
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeError:
         return None
 

@@ -66,8 +66,7 @@ def _encoding(stream: BinaryIO, path: str) -> str | None:
     if len(invalid) <= valid:
         return "utf-8"
     guessed_from = b"\n".join(invalid)[:_GUESSED_FROM_BYTES]
-    whole = guessed_from[: guessed_from.rfind(b"\n") + 1] or guessed_from
-    return likely_encoding(whole) or wide_encoding(sample)
+    return likely_encoding(guessed_from) or wide_encoding(sample)
 
 
 def _step(stream: BinaryIO) -> bytes:

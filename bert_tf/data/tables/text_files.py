@@ -274,17 +274,28 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
     if found is not None and not encoding.startswith("iso2022"):
         given = "UTF-8" if encoding == "utf-8-sig" else encoding
         raise InputError(f"{path}: is {found.upper()}, not {given}; give --encoding {found}")
-    if not has_too_many_controls(sample):
+    is_odd = has_too_many_controls(sample)
+    if not is_odd and (b"\0" not in sample or _is_utf8(sample)):
         return
     found = wide_encoding(sample)
     if found is not None:
         raise InputError(
             f"{path}: is {found[:6].upper()} without a byte-order mark; give --encoding {found}"
         )
+    if not is_odd:
+        return
     raise InputError(
         f"{path}: is no text, its bytes are control characters to a great part; leave it out, or "
         "name its --encoding"
     )
+
+
+def _is_utf8(sample: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_wide(encoding: str) -> bool:

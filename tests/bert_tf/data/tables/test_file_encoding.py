@@ -24,6 +24,7 @@ CHINESE = "老人坐在桥上看水。\n夜里下了一场大雪。\n"
         ("“quoted”\n".encode("cp1252"), "cp1252"),
         (b"plain line\n" * 500_000 + GERMAN.encode("cp1252"), "cp1252"),
         (CHINESE.encode("gb18030"), "gb18030"),
+        (b"a" + CHINESE.replace("\n", "").encode("gb18030") * 2000, "gb18030"),  # one long line
         ("春が来ました。\n".encode("iso-2022-jp"), "iso-2022-jp"),
         (b"\x81 is nothing in cp1252\n", None),
         (bytes(range(128, 256)) + b"\n", None),

@@ -103,6 +103,12 @@ def test_marks_name_their_encoding(tmp_path, encoding):
     [
         (TEXT.encode("utf-16-le"), "utf-8", "is UTF-16 without a .*; give --encoding utf-16-le$"),
         (TEXT.encode("utf-16-be"), "latin-1", "is UTF-16 without .*; give --encoding utf-16-be$"),
+        # Chinese has a NUL for each line end only.
+        (
+            ("老人坐在桥上，看水。" * 30 + "\n").encode("utf-16-le"),
+            "utf-8",
+            "give --encoding utf-16-le$",
+        ),
         (TEXT.encode("utf-32-le"), "utf-8", "is UTF-32 without a .*; give --encoding utf-32-le$"),
         (
             TEXT.encode("utf-32"),
