@@ -13,6 +13,7 @@ from pipeline.corpus.blocks.byte_ranges import gather, split_lines
 from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
 from pipeline.corpus.blocks.raw_block import (
     ONE_DOCUMENT,
+    PARAGRAPH_LINES,
     SENTENCE_LINES,
     RawBlock,
     Texts,
@@ -82,8 +83,8 @@ class _Lines:
 
 def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     """Cleans texts, splits them into sentences and drops the documents outside the limits."""
-    if raw.layout == SENTENCE_LINES:
-        lines = _clean_sentence_lines(raw, rules)
+    if raw.layout in (SENTENCE_LINES, PARAGRAPH_LINES):
+        lines = _clean_lines_of_documents(raw, rules)
     elif raw.layout == ONE_DOCUMENT:
         lines = _clean_one_document(raw, rules)
     else:
@@ -94,7 +95,7 @@ def make_block(raw: RawBlock, rules: DocumentRules) -> DocumentBlock:
     return keep_fit_documents(_split(raw, lines, splitter, rules), rules.limits)
 
 
-def _clean_sentence_lines(raw: RawBlock, rules: DocumentRules) -> _Lines:
+def _clean_lines_of_documents(raw: RawBlock, rules: DocumentRules) -> _Lines:
     texts, dropped_lines = raw.texts, {}
     is_border = None
     if "html" in rules.cleaning:

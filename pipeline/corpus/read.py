@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import apache_beam as beam
@@ -17,6 +17,7 @@ from pipeline.beam.progress import Progress, report_progress
 from pipeline.corpus.blocks.document_block import DocumentBlock, join_blocks
 from pipeline.corpus.blocks.identity import block_identity
 from pipeline.corpus.documents import DocumentRules, make_block
+from pipeline.corpus.first_look import look_at_text
 from pipeline.corpus.readers.formats import Reader, make_reader
 from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
@@ -84,6 +85,7 @@ class ReadDocuments(beam.PTransform):
     Args:
         config: which files, and how to read them.
         files: what the globs of `config` match, if that is known already.
+        layouts: of the files of plain text, if they are known already.
         store: if it knows the work of all blocks of a part of a file (see `block_work`), they are
             not read again: `FinishedBlock`s take their place.
 
@@ -96,11 +98,13 @@ class ReadDocuments(beam.PTransform):
         config: CorpusSection,
         files: list[FileInfo] | None = None,
         store: BlobStore | None = None,
+        layouts: Mapping[str, str] | None = None,
     ):
         super().__init__()
         self._config = config
         self._files = files
         self._store = store
+        self._layouts = layouts
 
     def expand(
         self, pipeline: beam.Pipeline
@@ -109,9 +113,12 @@ class ReadDocuments(beam.PTransform):
         files = self._files if self._files is not None else match_files(self._config.input)
         block_bytes = bytes_of_block(self._config, files)
         rules = DocumentRules.from_config(self._config)
+        layouts = self._layouts
+        if layouts is None:
+            layouts = look_at_text(self._config, files).layouts
         groups = [
             tuple(
-                ReadTask(file.path, make_reader(file.path, self._config), rules=rules)
+                ReadTask(file.path, make_reader(file.path, self._config, layouts), rules=rules)
                 for file in group
             )
             for group in group_files(self._config, files, block_bytes)

@@ -10,6 +10,7 @@ import numpy as np
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import compression_of
 from pipeline.beam.files import FileInfo
+from pipeline.corpus.first_look import TEXT_PER_STORED_BYTE
 
 # More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256
@@ -25,7 +26,6 @@ _MOST_PASSES_OF_TASK = 10
 
 _SHARD_BYTES = 64e6
 _BYTES_PER_TOKEN = 4.4  # English text and an English vocabulary of 30,000 entries
-_TEXT_PER_STORED_BYTE = {None: 1.0, "gzip": 3.0, "bz2": 4.0, "zstd": 3.5}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,9 +90,7 @@ def plan_examples(config: PreprocessConfig, files: list[FileInfo]) -> ExamplesPl
     | 32 MB  | 32             | 1     | 10     | 5     | 0.5 GB      | 16     |
     | 100 MB | 32             | 4     | 10     | 3     | 1.6 GB      | 32     |
     """
-    text_bytes = sum(
-        file.bytes * _TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files
-    )
+    text_bytes = sum(file.bytes * TEXT_PER_STORED_BYTE[compression_of(file.path)] for file in files)
     pools = _nearest_power_of_two(text_bytes / (config.pool_megabytes * 1e6))
     train_shards = config.num_shards or _power_of_two_not_below(
         expected_record_bytes(config, text_bytes) / _SHARD_BYTES

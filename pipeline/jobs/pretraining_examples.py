@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
+from pipeline.jobs.corpus_line import understand_corpus
 from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
 from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -76,6 +78,9 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     def body(record: JobRecord) -> None:
         if note is not None:
             options.console.warn(note)
+        corpus = understand_corpus(config, files)
+        options.console.info(corpus.line)
+        record.extra["corpus"] = corpus.facts
         output = path_of(config.output).absolute()  # workers may run in another folder
         plan = plan_examples(config, files)
         identity = {
@@ -93,12 +98,12 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
             output=str(output),
             work=str(work),
         )
-        found = record.extra["found_finished"] = _report_found(job, options.console)
+        record.extra["found_finished"] = _report_found(job, options.console)
         with keeping_finished_work(work, options.console):
             with record.stage("sample"):
                 _check_sample(config, files, vocab)
             with record.stage("examples"):
-                _make_shards(job, runner, files, found["shards"], options.console)
+                _make_shards(job, runner, files, corpus.layouts, record)
             write_rejects(job.work, rejects_path(output))
             write_duplicates(job.work, duplicates_path(output))
             record.sha256 = read_shard_hashes(job.work)
@@ -146,8 +151,8 @@ def _make_shards(
     job: ExamplesJob,
     runner: RunnerConfig,
     files: list[FileInfo],
-    found_shards: int,
-    console: Console,
+    layouts: Mapping[str, str],
+    record: JobRecord,
 ) -> None:
     config = job.config
 
@@ -155,7 +160,7 @@ def _make_shards(
         drop = DropDuplicates(config, job.store, job.work)
         # Where something may be dropped, all text is needed again to find out what.
         store = None if drop.needs_text else job.store
-        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store)
+        blocks = pipeline | "ReadDocuments" >> ReadDocuments(config, files, store, layouts)
         blocks = blocks | "DropDuplicates" >> drop
         facts = blocks | "WriteExamples" >> WriteExamples(job)
         _ = facts | "ReportCorpus" >> ReportCorpus(job.work)
@@ -163,10 +168,11 @@ def _make_shards(
     run_pipeline(
         runner,
         build,
-        console=console,
+        console=record.console,
         input_bytes=sum(file.bytes for file in files),
         progress=examples_line(
-            found=found_shards, shards=job.plan.train_shards + job.plan.eval_shards
+            found=record.extra["found_finished"]["shards"],
+            shards=job.plan.train_shards + job.plan.eval_shards,
         ),
     )
 

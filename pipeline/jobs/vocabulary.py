@@ -31,6 +31,7 @@ from pipeline.corpus.report import (
     report_corpus_lines,
     write_rejects,
 )
+from pipeline.jobs.corpus_line import understand_corpus
 from pipeline.jobs.health import VOCAB_CHECKS, examine
 from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -181,10 +182,12 @@ def _count_words(
     record: JobRecord,
 ) -> None:
     input_bytes = sum(file.bytes for file in files)
-    record.console.info(f"reading {quantity(len(files), 'file')}, {shown_size(input_bytes)}")
+    corpus = understand_corpus(config, files)
+    record.console.info(f"{corpus.line}; {shown_size(input_bytes)}")
+    record.extra["corpus"] = corpus.facts
 
     def build(pipeline: beam.Pipeline) -> None:
-        blocks = pipeline | ReadDocuments(config, files)
+        blocks = pipeline | ReadDocuments(config, files, layouts=corpus.layouts)
         blocks = blocks | DropDuplicates(config, BlobStore(folder), folder)
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(

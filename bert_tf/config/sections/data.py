@@ -14,7 +14,16 @@ CORPUS_FORMATS = ("auto", "text", "jsonl", "csv", "tsv", "parquet", "mediawiki")
 MASKINGS = ("token", "ngram", "span")
 RANDOM_TOKENS = ("uniform", "unigram")
 PAIR_TASKS = ("nsp", "sop", "none")
-TEXT_LAYOUTS = ("auto", "sentences", "lines", "paragraphs", "file")
+TEXT_LAYOUTS = (
+    "auto",
+    "sentences",
+    "lines",
+    "paragraphs",
+    "file",
+    "paragraph_lines",
+    "articles",
+    "wikiextractor",
+)
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
 DEFAULT_CLEANING = ("controls", "whitespace", "nfc")
 SENTENCE_SPLITTERS = ("none", "rules", "sentencex")
@@ -39,10 +48,11 @@ class CorpusSection(RowSection):
         advanced=True,
     )
     text_layout: str = option(
-        "layout of plain text: sentences (one per line, blank lines between documents), lines (one "
-        "document per line), paragraphs (one document per file, blank lines between its "
-        "paragraphs), file (one document per file); auto: sentences if there are blank lines, "
-        "else file",
+        "layout of plain text: sentences (one per line, blank lines between documents), "
+        "paragraph_lines (likewise, a paragraph per line), lines (one document per line), "
+        "paragraphs (one document per file, blank lines between its paragraphs), articles "
+        "(a blank line between paragraphs, several between documents), file (one document per "
+        "file), wikiextractor (a document per <doc>); auto: what a sample of the files looks like",
         default="auto",
         choices=TEXT_LAYOUTS,
         advanced=True,

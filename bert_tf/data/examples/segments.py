@@ -73,7 +73,7 @@ def segment_pairs(
     | chunk          | first | second | why                                         |
     |----------------|-------|--------|---------------------------------------------|
     | sentences 0, 1 | 0 to 3| 3 to 5 | the chunk is full                           |
-    | sentence 2     |       |        | no rest and no other document: left out     |
+    | sentence 2     | 3 to 5| 5 to 9 | no other document: with the sentence before |
 
     Args:
         documents: at least one sentence per document and one token per sentence.
@@ -89,7 +89,7 @@ def segment_pairs(
         An array of `PAIR` [pairs] (starts and lengths refer to `documents.tokens`; `key` is the
         pair's own; `document` that of the first segment; `label` is true for a random second
         segment, or for swapped ones), and the number of chunks left out because they are one
-        sentence and there is no other document.
+        sentence, not the last of several, and there is no other document.
 
     References: create_instances_from_document in google-research/bert create_pretraining_data.py;
     for sentence order Lan et al. 2020 (ALBERT), section 3.1, and google-research/albert.
@@ -151,10 +151,13 @@ def _segment_pairs(
             wants_random = count == 1 or next_unit(state) < random_next_prob
             is_random = wants_random and others[document] > 0
             if count == 1 and not is_random:
-                left_out += 1
-                last += 1
-                first = last
-                continue
+                if last < end - 1 or first == document_offsets[document]:
+                    left_out += 1
+                    last += 1
+                    first = last
+                    continue
+                first -= 1  # the last sentence would be left out in every pass
+                border = last
             pair = pairs[made]
             pair.document = document
             pair.key = combine(keys[document], np.uint64(made - made_before))

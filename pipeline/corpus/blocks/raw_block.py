@@ -10,9 +10,10 @@ from bert_tf.base.arrays import offsets_of
 from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 
-# What the texts of a `RawBlock` are: sentences with blank lines between documents, lines of one
-# document, or a document each.
-SENTENCE_LINES, ONE_DOCUMENT, DOCUMENTS = "sentence lines", "one document", "documents"
+# What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,
+# lines of one document, or a document each.
+SENTENCE_LINES, PARAGRAPH_LINES = "sentence lines", "paragraph lines"
+ONE_DOCUMENT, DOCUMENTS = "one document", "documents"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ class RawBlock:
         source: path of the file.
         index: number of the block in its file, ascending.
         texts: any bytes.
-        layout: SENTENCE_LINES, ONE_DOCUMENT or DOCUMENTS.
+        layout: SENTENCE_LINES, PARAGRAPH_LINES, ONE_DOCUMENT or DOCUMENTS.
         rejects: what the reader has rejected already (see `DocumentBlock`).
         dropped: what the reader has dropped already.
         invalid_text: the reason to reject texts that are not UTF-8; it names the encoding.
@@ -91,9 +92,9 @@ class RawBlock:
         return dataclasses.replace(self, source=source, rejects=rejects)
 
 
-def block_of_sentence_lines(path: str, index: int, lines: Texts) -> RawBlock:
-    """A block of text with a sentence per line and blank lines between documents."""
-    return RawBlock(source=path, index=index, texts=lines, layout=SENTENCE_LINES)
+def block_of_lines(path: str, index: int, lines: Texts, layout: str) -> RawBlock:
+    """A block of text with a sentence or paragraph per line and blank lines between documents."""
+    return RawBlock(source=path, index=index, texts=lines, layout=layout)
 
 
 def block_of_one_document(path: str, index: int, lines: Texts) -> RawBlock:

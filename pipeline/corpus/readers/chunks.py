@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bert_tf.base.errors import InputError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ByteStream(Protocol):
@@ -66,8 +66,8 @@ def cut_chunks(
         InputError: the file is damaged, or no border comes for `largest_document`.
     """
     index, line = 0, 1
-    pending = stream.read(max(chunk_bytes, len(_BYTE_ORDER_MARK)))
-    offset = len(_BYTE_ORDER_MARK) if pending.startswith(_BYTE_ORDER_MARK) else 0
+    pending = stream.read(max(chunk_bytes, len(BYTE_ORDER_MARK)))
+    offset = len(BYTE_ORDER_MARK) if pending.startswith(BYTE_ORDER_MARK) else 0
     pending = pending[offset:]
     target = chunk_bytes
     while True:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from bert_tf.base.errors import UsageError
@@ -19,6 +20,7 @@ from pipeline.corpus.readers.mediawiki.dump import MediaWikiReader
 from pipeline.corpus.readers.parquet import ParquetReader
 from pipeline.corpus.readers.splits import ChunkReader, Split
 from pipeline.corpus.readers.text import TextReader
+from pipeline.corpus.readers.wikiextractor import format_of_wiki_file
 
 
 class Reader(Protocol):
@@ -60,14 +62,23 @@ _READERS: dict[str, Callable[[str, CorpusSection], Reader]] = {
 _PART_OF_DUMP = re.compile(r"-p\d+p\d+$")  # enwiki-…-pages-articles1.xml-p1p41242
 
 
-def make_reader(path: str, config: CorpusSection) -> Reader:
+def make_reader(
+    path: str, config: CorpusSection, layouts: Mapping[str, str] = MappingProxyType({})
+) -> Reader:
     """The reader of a file.
+
+    Args:
+        path: the file.
+        config: how the corpus is read.
+        layouts: of files of plain text whose layout is known already.
 
     Raises:
         UsageError: the format is not known, or the file cannot have the documents asked for (for
             instance, it lacks the text column).
     """
     reader = _READERS[format_of(path, config)](path, config)
+    if isinstance(reader, TextReader):
+        reader = dataclasses.replace(reader, layout=layouts.get(path, reader.layout))
     if isinstance(reader, ChunkReader):
         largest = int(config.max_document_megabytes * 1e6)
         dialect = TableDialect.of(config)
@@ -79,18 +90,21 @@ def format_of(path: str, config: CorpusSection) -> str:
     """The format of a file, one of `CORPUS_FORMATS` other than auto.
 
     Raises:
-        UsageError: its name does not say it, and the configuration neither.
+        UsageError: neither its name says it nor the configuration, and it is not WikiExtractor's.
     """
     if config.format == "auto":
-        return _format_by_name(path, config.section_name)
+        return _format_of_file(path, config.section_name)
     return config.format
 
 
-def _format_by_name(path: str, section: str) -> str:
+def _format_of_file(path: str, section: str) -> str:
     name = _PART_OF_DUMP.sub("", name_without_compression(path))
     for suffix, format_name in FORMAT_OF_ENDING.items():
         if name.endswith(suffix):
             return format_name
+    wiki_format = format_of_wiki_file(path)
+    if wiki_format:
+        return wiki_format
     raise UsageError(
         f"{path}: the file name does not say the format; known endings are "
         f"{', '.join(FORMAT_OF_ENDING)}, all but .parquet also with {', '.join(COMPRESSIONS)}; "

@@ -22,6 +22,7 @@ from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Chunk
 from pipeline.corpus.readers.splits import ChunkReader
+from pipeline.corpus.readers.wikiextractor import wiki_text
 
 _PEEKED_BYTES = 1 << 22
 
@@ -98,7 +99,7 @@ class JsonlReader(ChunkReader):
             fault = cell_fault(row, self.key, kind="text", allow_empty=False)
             assert fault is not None  # of a value that is not a string
             raise RowError(*fault)
-        return text.encode("utf-8")
+        return wiki_text(row, text).encode("utf-8")
 
 
 def _is_longer(line: bytes, longest: int) -> bool:

@@ -1,4 +1,4 @@
-"""Plain text: sentence lines with blank lines between documents, a document a line or a file."""
+"""Plain text in one of several layouts (`CorpusSection.text_layout`)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,55 @@ import numpy as np
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import (
+    PARAGRAPH_LINES,
+    SENTENCE_LINES,
     RawBlock,
     Texts,
+    block_of_lines,
     block_of_one_document,
-    block_of_sentence_lines,
     block_of_texts,
     lines_of,
 )
 from pipeline.corpus.cleaning.lines import find_blank_lines
-from pipeline.corpus.readers.chunks import Chunk
+from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK, Chunk
+from pipeline.corpus.readers.layouts import (
+    Sketch,
+    has_other_line_ends,
+    sketch_text,
+    with_line_feeds,
+)
 from pipeline.corpus.readers.splits import ChunkReader
+from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN, read_wiki_documents
 
-_BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
-# It begins after a character, so that a run of white space is looked at once.
-_BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)[ \t\r\f\v]*+\n[ \t\r\f\v]*+\n\s*+\S")
-_DETECTION_BYTES = 1 << 20
+_BLANKS = (  # what Unicode calls white space, but for line feeds
+    rb"(?:[ \t\r\f\v\x1c-\x1f]|\xc2[\x85\xa0]|\xe1\x9a\x80"
+    rb"|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*+"
+)
+_BORDERS = {
+    "sentences": re.compile(rb"\n" + _BLANKS + rb"\n"),
+    "articles": re.compile(rb"\n" + _BLANKS + rb"\n" + _BLANKS + rb"\n"),
+    "wikiextractor": re.compile(rb"\n(?=" + WIKI_BEGIN + rb")"),
+}
+_BORDERS["paragraph_lines"] = _BORDERS["sentences"]
 _BORDER_WINDOW = 1 << 16  # bytes at the end of a chunk where a border is looked for first
+# It begins after a character, so that a run of white space is looked at once.
+_BLANK_LINE_INSIDE = re.compile(rb"(?<=\S)" + _BLANKS + rb"\n" + _BLANKS + rb"\n\s*+\S")
+HEAD_BYTES = 1 << 21
+_LINE_END_BYTES = 1 << 20
+_MOST_BYTES_WITHOUT_BLANK_LINE = 1 << 26
 
 
 @dataclasses.dataclass(frozen=True)
 class TextReader(ChunkReader):
-    """Reads chunks of a plain text file of one layout (see `CorpusSection.text_layout`)."""
+    """Reads chunks of a plain text file of one layout.
+
+    Attributes:
+        layout: see `CorpusSection.text_layout`.
+        has_other_line_ends: whether lines end with other characters than line feeds.
+    """
 
     layout: str
+    has_other_line_ends: bool = False
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> TextReader:
@@ -41,53 +67,89 @@ class TextReader(ChunkReader):
         return cls(config.text_layout)
 
     def resolved(self, path: str) -> TextReader:
-        """With the layout `auto` replaced by what the file looks like."""
+        """With the ends of lines, and the layout `auto` replaced by what the file looks like."""
         if self.layout != "auto":
-            return self
-        return dataclasses.replace(self, layout=detect_layout(path, self.dialect.encoding))
+            with UncompressedFile(path, self.dialect.encoding) as file:
+                head = file.read(_LINE_END_BYTES)
+            return dataclasses.replace(self, has_other_line_ends=has_other_line_ends(head))
+        head, sketch = self.look(path)
+        return dataclasses.replace(
+            self, layout=sketch.layout(1), has_other_line_ends=has_other_line_ends(head)
+        )
+
+    def look(self, path: str, head_bytes: int = HEAD_BYTES) -> tuple[bytes, Sketch]:
+        """The beginning of a file, as it is, and what its layout is decided by."""
+        with UncompressedFile(path, self.dialect.encoding) as file:
+            head = file.read(head_bytes)
+            text = with_line_feeds(head) if has_other_line_ends(head) else head
+            if len(head) < head_bytes:
+                return head, sketch_text(text.removeprefix(BYTE_ORDER_MARK), len(head))
+            whole_lines = text[: text.rfind(b"\n") + 1] or text
+            sketch = sketch_text(whole_lines.removeprefix(BYTE_ORDER_MARK), 0)
+            if sketch.files and not sketch.has_gaps and _has_blank_line(file, text):
+                sketch = dataclasses.replace(sketch, groups=2, single_groups=0, titled_files=0)
+        return head, sketch
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a document in `data`, 0 if there is none."""
         if self.layout in ("file", "paragraphs"):
             return 0
+        if self.has_other_line_ends:
+            data = with_line_feeds(data)
         if self.layout == "lines":
             return data.rfind(b"\n") + 1
         window = _BORDER_WINDOW
         while True:
             begin = max(len(data) - window, 0)
-            borders = [match.end() for match in _BLANK_LINE.finditer(data, begin)]
+            borders = [match.end() for match in _BORDERS[self.layout].finditer(data, begin)]
             if borders or begin == 0:
                 return borders[-1] if borders else 0
             window *= 4
 
+    def count_lines(self, data: bytes, stop: int) -> int:
+        """Line ends in the bytes before a place."""
+        data = with_line_feeds(data) if self.has_other_line_ends else data
+        return super().count_lines(data, stop)
+
     def read(self, path: str, chunk: Chunk) -> RawBlock:
         """Reads whole documents."""
-        lines = lines_of(chunk.data, chunk.first_line)
+        data = with_line_feeds(chunk.data) if self.has_other_line_ends else chunk.data
+        lines = lines_of(data, chunk.first_line)
         if self.layout == "sentences":
-            return block_of_sentence_lines(path, chunk.index, lines)
+            return block_of_lines(path, chunk.index, lines, SENTENCE_LINES)
+        if self.layout == "paragraph_lines":
+            return block_of_lines(path, chunk.index, lines, PARAGRAPH_LINES)
         if self.layout == "file":
             return block_of_one_document(path, chunk.index, lines)
         if self.layout == "paragraphs":
-            return block_of_one_document(path, chunk.index, join_paragraphs(lines))
-        return block_of_texts(path, chunk.index, lines, rejects=[], dropped={})
+            return block_of_one_document(path, chunk.index, join_paragraphs(lines)[0])
+        dropped: dict[str, int] = {}
+        if self.layout == "articles":
+            lines = _join_articles(lines)
+        elif self.layout == "wikiextractor":
+            lines, dropped = read_wiki_documents(data, chunk.first_line)
+        return block_of_texts(path, chunk.index, lines, rejects=[], dropped=dropped)
 
 
-def detect_layout(path: str, encoding: str) -> str:
-    """`sentences` for a text with a blank line between its lines, else `file`."""
-    with UncompressedFile(path, encoding) as file:
-        kept = b""
-        while chunk := file.read(_DETECTION_BYTES):
-            kept = kept + chunk if kept else chunk.lstrip()
-            if _BLANK_LINE_INSIDE.search(kept):
-                return "sentences"
-            text = kept.rstrip()
-            line_ends = kept.count(b"\n", len(text))
-            kept = text[-1:] + (b"\n" * min(line_ends, 2) or b" " * (len(kept) > len(text)))
-    return "file"
+def _has_blank_line(file: UncompressedFile, kept: bytes) -> bool:
+    """Whether there is a blank line between the lines of a file, of which `kept` was read."""
+    size = len(kept)
+    while size < _MOST_BYTES_WITHOUT_BLANK_LINE and (chunk := file.read(HEAD_BYTES)):
+        size += len(chunk)
+        text = kept.rstrip()
+        line_ends = kept.count(b"\n", len(text))
+        kept = text[-1:] + (b"\n" * min(line_ends, 2) or b" " * (len(kept) > len(text))) + chunk
+        if _BLANK_LINE_INSIDE.search(kept):
+            return True
+    return False
 
 
-def join_paragraphs(lines: Texts) -> Texts:
-    """Makes one text of all lines between two blank ones; the blank lines stay, each a text."""
+def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
+    """Makes one text of all lines between two blank ones; the blank lines stay, each a text.
+
+    Returns:
+        The texts, and which of them are blank lines, bool [texts].
+    """
     is_blank = find_blank_lines(lines.data, lines.starts, lines.stops)
     with_ends = np.concatenate([np.ones(1, np.bool_), is_blank, np.ones(1, np.bool_)])
     is_first = is_blank | with_ends[:-2]
@@ -99,4 +161,20 @@ def join_paragraphs(lines: Texts) -> Texts:
         starts=lines.starts[is_first],
         stops=lines.stops[is_last],
         lines=lines.lines[is_first],
+    ), is_blank[is_first]
+
+
+def _join_articles(lines: Texts) -> Texts:
+    """Makes one text of all paragraphs between two or more blank lines in a row."""
+    paragraphs, is_blank = join_paragraphs(lines)
+    places = np.flatnonzero(~is_blank)
+    data = paragraphs.data.copy()
+    data[paragraphs.stops[places[:-1]]] = ord("\n")
+    begins = np.flatnonzero(np.concatenate([[True], np.diff(places) > 2]))[: len(places)]
+    ends = np.append(begins[1:], len(places))[: len(begins)] - 1
+    return Texts(
+        data=data,
+        starts=paragraphs.starts[places[begins]],
+        stops=paragraphs.stops[places[ends]],
+        lines=paragraphs.lines[places[begins]],
     )

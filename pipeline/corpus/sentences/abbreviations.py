@@ -40,20 +40,35 @@ no nos nr n° nº n.º num p pp pg pag pág s ss vol vols fig figs tab sec sect 
 para eq eqs abs kap ziff anm bl lig fol ed nl núm cap tel § стр с гл рис табл п пп ст №
 """.split()
 # These begin a sentence after an abbreviation that may end one; names do not.
-_BEGINNERS = """
+# They are also how a language is told.
+WORDS_OF_LANGUAGES = {
+    "English": """
 the a an this that these those there here it its he his him she her they their we our you your i my
 in on at by for from to of with without and but or so yet nor if when while after before since
 because although though as until once during however moreover meanwhile then now today yesterday
 tomorrow how what why who whom whose where which is are was were do did does have has had can could
 will would shall should may might must let please no not yes all some many most one two another each
 every both few several such according despite
+""".split(),
+    "German": """
 der die das ein eine er sie es wir ihr ich und aber oder wenn als nach vor bei mit im in am
+""".split(),
+    "French": """
 le la les un une des il elle ils elles nous vous je et mais ou ce cette ces dans en
+""".split(),
+    "Spanish": """
 el los las una ella ellos nosotros yo y pero o este esta en lo
+""".split(),
+    "Italian": """
 lo gli uno una lui lei loro noi voi io e ma nel nella
+""".split(),
+    "Dutch": """
 de het een hij zij wij en maar
+""".split(),
+    "Russian": """
 он она оно они мы вы я и а но или в на по это эта этот для при после как что если когда
-""".split()
+""".split(),
+}
 _MONTHS = """
 januar februar märz april mai juni juli august september oktober november dezember jänner
 """.split()
@@ -86,6 +101,8 @@ def word_lists() -> WordLists:
         never_last=_hashes(_NEVER_LAST),
         may_be_last=_hashes(_MAY_BE_LAST),
         before_number=_hashes(_BEFORE_NUMBER),
-        beginners=_hashes([word.capitalize() for word in _BEGINNERS]),
+        beginners=_hashes(
+            [word.capitalize() for words in WORDS_OF_LANGUAGES.values() for word in words]
+        ),
         months=_hashes([word.capitalize() for word in _MONTHS]),
     )

@@ -13,7 +13,8 @@ from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.readers.formats import make_reader
+from pipeline.corpus.first_look import look_at_text
+from pipeline.corpus.readers.formats import Reader, make_reader
 
 MOST_BYTES = 32_000_000
 _MOST_FILES = 64
@@ -73,6 +74,7 @@ def read_sample(
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
+    layouts = look_at_text(config, files).layouts
     raw: list[RawBlock] = []
     sampled: list[SampledFile] = []
     left = most_bytes
@@ -82,7 +84,7 @@ def read_sample(
             is_whole = False
             break
         share = left // (len(chosen) - number)
-        found, is_read = _first_blocks(file.path, config, share)
+        found, is_read = _first_blocks(make_reader(file.path, config, layouts), file.path, share)
         raw += found
         left -= sum(block.texts.data.nbytes for block in found)
         is_whole &= is_read
@@ -108,9 +110,9 @@ def read_sample(
     return CorpusSample(raw=raw, blocks=blocks, is_whole=is_whole, note=note, files=sampled)
 
 
-def _first_blocks(path: str, config: CorpusSection, share: int) -> tuple[list[RawBlock], bool]:
+def _first_blocks(reader: Reader, path: str, share: int) -> tuple[list[RawBlock], bool]:
     """The first blocks of a file, one at least, and whether they are all."""
-    reader = make_reader(path, config).resolved(path)
+    reader = reader.resolved(path)
     size = min(_BLOCK_BYTES, max(share, _LEAST_BLOCK_BYTES))
     found: list[RawBlock] = []
     done = 0

@@ -15,9 +15,10 @@ from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.blocks.raw_block import (
+    SENTENCE_LINES,
     Texts,
+    block_of_lines,
     block_of_one_document,
-    block_of_sentence_lines,
     block_of_texts,
     lines_of,
 )
@@ -124,7 +125,7 @@ def test_markup_goes_and_its_text_stays(text, lines):
 
 def test_markup_in_every_layout():
     lines = lines_of(b"<p>One.\n<br>\n\n<i>Two</i> x.\n\xff<p>\n", 1)
-    block = make_block(block_of_sentence_lines("x", 0, lines), rules_for(cleaning=["html"]))
+    block = make_block(block_of_lines("x", 0, lines, SENTENCE_LINES), rules_for(cleaning=["html"]))
     assert lists_of(block) == [[["One."]], [["Two x."]]]
     assert block.dropped_lines == {"only mark-up": 1}
     assert block.document_lines.tolist() == [1, 4]
@@ -142,7 +143,7 @@ def test_markup_in_every_layout():
 def test_a_line_end_in_a_reference_ends_no_sentence_of_a_line():
     lines = lines_of("e\u0301 one&#10;two &NewLine;x\nn\u0303 three&#x2028;four&#0;\n".encode(), 1)
     rules = rules_for(cleaning=["html", "nfc"])
-    block = make_block(block_of_sentence_lines("x", 0, lines), rules)
+    block = make_block(block_of_lines("x", 0, lines, SENTENCE_LINES), rules)
     assert lists_of(block) == [[["é one two  x"], ["ñ three four\ufffd"]]]
     assert clean_line("a&#10;b&#13;&#10;c", "html", "nfc") == ["a", "b", "c"]
 
@@ -258,7 +259,7 @@ def test_rows_in_are_documents_kept_dropped_and_rejected(rows, steps, splitter):
 @given(st.lists(ROWS.filter(lambda row: b"\n" not in row), max_size=15), STEPS)
 def test_lines_in_are_sentences_dropped_and_rejected(rows, steps):
     data = b"".join(row + b"\n" for row in rows)
-    raw = block_of_sentence_lines("x", 0, lines_of(data, 1))
+    raw = block_of_lines("x", 0, lines_of(data, 1), SENTENCE_LINES)
     block = make_block(raw, rules_for(cleaning=sorted(steps)))
     lines = sum(1 for row in rows if row.strip())
     dropped = sum(block.dropped_lines.values())

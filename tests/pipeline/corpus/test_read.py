@@ -34,12 +34,23 @@ class Case:
     rows: int | None = None
 
 
+SENTENCES = {"text_layout": "sentences"}
 TEXT = [
     Case("two.txt", b"a b\nc\n\nd\n", [["a b", "c"], ["d"]]),
-    Case("without-last-feed.txt", b"a\n\nb", [["a"], ["b"]]),
+    Case("without-last-feed.txt", b"a\n\nb", [["a"], ["b"]], values=SENTENCES),
     Case("crlf-and-mark.txt", b"\xef\xbb\xbfa\r\nb\r\n\r\nc\r\n", [["a", "b"], ["c"]]),
-    Case("blank-lines-of-spaces.txt", b"\n\n a\t b \n \t\n\n\nc\n\n", [["a b"], ["c"]]),
-    Case("no-split.txt", b"One. Two.\n\nThree.", [["One. Two."], ["Three."]]),
+    Case(
+        "blank-lines-of-spaces.txt",
+        b"\n\n a\t b \n \t\n\n\nc\n\n",
+        [["a b"], ["c"]],
+        values=SENTENCES,
+    ),
+    Case(
+        "no-split.txt",
+        b"One. Two.\n\nThree.",
+        [["One. Two."], ["Three."]],
+        values=SENTENCES,
+    ),
     Case(
         "bad-utf8.txt",
         b"good\nbad \xff\n\n\xed\xa0\x80 surrogate\nlast \xe2\x82\n\nz\n",
@@ -65,26 +76,37 @@ TEXT = [
         values={"text_layout": "paragraphs"},
     ),
     Case("no-paragraphs.txt", b" \n", [], [], {"empty document": 1}, {"text_layout": "paragraphs"}),
-    Case("utf-16.txt", codecs.BOM_UTF16_BE + "é b\n\n中\n".encode("utf-16-be"), [["é b"], ["中"]]),
+    Case(
+        "utf-16.txt",
+        codecs.BOM_UTF16_BE + "é b\n\n中\n".encode("utf-16-be"),
+        [["é b"], ["中"]],
+        values=SENTENCES,
+    ),
     Case(
         "bad-utf-16.txt",
         codecs.BOM_UTF16_LE + "a\n\nb".encode("utf-16-le") + b"\n\0\0\xd8\n\0c\0\n\0d",
         [["a"], ["b", "c"]],
         [(4, "invalid UTF-8"), (6, "invalid UTF-8")],
+        values=SENTENCES,
     ),
     Case(
         "bad-latin.txt",
         "café\n\n".encode("cp1252") + b"\x81 is nothing\n\nb\n",
         [["café"], ["b"]],
         [(3, "invalid cp1252")],
-        values={"encoding": "cp1252"},
+        values={"encoding": "cp1252", **SENTENCES},
     ),
     Case("latin-file.txt", b"caf\xe9\n", [["café"]], values={"encoding": "latin-1"}),
     Case("empty.txt", b"", []),
     Case("blank.txt", b" \n\n", [], dropped={"empty document": 1}),
-    Case("named.log", b"x\n\ny", [["x"], ["y"]], values={"format": "text"}),
-    Case("nfc.txt", "e\u0301 n\u0303\n\n\u1e9b\u0323".encode(), [["é ñ"], ["\u1e9b\u0323"]]),
-    Case("controls.txt", b"a\x00b\x07 \xc2\x85c\xe2\x80\x8bd", [["a b c\u200bd"]]),
+    Case("named.log", b"x\n\ny", [["x"], ["y"]], values={"format": "text", **SENTENCES}),
+    Case(
+        "nfc.txt",
+        "e\u0301 n\u0303\n\n\u1e9b\u0323".encode(),
+        [["é ñ"], ["\u1e9b\u0323"]],
+        values=SENTENCES,
+    ),
+    Case("controls.txt", b"a\x00b\x07 \xc2\x85c\xe2\x80\x8bd\n", [["a b c\u200bd"]]),
 ]
 JSONL = [
     Case(
@@ -207,7 +229,7 @@ def splits_of(path, block_bytes, **values):
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("x.txt", b"sentence\n\n" * 100),
+        ("x.txt", b"sentence\nanother\n\n" * 60),
         ("x.jsonl", b'{"text": "document"}\n' * 100),
         ("x.tsv", b"text\n" + b"document\n" * 100),
         ("x.csv", b"text\n" + b'"with, a\nline end"\n' * 100),
@@ -236,7 +258,7 @@ def test_large_files_are_split_where_documents_begin(name, data, suffix, compres
     ],
 )
 def test_other_files_are_one_split(name, encode, block_bytes, tmp_path):
-    (tmp_path / name).write_bytes(encode(b"a\n\n" * 50))
+    (tmp_path / name).write_bytes(encode(b"a\nb\n\n" * 50))
     (split,) = splits_of(tmp_path / name, block_bytes)
     assert split.length < 0
     assert len(read_corpus(tmp_path / name, 10).blocks) > 5

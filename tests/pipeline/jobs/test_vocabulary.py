@@ -176,7 +176,8 @@ def test_cleaning_and_duplicates_are_counted_and_handed_on(tmp_path):
 
 def test_copies_are_reported(tmp_path):
     (tmp_path / "a.txt").write_text("\n\n".join([SENTENCES[0], SENTENCES[1], SENTENCES[0]] * 2))
-    manifest, said = run(tmp_path, tmp_path / "vocab.txt", input=(f"{tmp_path}/a.txt",))
+    inputs = (f"{tmp_path}/a.txt",)
+    manifest, said = run(tmp_path, tmp_path / "vocab.txt", input=inputs, text_layout="sentences")
     assert manifest["counts"]["copies"] == 4
     assert "4 of 6 documents are exact copies of others (--duplicates exact keeps one" in said
 

@@ -50,10 +50,13 @@ corpora = st.lists(
 
 def test_the_rows_of_the_docstring():
     pairs, left_out = make_pairs(documents_of([[3, 2, 4]]), max_seq_length=8, short_seq_prob=0.0)
-    assert left_out == 1
-    rows = pairs[["first_start", "first_length", "second_start", "second_length"]].tolist()
-    assert rows == [(0, 3, 3, 2)]
-    assert pairs[["label", "is_truncated"]].tolist() == [(False, False)]
+    assert left_out == 0
+    bounds = ["first_start", "first_length", "second_start", "second_length"]
+    assert pairs[bounds].tolist()[0] == (0, 3, 3, 2)
+    first_start, first_length, second_start, second_length = pairs[bounds].tolist()[1]
+    assert (first_start, first_length, second_length) == (3, 2, 3)
+    assert second_start in (5, 6)  # one token of its four is cut, from the front or the back
+    assert pairs[["label", "is_truncated"]].tolist() == [(False, False), (False, True)]
 
 
 def test_an_empty_pool_makes_nothing():
@@ -123,7 +126,8 @@ def test_one_document_has_no_random_next_and_leaves_single_sentences_out():
     assert not pairs["label"].any()
     assert len(pairs) == 7 and left_out == 0
     pairs, left_out = make_pairs(documents_of([[9, 9, 9]]), max_seq_length=8, short_seq_prob=0.0)
-    assert len(pairs) == 0 and left_out == 3
+    assert len(pairs) == 1
+    assert left_out == 2  # the last one goes with the one before it
 
 
 def test_a_copy_is_never_its_own_random_next():

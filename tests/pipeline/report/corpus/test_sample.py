@@ -9,7 +9,7 @@ from pipeline.report.corpus.sample import read_sample
 @pytest.fixture
 def corpus(tmp_path):
     for number in range(4):
-        text = "".join(f"document {number} {line} of many\n\n" for line in range(5000))
+        text = "".join(f"document {number} {line}\nof many\n\n" for line in range(5000))
         (tmp_path / f"{number}.txt").write_text(text)
     return corpus_at(str(tmp_path / "*.txt"), text_column="text")
 

@@ -1,0 +1,284 @@
+"""Which layout plain text has, from sketches of the beginnings of its files."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+import re
+from collections.abc import Iterable
+
+import numba
+import numpy as np
+
+from bert_tf.base.kernels import count_characters
+from pipeline.corpus.blocks.raw_block import lines_of
+from pipeline.corpus.cleaning.characters import (
+    CLOSER,
+    QUOTE,
+    TERMINATOR,
+    WIDE_TERMINATOR,
+    decode,
+    sentence_table,
+)
+from pipeline.corpus.cleaning.lines import clean_lines
+from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN
+from pipeline.corpus.sentences.rules import split_sentences
+
+_OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
+_LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay
+_MANY_TIMES = 10
+
+_FEWEST_BREAKS = 3  # fewer line ends prove nothing
+_MARGIN_QUANTILE = 0.98  # a few lines cross every margin: addresses, tables
+_NARROWEST_MARGIN, _WIDEST_MARGIN = 30, 200  # characters
+_LONGEST_FIRST_WORD = 20
+_FIRST_IDEOGRAPH = 0x2E80  # from here on lines are broken between any two characters
+_LONG_LINE = 300  # characters that are no single sentence, marks or not
+_LONG_ROW = 1000  # characters of a document rather than of a paragraph
+_FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5
+_FEW_FILES = 3
+_MANY_PIECES = 10
+# A larger file is no single article or book (the Bible has 4 MB).
+_LARGEST_DOCUMENT = 32_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sketch:
+    """Counts of what tells layouts apart; those of several files add up.
+
+    Attributes:
+        files: that have text.
+        text_bytes: looked at.
+        file_bytes: of the whole files, before compression, about.
+        lines: with text.
+        characters: of them.
+        full_lines: of several sentences, or too long for one.
+        groups: of lines without a blank one between them.
+        single_groups: of one line.
+        titled_files: that begin with such a group.
+        breaks: ends of lines inside a group, in files with several.
+        wrapped_breaks: where the next word would have crossed the margin of the file.
+        ended_breaks: after a mark that ends a sentence.
+        pieces: what two or more blank lines in a row separate.
+        thin_pieces: of one group that is a sentence or heading.
+        single_gaps: one blank line alone, between two groups.
+        wiki_documents: that WikiExtractor's tags begin.
+        wiki_files: that begin with such a tag.
+    """
+
+    files: int = 0
+    text_bytes: int = 0
+    file_bytes: int = 0
+    lines: int = 0
+    characters: int = 0
+    full_lines: int = 0
+    groups: int = 0
+    single_groups: int = 0
+    titled_files: int = 0
+    breaks: int = 0
+    wrapped_breaks: int = 0
+    ended_breaks: int = 0
+    pieces: int = 0
+    thin_pieces: int = 0
+    single_gaps: int = 0
+    wiki_documents: int = 0
+    wiki_files: int = 0
+
+    def __add__(self, other: Sketch) -> Sketch:
+        return Sketch(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether lines end at a margin and not where sentences do."""
+        return (
+            self.breaks >= _FEWEST_BREAKS
+            and 2 * self.wrapped_breaks >= self.breaks
+            and 2 * self.ended_breaks <= self.breaks
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether lines are paragraphs rather than sentences."""
+        return 4 * self.full_lines > self.lines
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether blank lines separate anything."""
+        return self.groups > self.files
+
+    def layout(self, num_files: int) -> str:
+        """The layout, a value of `CorpusSection.text_layout`.
+
+        Args:
+            num_files: of plain text in the corpus.
+        """
+        if not self.files:
+            return "file"
+        if 2 * self.wiki_files > self.files:
+            return "wikiextractor"
+        if not self.has_gaps:
+            return "lines" if not self.is_wrapped and self._has_rows(num_files) else "file"
+        if not self.is_wrapped and self._has_documents_of_lines():
+            return "paragraph_lines" if self.is_full else "sentences"
+        is_large = self.file_bytes > _LARGEST_DOCUMENT * self.files
+        if self._has_articles(num_files, is_large):
+            return "articles"
+        if self.is_wrapped:
+            return "paragraphs"
+        return "paragraph_lines" if is_large else "file"
+
+    def documents(self, layout: str) -> int:
+        """How many documents the text looked at has in a layout."""
+        if layout in ("sentences", "paragraph_lines"):
+            return self.groups
+        if layout == "lines":
+            return self.lines
+        if layout == "articles":
+            return self.pieces
+        return self.wiki_documents if layout == "wikiextractor" else self.files
+
+    def description(self, layout: str) -> str:
+        """What was understood, for the user."""
+        if layout == "file":
+            if self.has_gaps:
+                return "paragraphs separated by blank lines"
+            kind = "sentence"
+            if self.is_wrapped:
+                return "hard-wrapped lines, a document per file"
+            return f"a {'paragraph' if self.is_full else kind} per line, a document per file"
+        return {
+            "sentences": "a sentence per line, blank lines between documents",
+            "paragraph_lines": "a paragraph per line, blank lines between documents",
+            "paragraphs": "hard-wrapped paragraphs separated by blank lines",
+            "lines": "a document per line",
+            "articles": "paragraphs separated by a blank line, documents by several",
+            "wikiextractor": "WikiExtractor's documents",
+        }[layout]
+
+    def _has_rows(self, num_files: int) -> bool:
+        """Whether each line is a document: most are long, and a file has many."""
+        if 5 * self.full_lines < 4 * self.lines:
+            return False
+        is_long = self.characters >= _LONG_ROW * self.lines
+        rows = self.lines / self.files
+        if num_files > _FEW_FILES:
+            return rows >= 2 * _FEWEST_ROWS
+        return rows >= (_FEWEST_LONG_ROWS if is_long else _FEWEST_ROWS)
+
+    def _has_documents_of_lines(self) -> bool:
+        """Whether blank lines separate documents: between most of them are several lines, or
+        between some if lines were cut into sentences."""
+        several = self.groups - self.single_groups
+        if self.groups <= 2 * self.files and self.titled_files >= 0.8 * self.files:
+            return False  # a title, a blank line and the lines of one document
+        if 20 * self.full_lines <= self.lines:
+            return several >= 0.15 * self.groups
+        return several >= (0.7 if self.is_full else 0.5) * self.groups
+
+    def _has_articles(self, num_files: int, is_large: bool) -> bool:
+        """Whether several blank lines separate documents of paragraphs, not chapters' headings."""
+        return (
+            self.pieces >= 2 * self.files
+            and self.single_gaps >= self.pieces
+            and 4 * self.thin_pieces <= self.pieces
+            and (is_large or num_files <= _FEW_FILES or self.pieces >= _MANY_PIECES * self.files)
+        )
+
+
+def add_up(sketches: Iterable[Sketch]) -> Sketch:
+    """The sketch of several files."""
+    return functools.reduce(operator.add, sketches, Sketch())
+
+
+def has_other_line_ends(head: bytes) -> bool:
+    """Whether CR, NEL, or Unicode's line or paragraph separator end the lines of a file."""
+    others = len(_OTHER_LINE_END.findall(head))
+    return others > _MANY_TIMES * head.count(b"\n")
+
+
+def with_line_feeds(data: bytes) -> bytes:
+    """Text with such line ends as one with line feeds, of the same length."""
+    return _OTHER_LINE_END.sub(lambda end: _LINE_ENDS.get(end[0], b"  \n"), data)
+
+
+def sketch_text(head: bytes, file_bytes: int) -> Sketch:
+    """Looks at the beginning of a file.
+
+    Args:
+        head: whole lines, with line feeds.
+        file_bytes: of the whole file, about.
+    """
+    lines = lines_of(head, 1)
+    clean = clean_lines(lines.data, lines.starts, lines.stops)
+    has_text = (clean.lengths > 0) | (clean.fault_positions >= 0)
+    places = np.flatnonzero(has_text)
+    if not len(places):
+        return Sketch()
+    starts, stops = clean.offsets[:-1][places], clean.offsets[1:][places] - 1
+    _, _, sentences = split_sentences(clean.data, starts, stops)
+    widths, is_ended, first_words = _measure(clean.data, starts, stops, sentence_table())
+    is_full = (sentences > 1) | (widths > _LONG_LINE)
+    gaps = np.diff(places) - 1  # blank lines after each line but the last
+    group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
+    piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
+    is_thin = (np.diff(piece_bounds) == 1) & ~is_full[piece_bounds[:-1]]
+    is_break = gaps == 0
+    breaks = int(is_break.sum())
+    wrapped = 0
+    if breaks >= _FEWEST_BREAKS:
+        margin = np.quantile(widths[:-1][is_break], _MARGIN_QUANTILE)
+        reaches = widths[:-1] + 1 + first_words[1:] > margin
+        if _NARROWEST_MARGIN <= margin <= _WIDEST_MARGIN:
+            wrapped = int((reaches & is_break).sum())
+    else:
+        breaks = 0
+    tags = [head.startswith(WIKI_BEGIN, start) for start in lines.starts[places[:1]].tolist()]
+    return Sketch(
+        files=1,
+        text_bytes=len(head),
+        file_bytes=max(file_bytes, len(head)),
+        lines=len(places),
+        characters=int(widths.sum()),
+        full_lines=int(is_full.sum()),
+        groups=len(group_sizes),
+        single_groups=int((group_sizes == 1).sum()),
+        titled_files=int(group_sizes[0] == 1),
+        breaks=breaks,
+        wrapped_breaks=wrapped,
+        ended_breaks=int((is_ended[:-1] & is_break).sum()) if breaks else 0,
+        pieces=len(piece_bounds) - 1,
+        thin_pieces=int(is_thin.sum()),
+        single_gaps=int((gaps == 1).sum()),
+        wiki_documents=head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN),
+        wiki_files=sum(tags),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _measure(data, starts, stops, table):
+    """Characters of each line, whether a mark ends it, and characters of its first word."""
+    count = len(starts)
+    widths = np.zeros(count, np.int64)
+    is_ended = np.zeros(count, np.bool_)
+    first_words = np.zeros(count, np.int64)
+    for line in range(count):
+        start, stop = starts[line], stops[line]
+        widths[line] = count_characters(data, start, stop)
+        if start == stop:  # not UTF-8
+            continue
+        end = stop
+        while end > start:
+            end -= 1
+            while end > start and data[end] & 0xC0 == 0x80:
+                end -= 1
+            kind = table[decode(data, end)[0]]
+            if kind != CLOSER and kind != QUOTE:
+                is_ended[line] = kind in (TERMINATOR, WIDE_TERMINATOR)
+                break
+        word_stop = start
+        while word_stop < stop and data[word_stop] != 32:
+            word_stop += 1
+        longest = 1 if decode(data, start)[0] >= _FIRST_IDEOGRAPH else _LONGEST_FIRST_WORD
+        first_words[line] = min(count_characters(data, start, word_stop), longest)
+    return widths, is_ended, first_words

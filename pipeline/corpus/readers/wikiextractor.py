@@ -1,0 +1,85 @@
+"""What WikiExtractor writes: `<doc …>` elements with a title line, or with `--json` an object per
+line, in files named `wiki_00`."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from bert_tf.base.errors import BertPipelineError
+from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.blocks.raw_block import Texts
+
+WIKI_BEGIN = b'<doc id="'
+_BEGIN = re.compile(rb"^" + WIKI_BEGIN + rb"[^\n]*", re.MULTILINE)
+_END = re.compile(rb"^</doc>[ \t\r]*$", re.MULTILINE)
+_TITLE = re.compile(rb'title="(.*)"')
+_FIRST_LINE = re.compile(rb"\s*([^\n]*)")
+_JSON_KEYS = (b'{"id":', b'"url":', b'"title":', b'"text":')
+_PEEKED_BYTES = 1 << 12
+OUTSIDE = "text outside of <doc>"
+
+
+def format_of_wiki_file(path: str) -> str | None:
+    """Which of the two formats a file has whose name does not say it; None for neither."""
+    try:
+        with UncompressedFile(path) as file:
+            head = file.read(_PEEKED_BYTES).lstrip()
+    except BertPipelineError:
+        return None
+    if head.startswith(WIKI_BEGIN):
+        return "text"
+    keys = _JSON_KEYS if b"\n" in head else _JSON_KEYS[:3]  # a long text may hide its key
+    return "jsonl" if head.startswith(keys[0]) and all(key in head for key in keys) else None
+
+
+def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, int]]:
+    """The texts between `<doc …>` and `</doc>`, without the line of the title.
+
+    Args:
+        data: whole elements.
+        first_line: number of the first line.
+
+    Returns:
+        The texts, of empty documents empty, and the places with text between the elements.
+    """
+    texts: list[bytes] = []
+    lines: list[int] = []
+    place, line = 0, first_line
+    begins = list(_BEGIN.finditer(data))
+    ends = [begin.start() for begin in begins[1:]] + [len(data)]
+    outside = int(bool(data[: begins[0].start() if begins else len(data)].strip()))
+    for begin, stop in zip(begins, ends, strict=True):
+        end = _END.search(data, begin.end(), stop)
+        outside += bool(end and data[end.end() : stop].strip())
+        start = begin.end()
+        title, first = _TITLE.search(begin[0]), _FIRST_LINE.match(data, start, stop)
+        if title and first and _plain(title[1]) == _plain(first[1]):
+            start = first.end()
+        line += data.count(b"\n", place, start)
+        place = start
+        texts.append(_unescaped(data[start : end.start() if end else stop]))
+        lines.append(line)
+    return Texts.of_rows(texts, lines), {OUTSIDE: outside} if outside else {}
+
+
+def wiki_text(row: dict[str, Any], text: str) -> str:
+    """The text of a row; of one that WikiExtractor wrote, without its title and as plain text."""
+    title = row.get("title")
+    if not isinstance(title, str) or "curid=" not in str(row.get("url")) or "id" not in row:
+        return text
+    first, _, rest = text.partition("\n")
+    text = rest if first.strip() == title.strip() else text
+    return _unescaped(text.encode()).decode()
+
+
+def _plain(title: bytes) -> bytes:
+    return html.unescape(title.decode("utf-8", "replace")).strip().encode()
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Without what `--html-safe`, the default, has escaped."""
+    for escaped, plain in ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&amp;", b"&")):
+        text = text.replace(escaped, plain)
+    return text
