@@ -44,7 +44,6 @@ from pipeline.examples.transforms import (
     read_example_counts,
     read_shard_hashes,
 )
-from pipeline.jobs.corpus_line import understand_corpus
 from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
 from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
@@ -52,6 +51,7 @@ from pipeline.outputs.manifest import check_files, duplicates_path, package_vers
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 from pipeline.report.corpus.sample import read_sample
+from pipeline.report.corpus.understood import understand_corpus
 
 # What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}

@@ -31,12 +31,12 @@ from pipeline.corpus.report import (
     report_corpus_lines,
     write_rejects,
 )
-from pipeline.jobs.corpus_line import understand_corpus
 from pipeline.jobs.health import VOCAB_CHECKS, examine
 from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
+from pipeline.report.corpus.understood import understand_corpus
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary
 from pipeline.vocabulary.quality import measure_fit

@@ -13,7 +13,6 @@ from bert_tf.config.sections import PreprocessConfig, VocabConfig
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.jobs.proposals.text_amount import text_scale
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
 from pipeline.report.corpus.sample import CorpusSample, read_sample
 from pipeline.report.corpus.survey import (
@@ -23,6 +22,7 @@ from pipeline.report.corpus.survey import (
     letters_by_script,
     similar_documents,
 )
+from pipeline.report.corpus.text_amount import text_scale
 from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
 from pipeline.vocabulary.word_counter import WordCounter
 

@@ -12,8 +12,8 @@ import pytest
 
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import FileInfo
-from pipeline.jobs.proposals.text_amount import text_scale
 from pipeline.report.corpus.sample import read_sample
+from pipeline.report.corpus.text_amount import text_scale
 
 SAMPLE_BYTES = 200_000
 

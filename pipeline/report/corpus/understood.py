@@ -12,9 +12,9 @@ from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.first_look import TextLook, look_at_text
 from pipeline.corpus.readers.formats import format_of
-from pipeline.jobs.proposals.text_amount import text_scale
 from pipeline.report.corpus.language import language_of
 from pipeline.report.corpus.sample import read_sample
+from pipeline.report.corpus.text_amount import text_scale
 
 _LANGUAGE_BYTES = 1_000_000
 _TABLE_BYTES = 1_000_000
