@@ -13,6 +13,7 @@ from typing import BinaryIO, Self
 
 from bert_tf.base.errors import NoRowsError, UsageError
 from bert_tf.config.sections.scoring import ScoreConfig
+from bert_tf.data.tables.cells import words_of
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.tables import read_table_blocks
@@ -215,7 +216,10 @@ def words_column(
         columns, rows = first.columns, first.rows
     except NoRowsError as error:
         columns, rows = error.columns, []
-    column = given or next((name for name in (known, TOKENS) if name in columns), None)
+    found = [name for name in (known, TOKENS) if name in columns]
+    if rows:  # Prodigy's tokens are objects, beside a text
+        found = [name for name in found if any(words_of(row.get(name)) is not None for row in rows)]
+    column = given or next(iter(found), None)
     if column is not None and are_single_words([row.get(column) for row in rows]):
         raise UsageError(
             f"{table.source}: most rows hold a single word in {column!r}, and each would be a "

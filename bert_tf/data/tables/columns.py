@@ -37,10 +37,19 @@ def check_columns(
             )
 
 
+def export_hint(columns: Sequence[str]) -> str:
+    """How to export what Label Studio nests in one column into columns; empty for other tables."""
+    if {"data", "annotations"}.issubset(columns):
+        return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
+    return ""
+
+
 def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
     if header is not None and header.raw is None:
         return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
     available = ", ".join(shortened(name) for name in columns) or "none"
+    if hint := export_hint(columns):
+        return f"it has {available}; {hint}name its columns"
     folded = {name.lower(): name for name in columns}
     near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
     if near:

@@ -17,12 +17,16 @@ def likely_columns(table: TableSketch) -> dict[str, Any]:
     Several columns of zeros and ones are those of a label each.
     """
     given = table.given.get("label_column")
-    if given is None and not any(each.is_label_list for each in table.columns):
-        given = [each.name for each in table.columns if each.binary]
-    if given is not None and len(given) > 1:
-        return {**likely_texts(table, taken=tuple(given)), "label_column": list(given)}
-    if table.given.get("label_column") is not None:
-        table = dataclasses.replace(table, given={**table.given, "label_column": given[0]})
+    if given is not None:
+        columns = list(given)
+    elif not any(each.is_label_list for each in table.columns):
+        columns = [each.name for each in table.columns if each.binary]
+    else:
+        columns = []
+    if len(columns) > 1:
+        return {**likely_texts(table, taken=tuple(columns)), "label_column": columns}
+    if given is not None:
+        table = dataclasses.replace(table, given={**table.given, "label_column": columns[0]})
     settings = likely_labeled_texts(
         table,
         "a list of labels",

@@ -21,6 +21,7 @@ _NO_NUMBER = "label is not a number of --label-names"
 _NO_NAME = "label is not one of --label-names"
 _NO_TRUTH = "label is neither 0 nor 1"
 _ZEROS_AND_ONES = re.compile(r"[01](?:\.0)?(?:[\s,;|]+[01](?:\.0)?)+")
+_FRACTION = re.compile(r"0\.\d+|[01](\.0)?|\d(\.\d+)?e-\d+")
 _BETWEEN_BITS = re.compile(r"[\s,;|]+")
 _TRUTHS = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "x"), True),
@@ -92,10 +93,12 @@ class LabelForm:
     def _of_cells(self, table: Table) -> tuple[list[list[str]], dict[int, tuple[str, str]]]:
         cells = table.columns[self.column]
         texts = {text for cell in cells if (text := cell.strip())}
+        items: list[list[str] | None]
         if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
             items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
         else:
             items = [_items(cell, self.separator) for cell in cells]
+        self._check_no_probabilities(table, items)
         width = _width_of_vectors(items)
         if width:
             self._check_names(table, items, width)
@@ -116,6 +119,17 @@ class LabelForm:
                     faults[index] = fault
             rows.append(labels)
         return rows, faults
+
+    def _check_no_probabilities(self, table: Table, items: Sequence[list[str] | None]) -> None:
+        filled = [listed for listed in items if listed]
+        if {len(listed) for listed in filled} in ({0}, {1}, set()):
+            return
+        numbers = {item for listed in filled for item in listed}
+        if all(map(_FRACTION.fullmatch, numbers)) and not numbers.issubset(_BITS):
+            raise UsageError(
+                f"{table.source}: column {self.column!r} holds lists of numbers from 0 to 1 "
+                f"({shortened(filled[0])}); labels are needed, or zeros and ones with --label-names"
+            )
 
     def _check_names(self, table: Table, items: Sequence[list[str] | None], width: int) -> None:
         first = next(index for index, listed in enumerate(items) if listed)

@@ -148,6 +148,9 @@ def test_the_column_of_words_is_that_of_the_model_or_the_usual(tmp_path):
     assert found("a.csv", "text,w\na,b\n", known="w") == "w"
     assert found("a.csv", "text,w\na,b\n", given="text", known="w") == "text"
     assert found("a.jsonl", '{"tokens": ["a"], "text": "a"}', known="w") == "tokens"
+    assert found("a.jsonl", '{"tokens": [{"text": "a"}], "text": "a"}', known="w") is None
+    with pytest.raises(UsageError, match=r"most rows hold a single word in 'w'.*\.conll"):
+        found("a.csv", "n,w\n1,a\n2,b\n3,c\n", known="w")
     assert found("a.conll", "a b\n") == "tokens"
     assert found("a.conll", "a b\n", given="2", known="1") == "2"
     with pytest.raises(UsageError, match="--tokens-column w: columns of CoNLL files go by number"):

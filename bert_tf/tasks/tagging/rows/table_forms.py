@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import cell_text, shortened
-from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.columns import check_columns, export_hint
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock
@@ -66,20 +66,16 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
     if not form.has_words:
         return form
     check_columns(path, block.header, block.columns, (form.tokens, form.tags))
+    values = [row.get(form.tokens) for row in block.rows]
     sentence = columns.sentence or _sentence_column(block)
-    if not are_single_words([row.get(form.tokens) for row in block.rows]):
-        if columns.sentence is None:
-            return form
-        raise UsageError(
-            f"--sentence-column {columns.sentence}: rows of {path} hold several words each in "
-            f"{form.tokens!r}; leave it out"
-        )
+    is_named = columns.sentence in block.columns and not any(map(_is_list, values))
+    if not is_named and not are_single_words(values):
+        return form
     if sentence is None:
         raise UsageError(
-            f"{path}: most rows hold a single word in {form.tokens!r}, and would be "
-            "sentences of their own; name the column that says which sentence it is of, "
-            "--sentence-column NAME, or end the file's name in .conll if blank lines are between "
-            "sentences"
+            f"{path}: most rows hold a single word in {form.tokens!r}, and would be sentences of "
+            "their own; name the column that says which sentence it is of, --sentence-column NAME, "
+            "or end the file's name in .conll if blank lines are between sentences"
         )
     check_columns(path, block.header, block.columns, (sentence,))
     if _sentences(block.rows, sentence) > max(_MOST_SENTENCES * len(block.rows), 2):
@@ -117,9 +113,14 @@ def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: Ta
     available = ", ".join(shortened(name) for name in block.columns)
     raise UsageError(
         f"{path}: has neither the columns {form.tokens!r} and {form.tags!r} (lists of words and "
-        f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has {available}; name "
-        "its columns by --tokens-column and --tag-column, or --text-column and --entities-column"
+        f"tags) nor {form.text!r} and {form.entities!r} (text and spans); it has {available}; "
+        f"{export_hint(block.columns)}name its columns by --tokens-column and --tag-column, or "
+        "--text-column and --entities-column"
     )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, str) and value.lstrip().startswith("["))
 
 
 def _sentence_column(block: TableBlock) -> str | None:

@@ -50,7 +50,7 @@ def usual_tags(
     if not texts.has_words:
         return texts
     tags, known_names = set(texts.tags), {OUTSIDE, *names}
-    if names and not tags <= known_names:
+    if names and any(tag.isdecimal() for tag in tags - known_names):
         texts = dataclasses.replace(texts, tags=named(texts.tags, names))
         texts = _rejected(
             texts,

@@ -95,6 +95,11 @@ def test_zeros_and_ones_are_places_of_names(cells):
         listed(cells, names=("a", "b"))
 
 
+def test_probabilities_are_no_labels():
+    with pytest.raises(UsageError, match="'tags' holds lists of numbers from 0 to 1 "):
+        listed(["[0.2, 0.8]", "[1.0, 0.0]", "[1e-05, 0.5]"])
+
+
 def test_numbers_are_places_of_names():
     found, rejects = listed(["[2, 0]", "[]", "[1]", "a", "[7]", "x"], names=("a", "b", "c"))
     assert found == [("c", "a"), (), ("b",), ("a",)]

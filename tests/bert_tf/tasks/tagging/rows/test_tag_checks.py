@@ -116,6 +116,7 @@ def test_numbers_have_the_names_that_are_given(usual):
     tags, _, log = usual("0 1 2 3", names=NAMES)
     assert (tags, log) == ("O B-PER I-PER B-LOC", "")
     assert usual("O B-PER I-PER", names=NAMES)[0] == "O B-PER I-PER"
+    assert usual("o b_PER i_PER", names=NAMES)[0] == "O B-PER I-PER"
     assert usual("0 1 2", names=("o", "b-x", "i-x"))[0] == "O B-x I-x"
     _, texts, _ = usual("0 9", names=NAMES)
     assert [str(each).partition(": ")[2] for each in texts.rejects] == [

@@ -182,6 +182,20 @@ def test_annotations_that_were_not_accepted_are_rejected(tmp_path):
     ]
 
 
+def test_nested_exports_of_label_studio_are_named(tmp_path):
+    row = {"id": 1, "data": {"text": "a"}, "annotations": [{"result": []}]}
+    path = write_rows(tmp_path / "a.jsonl", [row])
+    with pytest.raises(UsageError, match="of Label Studio's formats export JSON-MIN"):
+        read_tagged_texts(path, COLUMNS)
+
+
+def test_a_column_of_sentences_that_lists_do_not_need_is_not_read(tmp_path):
+    """As where a run was trained on a word per row, and is measured on lists."""
+    rows = [{"tokens": ["a", "b"], "tags": ["O", "O"], "sid": n} for n in range(3)]
+    columns = dataclasses.replace(COLUMNS, sentence="sid")
+    assert len(read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), columns)) == 3
+
+
 def test_columns_of_words_and_of_entities_are_not_named_at_once(tmp_path):
     path = write_rows(tmp_path / "a.jsonl", [{"text": "a", "spans": [], "w": ["a"], "t": ["O"]}])
     columns = TagColumns(text="text", tokens="w", tags="t", entities="spans")
