@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
+QUERY, DOCUMENT = "query", "document"
+_KINDS = {QUERY: (QUERY,), DOCUMENT: (DOCUMENT, "passage", "corpus")}
 RAW_CLS = (
     "[CLS] vectors of a BERT that was not trained for similarity are no sentence embeddings: equal "
     "meanings do not lie close together; take the mean, or a model trained for similarity."
@@ -12,7 +15,7 @@ RAW_CLS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EmbeddingRecipe:
-    """Pooling, normalization and length of a model's text vectors.
+    """How a folder of sentence-transformers makes the vectors of texts.
 
     Attributes:
         pooling: `mean` of all tokens of a text, [CLS] and [SEP] included (Reimers and Gurevych
@@ -21,12 +24,51 @@ class EmbeddingRecipe:
         normalize: whether vectors are divided by their Euclidean norm.
         max_seq_length: tokens kept of a text, [CLS] and [SEP] included.
         is_trained: whether the model was trained with this recipe, as its folder says.
+        lowercase_texts: whether texts are lower-cased before the model's own tokenization, accents
+            kept.
+        prompts: what is put before a text, by the kind of text.
+        default_prompt: which of them where the kind is not said; None for none.
     """
 
     pooling: str = "mean"
     normalize: bool = False
     max_seq_length: int
     is_trained: bool = False
+    lowercase_texts: bool = False
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt: str | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.pooling} of the tokens",
+            "normalized" if self.normalize else "not normalized",
+            f"at most {self.max_seq_length} tokens",
+        ]
+        if self.lowercase_texts:
+            parts.append("texts lower-cased")
+        if any(self.prompts.values()):
+            parts.append("prompts")
+        return "; ".join(parts)
+
+    @property
+    def changes_texts(self) -> bool:
+        """Whether texts are changed before they are tokenized."""
+        return self.lowercase_texts or any(self.prompts.values())
+
+    def prompt(self, name: str | None = None) -> str:
+        """What is put before a text; see `prompt_name`."""
+        return self.prompts.get(name or self.default_prompt or "", "")
+
+    def prompt_name(self, kind: str) -> str | None:
+        """The name of the prompt for a kind of text, as in the library sentence-transformers.
+
+        Args:
+            kind: `query` or `document`; a folder may call the latter `passage` or `corpus`.
+
+        Returns:
+            None where it has none, and its default applies.
+        """
+        return next((name for name in _KINDS[kind] if name in self.prompts), None)
 
     @property
     def is_raw_cls(self) -> bool:
@@ -41,9 +83,20 @@ class EmbeddingRecipe:
         max_seq_length: int | None = None,
     ) -> EmbeddingRecipe:
         """The recipe with the values that are not None in place of its own."""
-        return EmbeddingRecipe(
+        return dataclasses.replace(
+            self,
             pooling=self.pooling if pooling is None else pooling,
             normalize=self.normalize if normalize is None else normalize,
             max_seq_length=self.max_seq_length if max_seq_length is None else max_seq_length,
             is_trained=self.is_trained and pooling in (None, self.pooling),
         )
+
+
+def prepared_texts(texts: Sequence[str], *, prompt: str, lowercase: bool) -> list[str]:
+    """Texts as they are tokenized: after a prompt, and in small letters with their accents.
+
+    Letters become small one by one, as in HuggingFace's normalizer, so that the last sigma of a
+    word is as any other.
+    """
+    prepared = [prompt + text for text in texts] if prompt else list(texts)
+    return [text.replace("Σ", "σ").lower() for text in prepared] if lowercase else prepared

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.errors import InputError
+from bert_tf.config.embedding_recipe import prepared_texts
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.embeddings.settings import (
@@ -73,9 +74,10 @@ class Embedder:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         place = np.array([numbers[text] for text in texts], np.int64)
         repeats = np.bincount(place, minlength=len(numbers))
-        tokens = tokenize_rows(
-            self.tokenizer, list(numbers), max_seq_length=self.settings.max_seq_length
+        read = prepared_texts(
+            list(numbers), prompt=self.settings.prompt, lowercase=self.settings.lowercase_texts
         )
+        tokens = tokenize_rows(self.tokenizer, read, max_seq_length=self.settings.max_seq_length)
         vectors: list[np.ndarray] = [np.empty(0, np.float32)] * len(numbers)
         for chosen in budgeted_batches(
             tokens.rows.lengths, budget=batch_tokens, multiple=LENGTH_MULTIPLE

@@ -30,6 +30,8 @@ class EmbedderSettings:
             on, or from the last (-1) backward.
         layer_combination: `mean` of several layers, or `concat`.
         tokens: a vector for each token in place of one for each text.
+        prompt: what is put before each text.
+        lowercase_texts: whether texts are lower-cased before the model's own tokenization.
     """
 
     pooling: str
@@ -38,6 +40,8 @@ class EmbedderSettings:
     layers: tuple[int, ...] = (-1,)
     layer_combination: str = "mean"
     tokens: bool = False
+    prompt: str = ""
+    lowercase_texts: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,15 +6,21 @@ import dataclasses
 from typing import Any
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.encoder import BertEncoder
+from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.base.task import ServedTask
 from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings
 from bert_tf.weights.model_directory import ModelDirectory, load_all_weights
+from bert_tf.weights.tensor_names import ENCODER_PREFIX, model_bindings
 
-_PRETRAINING_TENSOR = "cls.predictions.bias"
+_POOLER = "bert.pooler.dense.weight"
+_MASKED_LM = ("cls.predictions.transform.dense.weight", "cls.predictions.bias")
+_NEXT_SENTENCE = "cls.seq_relationship.weight"
+_TIED = ("cls.predictions.decoder.",)  # copies of the embeddings and of the head's bias
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,14 @@ class TrainedModel:
     tokenizer: WordPieceTokenizer
     pooling: str | None = None
     normalize: bool | None = None
+
+    @property
+    def recipe(self) -> EmbeddingRecipe | None:
+        """How vectors of texts are made, of a model without a task; None where nothing says it."""
+        recipe = self.directory.recipe if self.task is None else None
+        if recipe is None:
+            return None
+        return recipe.changed(pooling=self.pooling, normalize=self.normalize)
 
     @property
     def encoder(self) -> Any:
@@ -76,10 +90,8 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
         task = served_task_from_settings(directory.task, str(directory.path))
     if task is not None:
         model = task.build_model(directory.config, policy="float32")
-    elif _PRETRAINING_TENSOR in directory.tensors:
-        model = BertPretrainingModel(directory.config, dtype="float32")
     else:
-        model = BertEncoder(directory.config, dtype="float32")
+        model = _pretrained_model(directory)
     model.build_weights()
     load_all_weights(model, directory)
     return TrainedModel(
@@ -88,3 +100,24 @@ def load_trained_model(directory: ModelDirectory) -> TrainedModel:
         model=model,
         tokenizer=WordPieceTokenizer(directory.vocab, lowercase=directory.lowercase),
     )
+
+
+def unread_heads(trained: TrainedModel) -> list[str]:
+    """Names of the tensors that the directory has besides the encoder's and the model has not."""
+    read = {name for binding in model_bindings(trained.model) for name in binding.names}
+    return sorted(
+        name
+        for name in trained.directory.tensors
+        if name not in read and not name.startswith((ENCODER_PREFIX, *_TIED))
+    )
+
+
+def _pretrained_model(directory: ModelDirectory) -> Any:
+    """The model without a task that has the weights: which heads, and whether a pooler."""
+    tensors, config = directory.tensors, directory.config
+    has_pooler = _POOLER in tensors
+    if all(name in tensors for name in _MASKED_LM):
+        if has_pooler and _NEXT_SENTENCE in tensors:
+            return BertPretrainingModel(config, dtype="float32")
+        return BertMaskedLM(config, dtype="float32")
+    return BertEncoder(config, has_pooler=has_pooler, dtype="float32")

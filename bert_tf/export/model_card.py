@@ -9,10 +9,12 @@ from typing import Any
 
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.embedding_recipe import RAW_CLS
+from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
+from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.int8 import Int8Comparison
 from bert_tf.export.loading import TrainedModel
+from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.training.run.best_model import BestModel
@@ -36,13 +38,40 @@ _PRETRAINED = dataclasses.replace(
     transformers_class="AutoModelForPreTraining",
     metric_types=PRETRAINING_METRIC_TYPES,
 )
+_CARDS = {
+    BertPretrainingModel: _PRETRAINED,
+    BertMaskedLM: dataclasses.replace(_PRETRAINED, transformers_class="AutoModelForMaskedLM"),
+}
 
 
 def card_of(trained: TrainedModel) -> TaskCard:
     """The part of the card about the task of a model, or about having none."""
     if trained.task is not None:
         return trained.task.card()
-    return _PRETRAINED if isinstance(trained.model, BertPretrainingModel) else _ENCODER
+    recipe = trained.recipe
+    if recipe is not None:
+        return dataclasses.replace(
+            _ENCODER,
+            title="Sentence embedding model",
+            facts=(f"vectors of texts: {recipe}", *_prompt_facts(recipe)),
+            signature_output=EMBEDDING,
+            pipeline_tag="sentence-similarity",
+            limits=(
+                "Near vectors mean similar texts only for texts such as the model was trained on; "
+                "measure that on rows of your own before relying on it."
+            ),
+        )
+    return _CARDS.get(type(trained.model), _ENCODER)
+
+
+def _prompt_facts(recipe: EmbeddingRecipe) -> list[str]:
+    """A line for each prompt that changes a text."""
+    return [
+        f"the prompt {name!r} is put before a text: `{prompt}`"
+        + (" (the default)" if name == recipe.default_prompt else "")
+        for name, prompt in recipe.prompts.items()
+        if prompt
+    ]
 
 
 def model_card(

@@ -6,6 +6,7 @@ choose from. Importing this imports no implementation, so the command line can.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,7 @@ from bert_tf.tasks.similarity.options import SIMILARITY
 from bert_tf.tasks.tagging.options import TAGGING
 
 if TYPE_CHECKING:
+    from bert_tf.base.console import Console
     from bert_tf.data.tables.sketches import TableSketch
     from bert_tf.tasks.base.host_task import HostTask
     from bert_tf.tasks.base.report_sections import Section
@@ -204,7 +206,38 @@ def task_from_settings(settings: dict[str, Any] | None, path: str) -> Task:
     return cast("Task", task)
 
 
+_TASK_HEADS = ("classifier.weight", "qa_outputs.weight")
+
+
 def task_of_weights(directory: ModelDirectory) -> Task | None:
     """The task that weights of another library were fine-tuned for; None if that is not known."""
     tasks = (task_class(name).from_weights(directory) for name in TASKS)
     return next((task for task in tasks if task is not None), None)
+
+
+def with_task_of_weights(directory: ModelDirectory, console: Console) -> ModelDirectory:
+    """A model with the task of its head, where another library fine-tuned it and no file says it.
+
+    Raises:
+        UsageError: it has a head of which no task is known.
+        InputError: its labels do not fit the head.
+    """
+    if directory.task is not None:
+        return directory
+    task = task_of_weights(directory)
+    heads = [name for name in _TASK_HEADS if name in directory.tensors]
+    if task is None and heads:
+        raise UsageError(
+            f"{directory.path}: has a head ({heads[0]}) of which no task is known; correct "
+            "architectures and problem_type in its config.json"
+        )
+    if task is None:
+        return directory
+    settings = task.settings()
+    read = ", ".join(task.declaration.inputs)
+    console.info(
+        f"{directory.path}: has a head for {task.declaration.name}; taking its defaults for what "
+        f"weights do not say (columns, lengths): it reads {read}. bert-pipeline import-weights "
+        "writes them to a task.json, to be changed there"
+    )
+    return dataclasses.replace(directory, task=settings)

@@ -4,4 +4,6 @@ MOST_BYTES = (1 << 31) - (1 << 20)  # protobuf's limit for a message, and what i
 
 WORD_IDS, MASK, TYPE_IDS = "input_word_ids", "input_mask", "input_type_ids"
 POSITIONS = "masked_lm_positions"
-OUTPUTS = ("logits", "start_logits", "end_logits", "sequence_output", "pooled_output")
+OUTPUTS = (
+    "logits", "start_logits", "end_logits", "sequence_output", "pooled_output", "embedding"
+)  # fmt: skip

@@ -18,7 +18,7 @@ from bert_tf.base.json_file import read_json_object
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.base.storage_errors import check_free_space
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.model_files import CONFIG
+from bert_tf.config.model_files import CONFIG, TASK
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import huggingface_array
@@ -30,6 +30,7 @@ _CLASSIFIER = "classifier"
 _LAYOUT_BYTES, _SETTINGS_BYTES = 4096, 65536
 # What HDF5's own errors become, and those of Keras about what it finds in such a file.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
+_TASK_WEIGHTS = "task.weights.h5"
 _WEIGHTS, _METADATA = "model.weights.h5", "metadata.json"
 # `BertConfig`'s names of the sizes that KerasHub calls otherwise.
 _CONFIG_KEYS = {
@@ -55,7 +56,7 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     """The encoder, vocabulary and casing of a preset, under HuggingFace's names.
 
     KerasHub's BERT computes the tanh approximation of GELU, LayerNorm epsilon 1e-12, and has no
-    other choice. Heads of task presets are not read.
+    other choice. Of the task presets the head of a `BertTextClassifier` is read.
 
     Raises:
         UsageError: a preset of another model, or without weights or vocabulary.
@@ -71,8 +72,16 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
     vocab = read_vocab(folder / _VOCABULARY)
     check_lfs_pointer(folder / _WEIGHTS)
     check_parameter_count(folder, config, count_numbers(folder / _WEIGHTS))
+    task = _task_of_preset(folder)
+    is_classifier = task == "BertTextClassifier"
+    notes = [] if task is None or is_classifier else [f"{folder}: the head of {task} is not read"]
+    models = keras_hub.models
     try:
-        backbone = keras_hub.models.BertBackbone.from_preset(str(folder))
+        if is_classifier:
+            classifier = models.BertTextClassifier.from_preset(str(folder))
+            backbone, head = classifier.backbone, _dense(_CLASSIFIER, classifier.output_dense)
+        else:
+            backbone, head = models.BertBackbone.from_preset(str(folder)), iter(())
     except _DAMAGED as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder}: KerasHub cannot read it ({reason})") from None
@@ -84,9 +93,18 @@ def read_keras_hub_preset(folder: Path) -> ModelDirectory:
         task=None,
         tensors={
             name: huggingface_array(name, ops.convert_to_numpy(ops.copy(variable.value)))
-            for name, variable in _backbone_variables(backbone)
+            for name, variable in (*_backbone_variables(backbone), *head)
         },
+        notes=tuple(notes),
     )
+
+
+def _task_of_preset(folder: Path) -> str | None:
+    """KerasHub's class of a preset with a head, whose weights are in a file of their own."""
+    if not (folder / TASK).is_file() or not (folder / _TASK_WEIGHTS).is_file():
+        return None
+    count_numbers(folder / _TASK_WEIGHTS)
+    return str(read_json_object(folder / TASK).get("registered_name")).split(">")[-1]
 
 
 def _read_config(folder: Path, document: dict[str, Any]) -> BertConfig:

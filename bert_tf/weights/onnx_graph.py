@@ -12,16 +12,24 @@ from onnx import TensorProto, helper, numpy_helper
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.weights.graph_names import MASK, MOST_BYTES, POSITIONS, TYPE_IDS, WORD_IDS
 
 OPSET = 20  # the first with Gelu
 _IR_VERSION = 9  # of the same release, so that runtimes of its time read the file
 _MASKED_SCORE = -1e9
+_LOWEST = float(np.finfo(np.float32).min)
 
 Tensors = Mapping[str, np.ndarray]
 
 
-def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.ModelProto:
+def onnx_model(
+    architecture: str,
+    config: BertConfig,
+    tensors: Tensors,
+    *,
+    recipe: EmbeddingRecipe | None = None,
+) -> onnx.ModelProto:
     """The graph of a model, with its weights.
 
     Inputs are `input_word_ids`, `input_mask` and `input_type_ids`, int64 [batch, length], both axes
@@ -33,13 +41,14 @@ def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
     - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at `masked_lm_positions`, an input
       more, int64 [batch, predictions].
-    - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
-      is a pooler, `pooled_output` [batch, hidden].
+    - `BertModel`: `sequence_output` [batch, length, hidden] and, where there
+      is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
 
     Args:
         architecture: HuggingFace's name of the class, as `architectures` of `config.json`.
         config: shape of the encoder.
         tensors: float32 by HuggingFace's names.
+        recipe: how vectors of texts are made; None where nothing says it.
 
     Raises:
         UsageError: the architecture is not known, or the weights do not fit into one ONNX file.
@@ -53,7 +62,7 @@ def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.
         raise UsageError(
             f"the weights take {size:,} bytes; an ONNX file holds {MOST_BYTES:,} at most"
         )
-    graph = _Graph(config, tensors)
+    graph = _Graph(config, tensors, recipe)
     outputs = _HEADS[architecture](graph)
     return graph.model(architecture, outputs)
 
@@ -61,8 +70,9 @@ def onnx_model(architecture: str, config: BertConfig, tensors: Tensors) -> onnx.
 class _Graph:
     """Nodes and weights of a graph, in the order in which they are added."""
 
-    def __init__(self, config: BertConfig, tensors: Tensors):
+    def __init__(self, config: BertConfig, tensors: Tensors, recipe: EmbeddingRecipe | None):
         self.config = config
+        self.recipe = recipe
         self.tensors = tensors
         self.more_inputs: dict[str, list[str]] = {}
         self._nodes: list[onnx.NodeProto] = []
@@ -185,6 +195,29 @@ class _Graph:
         first = self.add("Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1)
         return self.dense(first, "bert.pooler.dense", "tanh")
 
+    def embedding(self, hidden: str, recipe: EmbeddingRecipe) -> str:
+        """The vector of each text, [batch, hidden]; see `bert_tf.layers.pooling`."""
+        if recipe.pooling == "cls":
+            vectors = self.add(
+                "Gather", hidden, self.weight("first", np.array(0, np.int64)), axis=1
+            )
+        else:
+            mask = self.add("Cast", MASK, to=TensorProto.FLOAT)
+            mask = self.add("Unsqueeze", mask, self.axis(2))
+            if recipe.pooling == "max":
+                is_token = self.add("Greater", mask, self.number(0.0))
+                seen = self.add("Where", is_token, hidden, self.number(_LOWEST))
+                vectors = self.add("ReduceMax", seen, self.axis(1), keepdims=0)
+            else:
+                seen = self.add("Mul", hidden, mask)
+                total = self.add("ReduceSum", seen, self.axis(1), keepdims=0)
+                count = self.add("ReduceSum", mask, self.axis(1), keepdims=0)
+                vectors = self.add("Div", total, self.add("Max", count, self.number(1e-9)))
+        if not recipe.normalize:
+            return vectors
+        norm = self.add("ReduceL2", vectors, self.axis(1), keepdims=1)
+        return self.add("Div", vectors, self.add("Max", norm, self.number(1e-12)))
+
     def model(
         self, architecture: str, outputs: Mapping[str, tuple[str, list[str | int]]]
     ) -> onnx.ModelProto:
@@ -269,6 +302,8 @@ def _vectors(graph: _Graph) -> _Outputs:
     outputs: _Outputs = {"sequence_output": (hidden, ["batch", "length", width])}
     if "bert.pooler.dense.weight" in graph.tensors:
         outputs["pooled_output"] = (graph.pooled(hidden), ["batch", width])
+    if graph.recipe is not None:
+        outputs["embedding"] = (graph.embedding(hidden, graph.recipe), ["batch", width])
     return outputs
 
 
@@ -279,5 +314,4 @@ _HEADS: dict[str, Callable[[_Graph], _Outputs]] = {
     "BertForQuestionAnswering": _span,
     "BertForMaskedLM": _masked_tokens,
     "BertModel": _vectors,
-    "BertForPreTraining": _vectors,
 }

@@ -58,13 +58,22 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
             f"{folder / MODULES}: lists {', '.join(kinds) or 'nothing'}; expected Transformer, "
             "Pooling and at most Normalize, other modules are not computed here"
         )
-    settings = read_json_object(folder / _SETTINGS) if (folder / _SETTINGS).is_file() else {}
-    _check_no_prompt(folder / _SETTINGS, settings)
+    settings = _read_if_there(folder / _SETTINGS)
+    prompts, default_prompt = _read_prompts(folder / _SETTINGS, settings)
+    pooling = folder / str(modules[1].get("path", "")) / "config.json"
+    if any(prompts.values()) and read_json_object(pooling).get("include_prompt") is False:
+        raise UsageError(
+            f"{pooling}: include_prompt is false; vectors without the tokens of the prompt are not "
+            "computed here"
+        )
     return EmbeddingRecipe(
-        pooling=_read_pooling(folder / str(modules[1].get("path", "")) / "config.json"),
+        pooling=_read_pooling(pooling),
         normalize=kinds[-1] == "Normalize",
         max_seq_length=min(max_positions, _read_length(folder) or max_positions),
         is_trained=settings.get(_IS_TRAINED) is not False,
+        lowercase_texts=_setting(folder, "do_lower_case") is True,
+        prompts=prompts,
+        default_prompt=default_prompt,
     )
 
 
@@ -79,10 +88,13 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
     pooling: dict[str, Any] = {"word_embedding_dimension": hidden_size}
     for mode, key in _MODES.items():
         pooling[_PREFIX + key] = recipe.pooling == mode
-    length = {"max_seq_length": recipe.max_seq_length, "do_lower_case": False}
+    length = {
+        "max_seq_length": recipe.max_seq_length,
+        "do_lower_case": recipe.lowercase_texts,
+    }
     settings: dict[str, Any] = {
-        "prompts": {},
-        "default_prompt_name": None,
+        "prompts": dict(recipe.prompts),
+        "default_prompt_name": recipe.default_prompt,
         "similarity_fn_name": "cosine",
         _IS_TRAINED: recipe.is_trained,
     }
@@ -124,22 +136,32 @@ def _read_pooling(path: Path) -> str:
 
 
 def _read_length(folder: Path) -> int | None:
-    inner = transformer_folder(folder)
-    for path, key in (
-        (inner / _LENGTH, "max_seq_length"),
-        (folder / _LENGTH, "max_seq_length"),
-        (inner / TOKENIZER_CONFIG, "model_max_length"),
-    ):
-        value = read_json_object(path).get(key) if path.is_file() else None
+    tokenizer = _read_if_there(transformer_folder(folder) / TOKENIZER_CONFIG)
+    for value in (_setting(folder, "max_seq_length"), tokenizer.get("model_max_length")):
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None
 
 
-def _check_no_prompt(path: Path, content: dict[str, Any]) -> None:
-    name = content.get("default_prompt_name")
-    if name is not None:
+def _setting(folder: Path, key: str) -> Any:
+    """A setting of the Transformer module, which older releases keep beside it."""
+    files = (transformer_folder(folder) / _LENGTH, folder / _LENGTH)
+    values = (_read_if_there(path).get(key) for path in files)
+    return next((value for value in values if value is not None), None)
+
+
+def _read_if_there(path: Path) -> dict[str, Any]:
+    return read_json_object(path) if path.is_file() else {}
+
+
+def _read_prompts(path: Path, settings: dict[str, Any]) -> tuple[dict[str, str], str | None]:
+    """Prompts by name, and the name of the one that every text gets."""
+    prompts, default = settings.get("prompts") or {}, settings.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise InputError(f"{path}: damaged; expected prompts to be texts by name")
+    if default is not None and default not in prompts:
         raise UsageError(
-            f"{path}: puts the prompt {name!r} before every text, which is not done here; add "
-            "it to the texts and set default_prompt_name to null in a copy"
+            f"{path}: default_prompt_name is {default!r}, but prompts has no such name; add it or "
+            "set default_prompt_name to null"
         )
+    return prompts, default

@@ -11,7 +11,6 @@ from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
-from bert_tf.weights.sentence_transformers import read_recipe, transformer_folder
 from pipeline.outputs.places import check_finished
 
 
@@ -36,18 +35,28 @@ class VectorSource:
 
 
 def open_vector_source(
-    model: str, config: TextVectorsSection, *, tokens: bool = False
+    model: str,
+    config: TextVectorsSection,
+    *,
+    tokens: bool = False,
+    prompt_name: str | None = None,
 ) -> VectorSource:
     """Opens a model and resolves what the config leaves to it.
 
+    Args:
+        model: its folder.
+        config: what is asked for.
+        tokens: a vector for each token in place of one for each text.
+        prompt_name: of the model's prompts; None for its default.
+
     Raises:
         UsageError: it is no BERT model, is not finished, has fewer positions or layers than asked
-            for, or makes its vectors in a way that is not computed here.
+            for, no such prompt, or makes its vectors in a way that is not computed here.
         InputError: a file of it is damaged.
     """
     check_finished(model)
     folder = model_folder(model)
-    directory = read_model_directory(transformer_folder(folder))
+    directory = read_model_directory(folder)
     shape = directory.config
     most = shape.max_position_embeddings
     if config.max_seq_length is not None and config.max_seq_length > most:
@@ -61,8 +70,7 @@ def open_vector_source(
                 f"--layers {layer}: {model} has {quantity(shape.num_hidden_layers, 'layer')}; "
                 f"give 0 to {shape.num_hidden_layers}, or -1 for the last"
             )
-    recipe = read_recipe(folder, max_positions=most) or EmbeddingRecipe(max_seq_length=most)
-    recipe = recipe.changed(
+    recipe = (directory.recipe or EmbeddingRecipe(max_seq_length=most)).changed(
         pooling=config.pooling,
         normalize=config.normalize,
         max_seq_length=config.max_seq_length,
@@ -74,7 +82,14 @@ def open_vector_source(
         layers=config.layers,
         layer_combination=config.layer_combination,
         tokens=tokens,
+        prompt=_prompt(model, recipe, prompt_name),
+        lowercase_texts=recipe.lowercase_texts,
     )
+    if tokens and (settings.prompt or settings.lowercase_texts):
+        raise UsageError(
+            f"--tokens: {model} changes texts before it reads them (a prompt or lower-casing of "
+            "sentence-transformers), so its tokens have no places in them; leave --tokens out"
+        )
     trained_on = (directory.task or {}).get("columns", {}).get("text")
     return VectorSource(
         folder=str(folder),
@@ -83,6 +98,13 @@ def open_vector_source(
         settings=settings,
         text_column=config.text_column or trained_on or "text",
     )
+
+
+def _prompt(model: str, recipe: EmbeddingRecipe, name: str | None) -> str:
+    if name is not None and name not in recipe.prompts:
+        known = ", ".join(recipe.prompts) or "none"
+        raise UsageError(f"--prompt-name {name}: {model} has no such prompt; it has {known}")
+    return recipe.prompt(name)
 
 
 def describe_settings(settings: EmbedderSettings) -> str:
@@ -96,4 +118,8 @@ def describe_settings(settings: EmbedderSettings) -> str:
         "normalized" if settings.normalize else "not normalized",
         f"at most {settings.max_seq_length} tokens",
     ]
+    if settings.lowercase_texts:
+        parts.append("texts lower-cased")
+    if settings.prompt:
+        parts.append(f"after the prompt {settings.prompt!r}")
     return "; ".join(parts)

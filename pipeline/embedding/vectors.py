@@ -27,12 +27,14 @@ class TextVectors:
         vectors: float32 [texts, dimensions].
         texts: the texts, None where the file has none.
         made_with: model and settings, None where the file has no manifest that states them.
+        prompt: what was put before each text, None where that is not known.
     """
 
     source: str
     vectors: np.ndarray
     texts: pa.ChunkedArray | None
     made_with: dict[str, Any] | None
+    prompt: str | None = None
 
 
 def holds_vectors(path: str) -> bool:
@@ -82,7 +84,12 @@ def read_vectors(path: str, *, text_column: str | None) -> TextVectors:
         raise InputError(f"{path}: holds no vectors")
     if not np.isfinite(vectors).all():
         raise InputError(f"{path}: holds vectors that are not numbers; make the file again")
-    return TextVectors(source=path, vectors=vectors, texts=texts, made_with=_made_with(manifest))
+    made_with = _made_with(manifest)
+    # Queries and documents may have other prompts, so these are not compared.
+    prompt = None if made_with is None else made_with.pop("prompt")
+    return TextVectors(
+        source=path, vectors=vectors, texts=texts, made_with=made_with, prompt=prompt
+    )
 
 
 def check_comparable(queries: TextVectors, corpus: TextVectors) -> None:
@@ -153,7 +160,7 @@ def _made_with(manifest: dict[str, Any]) -> dict[str, Any] | None:
     if manifest.get("command") != "embed" or len(models) != 1:
         return None
     settings = {key: value for key, value in manifest["embedding"].items() if key != "tokens"}
-    return {"model": models[0], **settings}
+    return {"model": models[0], "prompt": "", "lowercase_texts": False, **settings}
 
 
 def _unreadable(path: str, error: Exception) -> InputError:

@@ -12,14 +12,20 @@ from bert_tf.base.storage_errors import naming_file
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.exported_folder import SERVING_VERSION
 from bert_tf.engines.registry import INT8, is_exported
-from bert_tf.export.formats.registry import FORMATS, SERVING, TEXT
+from bert_tf.export.formats.registry import FORMATS, SERVING, TEXT, FormatEntry
 from bert_tf.export.hub_metadata import front_matter, hub_metadata
 from bert_tf.export.int8 import Int8Comparison, add_int8_graph, check_quantizable
-from bert_tf.export.loading import directory_for_task, load_trained_model
+from bert_tf.export.loading import (
+    TrainedModel,
+    directory_for_task,
+    load_trained_model,
+    unread_heads,
+)
 from bert_tf.export.model_card import card_of, model_card
-from bert_tf.tasks.registry import task_from_settings
+from bert_tf.tasks.registry import task_from_settings, with_task_of_weights
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
+from bert_tf.weights.sentence_transformers import MODULES, write_recipe
 from pipeline.jobs.task_reports import RejectsCheck, check_inputs_exist
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import JOB_FILES, read_manifest
@@ -30,8 +36,12 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
     entry = FORMATS[config.format]
     entry.check_installed()
     directory = read_model_directory(config.run)
+    for note in directory.notes:
+        options.console.info(note)
     if config.task is not None:
         directory = directory_for_task(directory, config)
+    else:
+        directory = with_task_of_weights(directory, options.console)
     run_manifest = read_manifest(config.run)
     if run_manifest is None and (Path(config.run) / "checkpoints").is_dir():
         options.console.warn(f"{config.run} is not finished; taking its best model so far")
@@ -52,6 +62,10 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         folder.mkdir(exist_ok=True)
         with record.stage("write"), naming_file(output):
             notes = written.write(trained, folder, options.console)
+            notes += _write_recipe(trained, entry, folder)
+            unread = unread_heads(trained)
+            if unread and trained.task is None:
+                notes.append(f"the model's head is left out: {', '.join(unread)}")
         comparison = None
         if config.precision == INT8:
             with record.stage("quantize"):
@@ -119,6 +133,18 @@ def run(config: ExportConfig, options: RunOptions) -> dict[str, Any]:
         },
         body=body,
     )
+
+
+def _write_recipe(trained: TrainedModel, entry: FormatEntry, folder: Path) -> list[str]:
+    """Keeps how vectors are made beside weights whose library does not read it."""
+    recipe = trained.recipe
+    if recipe is None or (folder / MODULES).is_file():
+        return []
+    write_recipe(folder, recipe, hidden_size=trained.directory.config.hidden_size)
+    return [
+        f"the library of a {entry.title} does not read how the model makes vectors ({recipe}); "
+        f"{MODULES} beside it says it, and import-weights reads it back"
+    ]
 
 
 def _quantize(

@@ -84,6 +84,11 @@ class EmbedConfig(TextVectorsSection):
         "a vector for each token, with the token and its characters, in place of one for each text",
         default=False,
     )
+    prompt_name: str | None = option(
+        "prompt of a folder of sentence-transformers that is put before each text: query, "
+        "document, … (default: the folder's default)",
+        default=None,
+    )
     limit: int = option("embed only the first rows of each input (0: all)", default=0, minimum=0)
 
     def faults(self) -> list[str]:

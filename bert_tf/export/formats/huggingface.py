@@ -42,6 +42,7 @@ def write_folder(trained: TrainedModel, output: Path, *, with_weights: bool = Tr
         vocab=trained.directory.vocab,
         lowercase=trained.directory.lowercase,
         task=trained.directory.task,
+        recipe=trained.recipe,
         with_weights=with_weights,
     )
 

@@ -64,13 +64,25 @@ def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
         UsageError: as `onnx_model`.
     """
     model = trained.model
-    return onnx_model(model.huggingface_class, trained.directory.config, model_tensors(model))
+    # Without a task the graph gives vectors, whatever heads of pretraining the model has.
+    architecture = "BertModel" if trained.task is None else model.huggingface_class
+    return onnx_model(
+        architecture, trained.directory.config, model_tensors(model), recipe=trained.recipe
+    )
 
 
 def graph_notes(trained: TrainedModel) -> list[str]:
     """What the graph lacks."""
-    is_headless = trained.task is None and trained.model is not trained.encoder
-    return [_ENCODER_ALONE] if is_headless else []
+    notes = []
+    if trained.task is None and trained.model is not trained.encoder:
+        notes.append(_ENCODER_ALONE)
+    recipe = trained.recipe
+    if recipe is not None and recipe.changes_texts:
+        notes.append(
+            "The graph takes ids: what the folder says of texts (prompts, lower-casing in "
+            "`sentence_bert_config.json`) is up to whoever tokenizes them."
+        )
+    return notes
 
 
 def tokens_in(call: str) -> list[str]:

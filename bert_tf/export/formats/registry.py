@@ -128,6 +128,16 @@ FORMATS: dict[str, FormatEntry] = {
             tags=("openvino",),
         ),
         FormatEntry(
+            name="keras-hub",
+            module="bert_tf.export.formats.keras_hub",
+            title="KerasHub preset",
+            config_file="config.json",
+            model_file="model.weights.h5",
+            library_name="keras-hub",
+            tags=("keras",),
+            keeps_head=_keeps_keras_hub_head,
+        ),
+        FormatEntry(
             name="sentence-transformers",
             module="bert_tf.export.formats.sentence_transformers",
             title="sentence-transformers folder",
@@ -146,16 +156,6 @@ FORMATS: dict[str, FormatEntry] = {
             config_file="config.json",
             model_file="model.safetensors",
             library_name="transformers",
-        ),
-        FormatEntry(
-            name="keras-hub",
-            module="bert_tf.export.formats.keras_hub",
-            title="KerasHub preset",
-            config_file="config.json",
-            model_file="model.weights.h5",
-            library_name="keras-hub",
-            tags=("keras",),
-            keeps_head=_keeps_keras_hub_head,
         ),
         FormatEntry(
             name="google-tf1",

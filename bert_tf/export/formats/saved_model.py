@@ -24,7 +24,7 @@ from bert_tf.engines.saved_model import FINGERPRINT, SAVED_MODEL, SavedModelEngi
 from bert_tf.export.formats.huggingface import HuggingFaceFormat, write_folder
 from bert_tf.export.formats.registry import FOLDER, IDS, SERVING, TEXT
 from bert_tf.export.loading import TrainedModel
-from bert_tf.export.text_embedder import TextEmbedder, reference_pooled
+from bert_tf.export.text_embedder import TextEmbedder, reference_vectors
 from bert_tf.export.text_operations import first_serving_release, text_operations
 from bert_tf.serving import signatures
 from bert_tf.serving.text_module import Signatures, TextModule
@@ -204,6 +204,7 @@ def text_module(trained: TrainedModel) -> TextModule:
         trained.encoder,
         trained.tokenizer,
         max_seq_length=trained.directory.config.max_position_embeddings,
+        recipe=trained.recipe,
     )
 
 
@@ -215,7 +216,7 @@ def largest_difference(trained: TrainedModel, exported: SavedModelEngine) -> flo
     }
     got = exported.predict(values)
     if trained.task is None:
-        reference = {"pooled_output": reference_pooled(trained, _TRIAL_TEXTS)}
+        reference = reference_vectors(trained, _TRIAL_TEXTS)
     else:
         reference = trained.task.reference_outputs(trained.model, trained.tokenizer, values)
     return _largest(got, reference)

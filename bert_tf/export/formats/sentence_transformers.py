@@ -10,7 +10,6 @@ from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
 from bert_tf.export.loading import TrainedModel
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.weights.model_directory import write_model_directory
-from bert_tf.weights.sentence_transformers import read_recipe
 
 
 class SentenceTransformersFormat:
@@ -20,8 +19,7 @@ class SentenceTransformersFormat:
         """See `ModelFormat.write`."""
         directory = trained.directory
         longest = directory.config.max_position_embeddings
-        recipe = read_recipe(directory.path, max_positions=longest)
-        recipe = (recipe or EmbeddingRecipe(max_seq_length=longest)).changed(
+        recipe = (directory.recipe or EmbeddingRecipe(max_seq_length=longest)).changed(
             pooling=trained.pooling, normalize=trained.normalize
         )
         write_model_directory(

@@ -49,6 +49,7 @@ from bert_tf.tasks.question_answering.rows.question_targets import (
 from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
 from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
 
 
@@ -131,8 +132,28 @@ class QuestionAnsweringTask:
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """None: weights do not say whether a question may remain without an answer."""
-        return None
+        """The task of another library's model, which always answers: weights do not say more."""
+        if architecture(directory) != BertQuestionAnswerer.huggingface_class:
+            return None
+        defaults = QuestionAnsweringConfig
+        longest = directory.config.max_position_embeddings
+        length = min(defaults.default_sequence_length, longest)
+        return cls(
+            columns=QuestionColumns(
+                question=defaults.question_column,
+                context=defaults.context_column,
+                answer=defaults.answer_column,
+                answer_start=defaults.answer_start_column,
+            ),
+            max_seq_length=length,
+            doc_stride=min(defaults.doc_stride, length // 4),
+            max_query_length=min(defaults.max_query_length, length // 4),
+            max_answer_length=defaults.max_answer_length,
+            n_best_size=defaults.n_best_size,
+            null_score_diff_threshold=0.0,
+            may_be_unanswerable=False,
+            sentence_margin=defaults.sentence_margin,
+        )
 
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""

@@ -92,6 +92,11 @@ class SimilarityTask:
         recipe = (recipe or EmbeddingRecipe(max_seq_length=length)).changed(
             pooling=config.pooling, normalize=config.normalize
         )
+        if recipe.changes_texts:
+            console.warn(
+                f"{config.init}: its prompts and lower-casing of texts (sentence-transformers) are "
+                "not used in training, and the trained model has none"
+            )
         task = cls(
             loss=config.loss,
             text_columns=config.text_columns,

@@ -40,7 +40,9 @@ def run(config: EmbedConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     others.
     """
     use_storage_options(runner.options, runner.runner)
-    source = open_vector_source(config.model, config, tokens=config.tokens)
+    source = open_vector_source(
+        config.model, config, tokens=config.tokens, prompt_name=config.prompt_name
+    )
     plan = _make_plan(config, source)
     check_tables(plan, options.console)
     return run_job(
@@ -77,7 +79,15 @@ def _embed(
     notes = [RAW_CLS] if source.recipe.is_raw_cls and not config.tokens else []
     for note in notes:
         record.console.warn(note)
+    for note in source.directory.notes:
+        record.console.info(note)
     record.console.info(f"vectors: {describe_settings(settings)}")
+    named = [name for name, prompt in source.recipe.prompts.items() if prompt]
+    if named and not settings.prompt and config.prompt_name is None:
+        record.console.info(
+            f"{config.model} has prompts ({', '.join(named)}), none of which is its default; texts "
+            "get none. --prompt-name puts one before them"
+        )
     with record.stage("embed"):
         run_blocks(plan, runner, record.console, label="embedding", write=write_vectors)
     with record.stage("join"):

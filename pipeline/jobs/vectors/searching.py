@@ -15,13 +15,14 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.progress.advance import Advance
 from bert_tf.base.wording import quantity
+from bert_tf.config.embedding_recipe import DOCUMENT, QUERY
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.config.sections.searching import check_index_installed
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
-from pipeline.embedding.source import open_vector_source
-from pipeline.embedding.vectors import check_comparable, holds_vectors, read_vectors
+from pipeline.embedding.source import VectorSource, open_vector_source
+from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
 from pipeline.jobs.vectors import embedding
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
@@ -39,14 +40,14 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
     use_storage_options(runner.options, runner.runner)
     check_output(config.output)
     tables = [path for path in (config.queries, config.corpus) if not holds_vectors(path)]
-    model = []
+    source: VectorSource | None = None
     if tables:
         if config.model is None:
             raise UsageError(
                 f"{tables[0]}: holds no vectors; give --model MODEL to make them, "
                 "or what embed wrote"
             )
-        model = [open_vector_source(config.model, config).folder]
+        source = open_vector_source(config.model, config)
     elif config.model is not None:
         raise UsageError("--model: queries and corpus hold vectors already; leave it out")
     output = path_of(config.output).absolute()
@@ -57,8 +58,12 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
         options,
         output=config.output,
         output_is_directory=False,
-        inputs={"queries": [config.queries], "corpus": [config.corpus], "model": model},
-        body=lambda record: _search(config, runner, options, work, record),
+        inputs={
+            "queries": [config.queries],
+            "corpus": [config.corpus],
+            "model": [] if source is None else [source.folder],
+        },
+        body=lambda record: _search(config, source, runner, options, work, record),
         can_resume=True,
         temporary=work,
         may_be_remote=True,
@@ -67,6 +72,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
 
 def _search(
     config: SearchConfig,
+    source: VectorSource | None,
     runner: RunnerConfig,
     options: RunOptions,
     work: Path,
@@ -79,14 +85,20 @@ def _search(
     rejects = []
     with record.stage("vectors"):
         vectors = []
-        for name, path in (("queries", config.queries), ("corpus", config.corpus)):
+        for name, path, kind in (
+            ("queries", config.queries, QUERY),
+            ("corpus", config.corpus, DOCUMENT),
+        ):
+            prompt_name = None if source is None else source.recipe.prompt_name(kind)
             if holds_vectors(path):
                 vectors.append(read_vectors(path, text_column=config.text_column))
+                if source is not None:
+                    _check_prompt(vectors[-1], source.recipe.prompt(prompt_name), record.console)
                 continue
             made = str(work / f"{name}.parquet")
             record.console.info(f"{name}: making vectors of {path}")
             manifest = embedding.run(
-                _embed_config(config, path, made),
+                _embed_config(config, path, made, prompt_name),
                 runner,
                 RunOptions(console=record.console, is_part=True),
             )
@@ -185,9 +197,22 @@ def _counting(
     console.end_progress(advance())
 
 
-def _embed_config(config: SearchConfig, path: str, output: str) -> EmbedConfig:
+def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None:
+    """Warns of vectors that were made with another prompt than the model has for their kind."""
+    if vectors.prompt is not None and vectors.prompt != expected:
+        console.warn(
+            f"{vectors.source}: made with the prompt {vectors.prompt!r}, while the model has "
+            f"{expected!r} for such texts; make them again with embed --prompt-name"
+        )
+
+
+def _embed_config(
+    config: SearchConfig, path: str, output: str, prompt_name: str | None
+) -> EmbedConfig:
     shared = {
         field.name: getattr(config, field.name) for field in dataclasses.fields(TextVectorsSection)
     }
     assert config.model is not None  # `run` has refused that
-    return EmbedConfig(model=config.model, input=(path,), output=output, **shared)
+    return EmbedConfig(
+        model=config.model, input=(path,), output=output, prompt_name=prompt_name, **shared
+    )
