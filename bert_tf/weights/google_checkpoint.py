@@ -28,7 +28,7 @@ from bert_tf.weights.object_checkpoint import (
     huggingface_array,
     tensor_keys,
 )
-from bert_tf.weights.original_bert import departures
+from bert_tf.weights.original_bert import POOLER, departures
 
 CHECKPOINT = "bert_model.ckpt"
 _HEADS = {
@@ -119,7 +119,7 @@ def write_google_checkpoint(
         tensors: float32 by HuggingFace's name.
 
     Returns:
-        What the reference computes otherwise than the model, a sentence each.
+        What the checkpoint lacks or the reference computes otherwise, a sentence each.
     """
     folder = Path(folder)
     write_config_and_vocabulary(folder, config, vocab, lowercase=lowercase)
@@ -132,7 +132,10 @@ def write_google_checkpoint(
             value.T if name.endswith("/kernel") else value for name, value in variables.items()
         ],
     )
-    return departures(config, "google-research/bert")
+    notes = departures(config, "google-research/bert")
+    if f"{POOLER}.weight" not in tensors:
+        notes.append("the model has no pooler; google-research/bert starts with a random one")
+    return notes
 
 
 def write_config_and_vocabulary(

@@ -41,7 +41,7 @@ def onnx_model(
     - `BertForQuestionAnswering`: `start_logits`, `end_logits` [batch, length].
     - `BertForMaskedLM`: `logits` [batch, predictions, vocab] at `masked_lm_positions`, an input
       more, int64 [batch, predictions].
-    - `BertModel`: `sequence_output` [batch, length, hidden] and, where there
+    - `BertModel`, `BertForPreTraining`: `sequence_output` [batch, length, hidden] and, where there
       is a pooler, `pooled_output` [batch, hidden]; with a recipe `embedding` [batch, hidden].
 
     Args:
@@ -314,4 +314,5 @@ _HEADS: dict[str, Callable[[_Graph], _Outputs]] = {
     "BertForQuestionAnswering": _span,
     "BertForMaskedLM": _masked_tokens,
     "BertModel": _vectors,
+    "BertForPreTraining": _vectors,
 }

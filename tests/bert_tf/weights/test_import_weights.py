@@ -12,6 +12,7 @@ import tensorflow as tf
 from object_checkpoints import make_object_checkpoint
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.weights.google_checkpoint import huggingface_name
@@ -24,6 +25,7 @@ from bert_tf.weights.import_weights import (
 )
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 from bert_tf.weights.object_checkpoint import tensor_keys
+from bert_tf.weights.sentence_transformers import write_recipe
 from bert_tf.weights.tensor_files import FolderTensors, write_tensors
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "models"
@@ -357,3 +359,26 @@ def test_an_unknown_folder_says_what_was_looked_for(tmp_path):
     with pytest.raises(UsageError, match="no such folder"):
         import_weights(tmp_path / "nothing", tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_the_recipe_of_sentence_transformers_comes_with_the_weights(tmp_path):
+    recipe = EmbeddingRecipe(
+        pooling="cls", normalize=True, max_seq_length=7, is_trained=True, prompts={"query": "q: "}
+    )
+    source = tmp_path / "source"
+    shutil.copytree(GOLDEN / "encoder", source)
+    write_recipe(source, recipe, hidden_size=8)
+    import_weights(source, tmp_path / "model")
+    assert read_model_directory(tmp_path / "model").recipe == recipe
+    # As the first releases laid it out: the encoder in a folder of its own.
+    (source / "0_Transformer").mkdir()
+    for path in list(source.glob("*")):
+        if path.is_file() and path.name != "modules.json":
+            path.rename(source / "0_Transformer" / path.name)
+    modules = json.loads((source / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (source / "modules.json").write_text(json.dumps(modules))
+    import_weights(source, tmp_path / "again")
+    again = read_model_directory(tmp_path / "again")
+    assert (again.recipe.pooling, again.recipe.max_seq_length) == ("cls", 7)
+    assert again.vocab == read_model_directory(tmp_path / "model").vocab

@@ -11,7 +11,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.weights.import_weights import read_source
+from bert_tf.weights.import_weights import architecture, read_source
 from bert_tf.weights.keras_hub_preset import count_numbers, write_keras_hub_preset
 from bert_tf.weights.model_directory import load_weights, read_model_directory
 
@@ -154,3 +154,13 @@ def test_damage_to_the_layout_of_the_weights_is_named(tmp_path):
         except InputError:
             damaged += 1
     assert damaged
+
+
+@pytest.mark.slow
+def test_a_classifier_that_is_read_back_keeps_its_head(tmp_path):
+    directory, _ = write("classification", tmp_path)
+    back = read_source(tmp_path)
+    assert architecture(back) == "BertForSequenceClassification"
+    for part in ("weight", "bias"):
+        name = f"classifier.{part}"
+        np.testing.assert_array_equal(back.tensors[name], directory.tensors[name])

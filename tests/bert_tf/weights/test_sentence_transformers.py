@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from tokenizers.normalizers import Lowercase
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.config.embedding_recipe import EmbeddingRecipe
+from bert_tf.config.embedding_recipe import EmbeddingRecipe, prepared_texts
 from bert_tf.weights.sentence_transformers import (
     read_recipe,
     transformer_folder,
@@ -90,12 +91,55 @@ def test_modules_that_are_not_computed_are_refused(folder):
         read_recipe(folder, max_positions=512)
 
 
+def test_lower_casing_and_prompts_come_back(tmp_path):
+    recipe = EmbeddingRecipe(
+        max_seq_length=8,
+        is_trained=True,
+        lowercase_texts=True,
+        prompts={"query": "q: ", "passage": "p: "},
+        default_prompt="passage",
+    )
+    write_recipe(tmp_path, recipe, hidden_size=8)
+    assert read_recipe(tmp_path, max_positions=512) == recipe
+    assert recipe.prompt() == recipe.prompt(recipe.prompt_name("document")) == "p: "
+    assert recipe.prompt(recipe.prompt_name("query")) == "q: "
+
+
+def test_old_folders_keep_the_settings_in_the_encoders_folder(folder):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "0_Transformer").mkdir()
+    (folder / "0_Transformer" / "sentence_bert_config.json").write_text(
+        '{"max_seq_length": 7, "do_lower_case": true}'
+    )
+    recipe = read_recipe(folder, max_positions=512)
+    assert (recipe.max_seq_length, recipe.lowercase_texts) == (7, True)
+
+
+def test_letters_become_small_one_by_one_with_their_accents():
+    # As `tokenizers.normalizers.Lowercase`: no other form of sigma at the end of a word.
+    texts = ["ΣΑΣ", "Éa İ"]
+    wanted = [Lowercase().normalize_str("Q: " + text) for text in texts]
+    assert prepared_texts(texts, prompt="Q: ", lowercase=True) == wanted
+    assert prepared_texts(texts, prompt="", lowercase=False) == texts
+
+
 def test_other_poolings_and_prompts_are_refused(folder):
     edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_sqrt_len_tokens=True)
     with pytest.raises(UsageError, match="pools by cls_token, mean_sqrt_len_tokens; expected one"):
         read_recipe(folder, max_positions=512)
-    edit(folder / "config_sentence_transformers.json", default_prompt_name="query")
-    with pytest.raises(UsageError, match="puts the prompt 'query' before every text"):
+    edit(folder / "1_Pooling" / "config.json", pooling_mode_mean_sqrt_len_tokens=False)
+    settings = folder / "config_sentence_transformers.json"
+    edit(settings, default_prompt_name="query")
+    with pytest.raises(UsageError, match="default_prompt_name is 'query', but prompts has no such"):
+        read_recipe(folder, max_positions=512)
+    edit(settings, prompts={"query": 3})
+    with pytest.raises(InputError, match="expected prompts to be texts by name"):
+        read_recipe(folder, max_positions=512)
+    edit(settings, prompts={"query": "q: "})
+    edit(folder / "1_Pooling" / "config.json", include_prompt=False)
+    with pytest.raises(UsageError, match="include_prompt is false"):
         read_recipe(folder, max_positions=512)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import ConfigError, UsageError
+from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
+from bert_tf.weights.sentence_transformers import write_recipe
 from pipeline.jobs.vectors import embedding, searching
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact
@@ -175,3 +178,30 @@ def test_progress_ends_with_all_that_is_done():
         "searching: 1 of 3 queries",
         "searching: 3 of 3 queries",
     ]
+
+
+def test_queries_and_documents_get_the_prompts_of_the_model(tmp_path, queries, corpus):
+    model = tmp_path / "model"
+    shutil.copytree(MODEL, model)
+    recipe = EmbeddingRecipe(max_seq_length=24, prompts={"query": "w3 ", "passage": "w11 w12 "})
+    write_recipe(model, recipe, hidden_size=8)
+    log = io.StringIO()
+    search(tmp_path / "out.jsonl", queries, corpus, log, model=str(model))
+    embedder = Embedder(MODEL, MEAN)
+    texts = (["w3 " + text for text in QUERIES], ["w11 w12 " + text for text in CORPUS])
+    sides = [embedder.predict({"text": side})["embedding"] for side in texts]
+    units = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in sides]
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    check_rows(rows, units[0] @ units[1].T)
+    assert rows[0]["text"] in CORPUS  # as it was given, without the prompt
+    plain = embed(corpus, tmp_path / "plain.parquet", model=str(model))
+    search(tmp_path / "mixed.jsonl", queries, plain, log, model=str(model))
+    assert (
+        "plain.parquet: made with the prompt '', while the model has 'w11 w12 '" in log.getvalue()
+    )
+    named = embed(corpus, tmp_path / "n.parquet", model=str(model), prompt_name="passage")
+    log.truncate(0)
+    search(tmp_path / "same.jsonl", queries, named, log, model=str(model))
+    assert "made with the prompt" not in log.getvalue()
+    with pytest.raises(UsageError, match="--prompt-name foo: .* has no such prompt; it has query"):
+        embed(corpus, tmp_path / "x.parquet", model=str(model), prompt_name="foo")

@@ -1,0 +1,65 @@
+"""Heads that other libraries trained: the task that each is for."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.export.loading import load_trained_model, unread_heads
+from bert_tf.tasks.registry import with_task_of_weights
+from bert_tf.weights.model_directory import read_model_directory
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "models"
+
+
+def folder_with(name, folder, **changes):
+    shutil.copytree(GOLDEN / name, folder)
+    document = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**document, **changes}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "labels"),
+    [
+        ("classification", "classification", ["bad", "fair", "good"]),
+        ("token_classification", "tagging", None),
+        ("question_answering", "qa", None),
+        ("multiple_choice", "multiple-choice", None),
+        ("multi_label", "multilabel", None),
+        ("regression", "regression", None),
+    ],
+)
+def test_a_head_decides_the_task_and_keeps_its_labels(tmp_path, name, task, labels):
+    names = {} if labels is None else {"id2label": dict(enumerate(labels))}
+    directory = read_model_directory(folder_with(name, tmp_path / "model", **names))
+    log = io.StringIO()
+    found = with_task_of_weights(directory, Console(log))
+    assert found.task["task"] == task
+    assert f"has a head for {task}; taking its defaults" in log.getvalue()
+    if labels is not None:
+        assert list(found.task["labels"]) == labels
+    trained = load_trained_model(found)  # all weights of the head are there
+    assert unread_heads(trained) == []
+    assert with_task_of_weights(found, Console(log)) is found
+
+
+@pytest.mark.parametrize("name", ["encoder", "pretraining", "masked_lm"])
+def test_heads_of_pretraining_are_no_task(name):
+    directory = read_model_directory(GOLDEN / name)
+    assert with_task_of_weights(directory, Console(io.StringIO())).task is None
+    assert unread_heads(load_trained_model(directory)) == []
+
+
+def test_heads_that_cannot_be_told_are_refused(tmp_path):
+    odd = folder_with("classification", tmp_path / "odd", problem_type="regression")
+    with pytest.raises(UsageError, match=r"a head \(classifier.weight\) of which no task is known"):
+        with_task_of_weights(read_model_directory(odd), Console(io.StringIO()))
+    twins = {"0": "other", "1": "spam", "2": "other"}
+    two = folder_with("classification", tmp_path / "two", id2label=twins)
+    with pytest.raises(InputError, match="has the label 'other' twice, as 0 and 2"):
+        with_task_of_weights(read_model_directory(two), Console(io.StringIO()))
