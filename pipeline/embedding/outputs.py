@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from pipeline.scoring.blocks import read_summary
 from pipeline.scoring.parquet_output import SourceRows
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.row_values import column_array
+from pipeline.scoring.tables import ScoredTable
 
 _TOKENS, _STARTS, _ENDS, _VECTORS = TOKEN_COLUMNS
 
@@ -57,35 +58,45 @@ def _write_parquet(
 ) -> None:
     stored = _stored_fields(plan)
     fields = [stored.get(key) or pa.field(key, type_) for key, type_ in types.items()]
-    written = [key for key in types if key not in stored]
     vectors = [field for field in next(_parts(plan)).schema if field.name != ROW]
-    with contextlib.ExitStack() as stack:
-        stream = stack.enter_context(path.open("wb"))
-        schema = pa.schema([*fields, *vectors])
-        writer = stack.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
+    schema = pa.schema([*fields, *vectors])
+    with path.open("wb") as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for table in plan.tables:
-            is_read_again = bool(stored) and table.source_format == "parquet"
-            source = SourceRows(table, plan, stored) if is_read_again else None
-            for files, part in read_parts(plan, table):
-                columns = {name: part[name] for name in part.column_names if name != ROW}
-                if source is not None:
-                    kept = source.next_kept(files, len(part))
-                    columns.update(zip(kept.column_names, kept.columns, strict=True))
-                if not len(part):
-                    continue
-                if written:
-                    rows = [json.loads(row) for row in part[ROW].to_pylist()]
-                    columns.update((key, column_array(rows, key, types[key])) for key in written)
-                missing = {
-                    field.name: pa.nulls(len(part), field.type)
-                    for field in fields
-                    if field.name not in columns
-                }
-                writer.write_table(
-                    pa.table({**columns, **missing}).select(schema.names).cast(schema)
-                )
+            for rows in _rows_of(table, plan, stored, types):
+                for field in schema:
+                    if field.name not in rows.column_names:
+                        rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+                writer.write_table(rows.select(schema.names).cast(schema))
+
+
+def _rows_of(
+    table: ScoredTable,
+    plan: ScoringPlan,
+    stored: Mapping[str, pa.Field],
+    types: Mapping[str, pa.DataType],
+) -> Iterator[pa.Table]:
+    """The rows of each part of a table: columns that are stored from its source, others from JSON,
+    and their vectors."""
+    summary = read_summary(table, plan)
+    is_parquet = table.source_format == "parquet"
+    again = [key for key in summary.keys if key in stored] if is_parquet else []
+    written = [key for key in types if key not in stored]
+    with contextlib.ExitStack() as stack:
+        source = None
+        if again:
+            source = stack.enter_context(contextlib.closing(SourceRows(table, plan, again)))
+        for files, part in read_parts(plan, table):
+            columns = {name: part[name] for name in part.column_names if name != ROW}
             if source is not None:
-                source.close()
+                kept = source.next_kept(files, len(part))
+                columns.update(zip(kept.column_names, kept.columns, strict=True))
+            if written:
+                rows = [json.loads(row) for row in part[ROW].to_pylist()]
+                columns.update((key, column_array(rows, key, types[key])) for key in written)
+            if len(part):
+                yield pa.table(columns)
+        if source is not None:
+            source.check_rows(summary.rows_in, is_all=not plan.limit)
 
 
 def _stored_fields(plan: ScoringPlan) -> dict[str, pa.Field]:
