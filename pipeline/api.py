@@ -99,9 +99,9 @@ class Job:
             console=console or Console(),
         )
         manifest = call.run(resolved, options)
-        error = complaint_of_run(manifest, resolved[0], options)
-        if error is not None:
-            raise error
+        complaint = complaint_of_run(manifest, resolved[0], options)
+        if complaint is not None:
+            raise complaint
         return manifest
 
     @property

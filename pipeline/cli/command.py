@@ -127,10 +127,10 @@ class JobCall:
                 raise
             if as_json:
                 click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
-            error = complaint_of_run(manifest, resolved[0], options)
-            for line in str(error or "").splitlines():
+            complaint = complaint_of_run(manifest, resolved[0], options)
+            for line in str(complaint or "").splitlines():
                 click.echo(f"error: {line}", file=own_stderr)
-            return 0 if error is None else error.exit_code
+            return 0 if complaint is None else complaint.exit_code
 
     def run(self, resolved: list[Section], options: RunOptions) -> dict[str, Any]:
         """Runs the job on sections of `resolve`, unless its output is finished; returns its
