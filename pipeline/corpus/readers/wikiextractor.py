@@ -10,6 +10,7 @@ from typing import Any
 from bert_tf.base.errors import BertPipelineError
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import Texts
+from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK
 
 WIKI_BEGIN = b'<doc id="'
 _BEGIN = re.compile(rb"^" + WIKI_BEGIN + rb"[^\n]*", re.MULTILINE)
@@ -25,7 +26,7 @@ def format_of_wiki_file(path: str) -> str | None:
     """Which of the two formats a file has whose name does not say it; None for neither."""
     try:
         with UncompressedFile(path) as file:
-            head = file.read(_PEEKED_BYTES).lstrip()
+            head = file.read(_PEEKED_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip()
     except BertPipelineError:
         return None
     if head.startswith(WIKI_BEGIN):
@@ -57,8 +58,8 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, 
         title, first = _TITLE.search(begin[0]), _FIRST_LINE.match(data, start, stop)
         if title and first and _plain(title[1]) == _plain(first[1]):
             start = first.end()
-        line += data.count(b"\n", place, start)
-        place = start
+        line += data.count(b"\n", place, begin.start())
+        place = begin.start()
         texts.append(_unescaped(data[start : end.start() if end else stop]))
         lines.append(line)
     return Texts.of_rows(texts, lines), {OUTSIDE: outside} if outside else {}

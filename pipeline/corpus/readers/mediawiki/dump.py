@@ -20,6 +20,7 @@ from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.chunks import Chunk
+from pipeline.corpus.readers.mediawiki.templates import thousands_of
 from pipeline.corpus.readers.mediawiki.wikitext import WikitextError, plain_text
 from pipeline.corpus.readers.splits import ChunkReader
 
@@ -33,6 +34,7 @@ _PEEKED_BYTES = 1 << 20
 _PAGE, _PAGE_END = b"<page>", b"</page>"
 _ROOT = re.compile(rb"<mediawiki[\s>]")
 _NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]+)</namespace>')
+_LANGUAGE = re.compile(rb'<mediawiki\s[^<>]*\bxml:lang="([^"<>]*)"')
 _HIDDEN_KEYS = (b"-2", b"6", b"14")  # media, files, categories
 _ALWAYS_HIDDEN = ("category", "file", "image", "media")
 _REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
@@ -52,9 +54,11 @@ class MediaWikiReader(ChunkReader):
 
     Attributes:
         hidden_namespaces: lower-case names of the namespaces whose links do not show.
+        thousands: separator in numbers of the dump's language.
     """
 
     hidden_namespaces: frozenset[str]
+    thousands: str = ","
 
     @classmethod
     def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:
@@ -74,7 +78,9 @@ class MediaWikiReader(ChunkReader):
             for key, name in _NAMESPACE.findall(head.partition(_PAGE)[0])
             if key in _HIDDEN_KEYS
         }
-        return cls(frozenset(names.union(_ALWAYS_HIDDEN)))
+        language = _LANGUAGE.search(head)
+        thousands = thousands_of(language[1].decode("utf-8", "replace") if language else "en")
+        return cls(frozenset(names.union(_ALWAYS_HIDDEN)), thousands)
 
     def find_last_border(self, data: bytes) -> int:
         """Offset of the last beginning of a page in `data`, 0 if there is none."""
@@ -128,7 +134,7 @@ class MediaWikiReader(ChunkReader):
         if _REDIRECT.match(source):
             raise _DroppedPage(REDIRECT)
         try:
-            return plain_text(source, self.hidden_namespaces).encode("utf-8")
+            return plain_text(source, self.hidden_namespaces, self.thousands).encode("utf-8")
         except WikitextError as error:
             title = page.findtext("title", "")
             raise _PageError(line, BROKEN_WIKITEXT, f"page {title!r}: {error}") from None

@@ -59,8 +59,9 @@ class Renderer:
     tree of nodes that the parser would build from them takes most of its time.
     """
 
-    def __init__(self, source: Iterable[Token], hidden_namespaces: frozenset[str]):
+    def __init__(self, source: Iterable[Token], hidden_namespaces: frozenset[str], thousands: str):
         self._tokens = iter(source)
+        self._thousands = thousands
         self._hidden_namespaces = hidden_namespaces
         self._renderers: dict[type[Token], Callable[[Token], str]] = {
             tokens.TemplateOpen: self._template,
@@ -101,7 +102,7 @@ class Renderer:
     def _template(self, _: Token) -> str:
         name, end = self._text_until(tokens.TemplateParamSeparator, tokens.TemplateClose)
         name = " ".join(name.replace("_", " ").split())
-        show = shown_part(name)
+        show = shown_part(name, self._thousands)
         if show is None:
             if end == tokens.TemplateParamSeparator:
                 self._skip(tokens.TemplateOpen, tokens.TemplateClose)

@@ -6,6 +6,7 @@ of the English Wikipedia, which many others share.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,9 @@ from collections.abc import Callable
 Show = Callable[[str, list[str]], str]
 
 _NUMBER = re.compile(r"[-−+]?[\d.,/ ]+")
+_FORMATNUM = "formatnum:"
+_GROUPS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
+_WITH_COMMAS = ("en", "simple", "ja", "ko", "th", "zh", "he")
 _RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", "x": "x", "by": "by"}
 
 
@@ -53,6 +57,23 @@ def _conversion(_: str, values: list[str]) -> str:
     return ""
 
 
+def _formatted(name: str, values: list[str], *, thousands: str) -> str:
+    """`{{formatnum:1234567.8}}`; with R a number is shown without separators, with NOSEP as it is.
+
+    A number that a template would give is not known.
+    """
+    number = name[len(_FORMATNUM) :].strip()
+    how = values[0].strip().upper() if values else ""
+    if how == "R":
+        return number.replace(",", "")
+    whole, _, fraction = number.partition(".")
+    if how == "NOSEP" or not whole.lstrip("-−").isdecimal():
+        return number if any(map(str.isdecimal, number)) else ""
+    start = len(whole) - len(whole.lstrip("-−"))
+    grouped = whole[:start] + _GROUPS.sub(thousands, whole[start:])
+    return f"{grouped}.{fraction}" if fraction else grouped
+
+
 _SHOWN: dict[str, Show] = {
     "'": _always("'"),
     "'s": _always("'s"),
@@ -76,9 +97,21 @@ _SHOWN: dict[str, Show] = {
 }
 
 
-def shown_part(name: str) -> Show | None:
-    """What shows something of the template of a name, None if nothing of it is shown."""
+def thousands_of(language: str) -> str:
+    """The separator of thousands in a language; none where that is not a comma."""
+    return "," if language.partition("-")[0].lower() in _WITH_COMMAS else ""
+
+
+def shown_part(name: str, thousands: str) -> Show | None:
+    """What shows something of the template of a name, None if nothing of it is shown.
+
+    Args:
+        name: as written; of the parser function `formatnum` with the number.
+        thousands: separator that the wiki's language has in numbers.
+    """
     folded = name.lower()
+    if folded.startswith(_FORMATNUM):
+        return functools.partial(_formatted, thousands=thousands)
     if folded.startswith("lang-"):  # lang-de, lang-grc
         return _first
     return _SHOWN.get(folded)

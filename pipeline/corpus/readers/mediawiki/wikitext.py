@@ -27,13 +27,14 @@ class WikitextError(ValueError):
     """The parser cannot make sense of a page."""
 
 
-def plain_text(wikitext: str, hidden_namespaces: frozenset[str]) -> str:
+def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str = ",") -> str:
     """The prose of a page, with a blank line between its paragraphs and list items.
 
     Args:
         wikitext: the source of the page.
         hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
             categories).
+        thousands: separator that the wiki's language has in numbers.
 
     Raises:
         WikitextError: the text cannot be parsed, or not in time in proportion to its length.
@@ -46,7 +47,7 @@ def plain_text(wikitext: str, hidden_namespaces: frozenset[str]) -> str:
         found = _Tokenizer().tokenize(wikitext, 0, True)
     except ParserError as error:
         raise WikitextError(str(error)) from None
-    text = Renderer(found, hidden_namespaces).text()
+    text = Renderer(found, hidden_namespaces, thousands).text()
     return BREAK.join(_paragraphs(without_leftovers(text)))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pipeline.corpus.readers.mediawiki.templates import thousands_of
 from pipeline.corpus.readers.mediawiki.wikitext import plain_text
 
 HIDDEN = frozenset({"file", "image", "category", "файл"})
@@ -59,6 +60,9 @@ def prose(wikitext):
         ("({{lang|grc|ἄχος}}, {{lang-de|Weh}})", "(ἄχος, Weh)"),
         ("{{As of|2010}}, 1914{{ndash}}18, {{nowrap|1=a b}}", "As of 2010, 1914–18, a b"),
         ("{{convert}} x {{lang|de}} y", "x y"),
+        ("{{formatnum:1234567}} of {{formatnum: -1234.5678 }}", "1,234,567 of -1,234.5678"),
+        ("{{FORMATNUM:12,345|R}}, {{formatnum:9876|NOSEP}}, {{formatnum:999}}", "12345, 9876, 999"),
+        ("about {{formatnum:{{Population|x}}}} people", "about people"),
         # What stands around something left out.
         ("Anarchism ({{IPA|x}}; from Greek, {{x}}) is", "Anarchism (from Greek) is"),
         ("a ({{x}}) b ( {{x}}, {{y}} ) c() (d)", "a b c() (d)"),
@@ -78,6 +82,13 @@ def prose(wikitext):
 )
 def test_prose(wikitext, text):
     assert prose(wikitext) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"), [("en", "1,234"), ("zh-tw", "1,234"), ("de", "1234"), ("bg", "1234")]
+)
+def test_numbers_have_the_separators_of_the_language_or_none(language, shown):
+    assert plain_text("{{formatnum:1234}} x", HIDDEN, thousands_of(language)) == f"{shown} x"
 
 
 @pytest.mark.parametrize(
