@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from pipeline.beam.globs import GLOB_MARK, list_local
 from pipeline.beam.stored_path import path_of
 
 _MANIFEST, _MARKER = "manifest.json", "config.yaml"
-_SIDE_ENDINGS = tuple(f".{name}" for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl"))
+_SIDE_ENDINGS = tuple(
+    f".{name}" for name in (_MANIFEST, "rejects.jsonl", "duplicates.jsonl", "job.log")
+)
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
 _VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]"))
@@ -36,7 +38,8 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
     if glob is None or pattern in found:
         return []
     top = path_of(pattern[: glob.start()].rpartition("/")[0])
-    sources = frozenset(str(path_of(path).resolve()) for path in found)
+    # Cached, and asked for where there is a manifest only: 100,000 files take their time.
+    sources = functools.cache(lambda: frozenset(str(path_of(path).resolve()) for path in found))
     target = None if output is None else _made_output(path_of(output))
     manifests_of_folder = functools.cache(lambda folder: _manifests_of_folder(folder, top))
     manifests_of_files = functools.cache(_manifests_of_files)
@@ -95,11 +98,13 @@ def _manifest(path: Path) -> Mapping[str, Any] | None:
     return manifest if isinstance(manifest, dict) and "manifest_version" in manifest else None
 
 
-def _is_no_input(manifest: Mapping[str, Any], place: Path, sources: Collection[str]) -> bool:
+def _is_no_input(
+    manifest: Mapping[str, Any], place: Path, sources: Callable[[], Collection[str]]
+) -> bool:
     if manifest.get("command") not in _MAKE_TABLES:
         return True
     read = [each["path"] for each in manifest.get("inputs", []) if "path" in each]
-    return any(str(each) in sources for path in read for each in _places(path, place))
+    return any(str(each) in sources() for path in read for each in _places(path, place))
 
 
 def _places(path: str, place: Path) -> Iterator[Path]:
