@@ -144,7 +144,8 @@ def declared_task(settings: Mapping[str, Any] | None, path: str) -> ServedTaskDe
     if settings is None:
         raise UsageError(
             f"{path}: is not fine-tuned for a task (it has no task.json); "
-            "run bert-pipeline finetune with --init on it first"
+            "run bert-pipeline finetune with --init on it first, or import-weights on a model that "
+            "another library fine-tuned"
         )
     name = settings.get("task")
     if isinstance(name, str) and name in TASKS:

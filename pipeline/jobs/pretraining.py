@@ -32,6 +32,7 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.training.tracking.registry import TENSORBOARD
+from bert_tf.vocabulary.files import VOCAB
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs.training_runs import (
@@ -230,7 +231,7 @@ def _model_config(
         if vocab_fingerprint(initial.vocab) != data[0].vocab_sha256:
             raise UsageError(
                 f"--init {config.init} has another vocabulary than the records in "
-                f"{data[0].directory}; preprocess with --vocab {initial.path / 'vocab.txt'}"
+                f"{data[0].directory}; {_vocabulary_to_take(initial)}"
             )
         bert_config, source, notes = initial.config, f"--init {config.init}", initial.notes
     elif config.model_config is not None:
@@ -245,6 +246,17 @@ def _model_config(
     for note in notes:
         console.info(note)
     return config.with_dropout(bert_config)
+
+
+def _vocabulary_to_take(initial: ModelDirectory) -> str:
+    path = initial.path / VOCAB
+    if path.is_file() and read_vocab(path) == initial.vocab:
+        return f"preprocess with --vocab {path}"
+    # Tokens were added to it, its embeddings have more rows, or it lies in tokenizer.json.
+    return (
+        f"no {VOCAB} there holds all {len(initial.vocab):,} entries: run bert-pipeline "
+        f"import-weights on it, and preprocess with the {VOCAB} that this writes"
+    )
 
 
 def _report(
