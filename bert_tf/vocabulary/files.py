@@ -140,7 +140,7 @@ def _added_tokens(
     folder: Path, settings: dict[str, Any], fast: TokenizerFile | None
 ) -> dict[str, int]:
     """Ids of all tokens besides BERT's specials that were added, wherever they stand."""
-    found = [] if fast is None else list(fast.added.items())
+    found: list[tuple[Any, Any]] = [] if fast is None else list(fast.added.items())
     path = folder / ADDED_TOKENS
     if path.is_file():
         found += read_json_object(path).items()
