@@ -10,6 +10,7 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
+from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase
 from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.int8 import Int8Comparison
@@ -78,7 +79,7 @@ def model_card(
     config: BertConfig,
     card: TaskCard,
     *,
-    lowercase: bool,
+    lowercase: Lowercase,
     manifest: dict[str, Any],
     written: ModelFormat,
     notes: list[str],
@@ -95,12 +96,15 @@ def model_card(
         notes: what that format lacks, or its library computes otherwise.
         comparison: of the int8 graph with the float32 one, if the former is there.
     """
-    loading = written.loading(card, config, lowercase=lowercase)
+    letters = "lower-cased" if lowercase else "cased"
+    if lowercase == KEEP_ACCENTS:
+        letters += ", with accents"
+    loading = written.loading(card, config, lowercase=bool(lowercase))
     sections = [
         f"# {card.title}",
         f"BERT with {config.num_hidden_layers} layers of width {config.hidden_size}, "
         f"{config.num_attention_heads} heads, {config.vocab_size} vocabulary entries "
-        f"({'lower-cased' if lowercase else 'cased'}).",
+        f"({letters}).",
         _list_section("Task", card.facts),
         _data_section(manifest),
         _metrics_section(manifest),

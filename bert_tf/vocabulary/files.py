@@ -14,6 +14,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
 from bert_tf.data.text.casing import vocabulary_casing
+from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab
 from bert_tf.vocabulary.tokenizer_json import TokenizerFile, read_tokenizer_file
 
@@ -48,7 +49,7 @@ class FolderVocabulary:
     """
 
     vocab: list[str]
-    lowercase: bool
+    lowercase: Lowercase
     notes: tuple[str, ...] = ()
 
 
@@ -112,11 +113,12 @@ def _read_entries(folder: Path, fast: TokenizerFile | None) -> list[str]:
 
 def _read_lowercase(
     folder: Path, vocab: list[str], settings: dict[str, Any], fast: TokenizerFile | None
-) -> tuple[bool, tuple[str, ...]]:
+) -> tuple[Lowercase, tuple[str, ...]]:
     """What the files say; of Google's folders, which do not, what the vocabulary does."""
-    found: dict[str, bool] = {}
+    found: dict[str, Lowercase] = {}
     if isinstance(settings.get("do_lower_case"), bool):
-        found[TOKENIZER_CONFIG] = settings["do_lower_case"]
+        keeps_accents = settings["do_lower_case"] and settings.get("strip_accents") is False
+        found[TOKENIZER_CONFIG] = lowercase_of(settings["do_lower_case"], keeps_accents)
     if fast is not None:
         found[TOKENIZER] = fast.lowercase
     if len(set(found.values())) > 1:
@@ -219,11 +221,11 @@ def _listed(tokens: list[str]) -> str:
     return f"{'token' if len(tokens) == 1 else 'tokens'} {named}{more}"
 
 
-def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool) -> None:
+def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: Lowercase) -> None:
     """Checks for options of HuggingFace's tokenizers that give other tokens than BERT's rules."""
     options: tuple[tuple[str, tuple[Any, ...]], ...] = (
         ("tokenizer_class", (None, *_TOKENIZER_CLASSES)),
-        ("strip_accents", (None, lowercase)),
+        ("strip_accents", (None, lowercase is True)),
         ("tokenize_chinese_chars", (None, True)),
         ("do_basic_tokenize", (None, True)),
         ("never_split", (None, [])),
@@ -244,13 +246,14 @@ def _check_tokenization(path: Path, settings: dict[str, Any], *, lowercase: bool
 
 
 def write_vocabulary_files(
-    folder: Path, vocab: list[str], *, lowercase: bool, max_length: int
+    folder: Path, vocab: list[str], *, lowercase: Lowercase, max_length: int
 ) -> None:
     """Writes `vocab.txt` and `tokenizer_config.json`, which BERT tokenizers load."""
     write_text_atomically(folder / VOCAB, "\n".join([*vocab, ""]))
     settings = {
         "tokenizer_class": "BertTokenizer",
-        "do_lower_case": lowercase,
+        "do_lower_case": bool(lowercase),
+        **({"strip_accents": False} if lowercase == KEEP_ACCENTS else {}),
         "model_max_length": max_length,
         **{f"{piece[1:-1].lower()}_token": piece for piece in SPECIAL_TOKENS},
     }

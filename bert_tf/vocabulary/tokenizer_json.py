@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.json_file import read_json_object
+from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 
 _UNK, _CLS, _SEP = "[UNK]", "[CLS]", "[SEP]"
@@ -36,7 +37,7 @@ class TokenizerFile:
     """
 
     vocab: list[str]
-    lowercase: bool
+    lowercase: Lowercase
     added: dict[str, int]
 
 
@@ -118,9 +119,10 @@ def _read_normalizer(path: Path, normalizer: Any) -> bool:
     lowercase = normalizer.get("lowercase")
     if not isinstance(lowercase, bool):
         raise _unsupported(path, "normalizer.lowercase", lowercase)
-    if normalizer.get("strip_accents") not in (None, lowercase):
-        raise _unsupported(path, "normalizer.strip_accents", normalizer["strip_accents"])
-    return lowercase
+    strips = normalizer.get("strip_accents")
+    if strips is True and not lowercase:
+        raise _unsupported(path, "normalizer.strip_accents", strips)
+    return lowercase_of(lowercase, lowercase and strips is False)
 
 
 def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:

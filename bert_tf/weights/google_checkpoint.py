@@ -21,6 +21,7 @@ from bert_tf.base.plain_path import plain_path
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.model_files import GOOGLE_CONFIG
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.vocabulary.files import read_folder_vocabulary, write_vocabulary_files
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import (
@@ -102,7 +103,7 @@ def write_google_checkpoint(
     *,
     config: BertConfig,
     vocab: list[str],
-    lowercase: bool,
+    lowercase: Lowercase,
     tensors: Mapping[str, np.ndarray],
 ) -> list[str]:
     """Writes `bert_config.json`, `vocab.txt` and `bert_model.ckpt` as google-research/bert does.
@@ -139,7 +140,7 @@ def write_google_checkpoint(
 
 
 def write_config_and_vocabulary(
-    folder: Path, config: BertConfig, vocab: list[str], *, lowercase: bool
+    folder: Path, config: BertConfig, vocab: list[str], *, lowercase: Lowercase
 ) -> None:
     """Writes `bert_config.json`, which knows neither epsilons nor kinds of GELU, and `vocab.txt`.
 

@@ -19,6 +19,7 @@ from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.base.storage_errors import check_free_space
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.model_files import CONFIG, TASK
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import huggingface_array
@@ -165,7 +166,7 @@ def write_keras_hub_preset(
     *,
     config: BertConfig,
     vocab: list[str],
-    lowercase: bool,
+    lowercase: Lowercase,
     tensors: Mapping[str, np.ndarray],
     max_seq_length: int,
 ) -> list[str]:
@@ -208,7 +209,7 @@ def write_keras_hub_preset(
         _assign(variable, name, values[name])
     # BERT strips accents where it lower-cases; KerasHub's tokenizer only if asked.
     tokenizer = keras_hub.models.BertTokenizer(
-        vocabulary=vocab, lowercase=lowercase, strip_accents=lowercase
+        vocabulary=vocab, lowercase=bool(lowercase), strip_accents=lowercase is True
     )
     is_classifier = has_pooler and f"{_CLASSIFIER}.weight" in tensors
     Path(folder).mkdir(parents=True, exist_ok=True)

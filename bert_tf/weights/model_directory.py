@@ -20,6 +20,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG, TASK, model_folder
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,
     VOCAB,
@@ -68,7 +69,7 @@ class ModelDirectory:
     path: Path
     config: BertConfig
     vocab: list[str]
-    lowercase: bool
+    lowercase: Lowercase
     task: dict[str, Any] | None
     tensors: Mapping[str, np.ndarray]
     notes: tuple[str, ...] = ()
@@ -225,7 +226,7 @@ def write_model_directory(
     model: Any,
     *,
     vocab: list[str],
-    lowercase: bool,
+    lowercase: Lowercase,
     task: dict[str, Any] | None,
     recipe: EmbeddingRecipe | None = None,
     restore: Restore | None = None,
@@ -299,7 +300,7 @@ def write_directory(
     problem_type: str | None,
     labels: list[str],
     vocab: list[str],
-    lowercase: bool,
+    lowercase: Lowercase,
     task: dict[str, Any] | None,
     tensors: Mapping[str, np.ndarray] | None,
     recipe: EmbeddingRecipe | None = None,

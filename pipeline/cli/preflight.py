@@ -44,7 +44,7 @@ from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import check_is_ours
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
-_CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None}
+_CHOSEN_BY_JOB = {"engine": AUTO, "precision": AUTO, "lowercase": None, "keep_accents": False}
 _EXTENDABLE = {"steps", "epochs", "seeds"}
 _OPENED_FILES = 3  # whose columns are looked at before a job, which looks at all
 _MOST_NEIGHBORS = 10_000
@@ -283,7 +283,9 @@ def _finished(command: str, config: Section) -> dict[str, Any] | None:
     keys = [
         key
         for key in different_keys(before, now, None)
-        if key not in _CHOSEN_BY_JOB or now[key] != _CHOSEN_BY_JOB[key]
+        if key not in _CHOSEN_BY_JOB
+        or now[key] != _CHOSEN_BY_JOB[key]
+        or (key == "keep_accents" and now["lowercase"] is not None)
     ]
     if any(is_extended(before, now, key) for key in _EXTENDABLE.intersection(keys)):
         return None  # the job knows whether it can go on

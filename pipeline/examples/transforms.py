@@ -17,6 +17,7 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.token_counts import write_token_counts
 from bert_tf.data.records.schema import shard_name
+from bert_tf.data.text.lowercase import lowercase_of
 from bert_tf.data.text.normalizer import is_ideograph
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
@@ -217,8 +218,9 @@ class TokenizeBlocks(beam.DoFn):
     def setup(self) -> None:
         """Builds the tokenizer once per worker: it takes half a second and cannot be pickled."""
         check_shared(self._job.work)
+        config = self._job.config
         self._tokenizer = WordPieceTokenizer(
-            self._job.vocab, lowercase=bool(self._job.config.lowercase)
+            self._job.vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents)
         )
         self._ideographs = [is_ideograph(entry) for entry in self._job.vocab]
 

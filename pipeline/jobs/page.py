@@ -9,6 +9,7 @@ from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.text.lowercase import Lowercase
 from pipeline.beam.files import FORMAT_OF_ENDING
 from pipeline.beam.own_files import is_vocabulary
 from pipeline.outputs.manifest import manifest_path, side_paths
@@ -55,7 +56,7 @@ def write_corpus_page(
     html: str,
     *,
     vocab: str | None,
-    lowercase: bool | None,
+    lowercase: Lowercase | None,
     samples: int,
     overwrite: bool,
 ) -> None:

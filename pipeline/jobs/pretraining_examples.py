@@ -20,6 +20,7 @@ from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.lowercase import lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.beam.blobs import BlobStore, count_finished_work
 from pipeline.beam.files import FileInfo, match_files
@@ -45,7 +46,7 @@ from pipeline.examples.transforms import (
     read_shard_hashes,
 )
 from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refuse_unknown
-from pipeline.outputs.casing import decide_lowercase
+from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
@@ -71,12 +72,11 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
     use_storage_options(runner.options, runner.runner)
     check_files(config.vocab)
     vocab = read_vocab_for_masking(path_of(config.vocab))
-    lowercase, note = decide_lowercase(config.lowercase, config.vocab, vocab)
-    config = dataclasses.replace(config, lowercase=lowercase)
+    config, note = with_casing(config, config.vocab, vocab)
     files = match_files(config.input, output=config.output, console=options.console)
 
     def body(record: JobRecord) -> None:
-        if note is not None:
+        if note:
             options.console.warn(note)
         corpus = understand_corpus(config, files)
         options.console.info(corpus.line)
@@ -182,7 +182,7 @@ def _check_sample(config: PreprocessConfig, files: list[FileInfo], vocab: list[s
     sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
-    tokenizer = HostTokenizer(vocab, lowercase=bool(config.lowercase))
+    tokenizer = HostTokenizer(vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents))
     ids = tokenizer.tokenize(texts.slice(0, _SAMPLE_SENTENCES).to_pylist()).ids
     unknown = int((ids == tokenizer.unk_id).sum())
     limit = MOST_UNKNOWN if is_whole else _MOST_UNKNOWN_OF_SAMPLE
@@ -271,6 +271,7 @@ def _finish(job: ExamplesJob, record: JobRecord) -> None:
         "vocab_size": len(vocab),
         "vocab_sha256": vocab_fingerprint(vocab),
         "lowercase": config.lowercase,
+        "keep_accents": config.keep_accents,
         "masking": config.masking,
         "pair_task": config.pair_task,
         "train_shards": shards["train"],

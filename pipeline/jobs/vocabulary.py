@@ -14,6 +14,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.text.lowercase import lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files
@@ -32,7 +33,7 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.jobs.health import VOCAB_CHECKS, examine
-from pipeline.outputs.casing import decide_lowercase
+from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
 from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
@@ -55,13 +56,12 @@ def run(config: VocabConfig, runner: RunnerConfig, options: RunOptions) -> dict[
     use_storage_options(runner.options, runner.runner)
     files = match_files(config.input, output=config.output, console=options.console)
     base = _read_base(config)
-    lowercase, note = config.lowercase is not False, None
+    note = ""
     if config.extend is not None:
-        lowercase, note = decide_lowercase(config.lowercase, config.extend, base)
-    config = dataclasses.replace(config, lowercase=lowercase)
+        config, note = with_casing(config, config.extend, base)
 
     def body(record: JobRecord) -> None:
-        if note is not None:
+        if note:
             options.console.warn(note)
         _make_vocabulary(config, runner, files, base, record)
 
@@ -192,7 +192,7 @@ def _count_words(
         _ = blocks | beam.Map(facts_of_block) | ReportCorpus(folder)
         _ = blocks | CountWords(
             folder,
-            lowercase=bool(config.lowercase),
+            lowercase=lowercase_of(config.lowercase, config.keep_accents),
             max_word_length=config.max_word_length,
             held_out_fraction=config.held_out_fraction,
         )
@@ -273,6 +273,8 @@ def _next_command(config: VocabConfig) -> list[str]:
     command += ["--vocab", config.output]
     if not config.lowercase:
         command.append("--cased")
+    if config.keep_accents:
+        command.append("--keep-accents")
     return [*command, "--output", str(path_of(config.output).with_name("pretraining-data"))]
 
 

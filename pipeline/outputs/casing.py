@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.remote_path import RemotePath
+from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.data.text.casing import vocabulary_casing
+from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase, lowercase_of
 from bert_tf.vocabulary.files import TOKENIZER, TOKENIZER_CONFIG, VOCAB, read_folder_vocabulary
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, read_manifest
 
+ConfigType = TypeVar("ConfigType", VocabConfig, PreprocessConfig)
+
+
+def with_casing(config: ConfigType, source: str, vocab: Sequence[str]) -> tuple[ConfigType, str]:
+    """The config of a data job with the casing that is used, and a note as of
+    `decide_lowercase`."""
+    asked: Lowercase | None = None
+    if config.lowercase is not None or config.keep_accents:
+        asked = lowercase_of(config.lowercase, config.keep_accents)
+    lowercase, note = decide_lowercase(asked, source, vocab)
+    keeps_accents = lowercase == KEEP_ACCENTS
+    return (
+        dataclasses.replace(config, lowercase=bool(lowercase), keep_accents=keeps_accents),
+        note,
+    )
+
 
 def decide_lowercase(
-    asked: bool | None, source: str, vocab: Sequence[str]
-) -> tuple[bool, str | None]:
+    asked: Lowercase | None, source: str, vocab: Sequence[str]
+) -> tuple[Lowercase, str]:
     """Decides whether to lower-case texts before looking them up in a vocabulary.
 
     Its manifest decides, or the tokenizer's files beside it in the folder of a model; without
@@ -27,7 +47,8 @@ def decide_lowercase(
         vocab: its entries.
 
     Returns:
-        Whether to, and a sentence for the user where the entries alone say that it is cased.
+        Whether to, and a sentence for the user where the entries alone say that it is cased, else
+        nothing.
 
     Raises:
         UsageError: the user asks for the opposite; the tokenizer's files contradict each other.
@@ -36,35 +57,36 @@ def decide_lowercase(
     if recorded is not None:
         lowercase, where = recorded
         if asked not in (None, lowercase):
-            raise UsageError(_contradiction(source, lowercase, where))
-        return lowercase, None
+            raise UsageError(_contradiction(source, lowercase, where, asked))
+        return lowercase, ""
     casing = vocabulary_casing(vocab)
     has_small_letters = any(entry != entry.upper() for entry in vocab if entry[0] != "[")
     is_lowercase = has_small_letters and not casing.is_cased and not casing.has_accents
-    if (asked is True and casing.is_cased) or (asked is False and is_lowercase):
-        raise UsageError(_contradiction(source, not casing.is_cased, casing.reason))
+    if (asked and casing.is_cased) or (asked is False and is_lowercase):
+        raise UsageError(_contradiction(source, not casing.is_cased, casing.reason, asked))
     if asked is not None:
-        return asked, None
+        return asked, ""
     if not casing.is_cased:
-        return True, None
+        return True, ""
     return False, (
         f"{source}: has no manifest, and {casing.reason}: texts keep their capital letters and "
         "accents, as with --cased"
     )
 
 
-def _recorded_lowercase(source: str) -> tuple[bool, str] | None:
+def _recorded_lowercase(source: str) -> tuple[Lowercase, str] | None:
     """What was recorded when the vocabulary was made or used, and by which file."""
     path = path_of(source)
     made = read_manifest(source)
-    if made is not None and isinstance(made.get("config", {}).get("lowercase"), bool):
-        return made["config"]["lowercase"], manifest_path(source).name
+    settings = (made or {}).get("config", {})
+    if isinstance(settings.get("lowercase"), bool):
+        return _lowercase_in(settings), manifest_path(source).name
     if path.name != VOCAB or isinstance(path, RemotePath):
         return None
     with suppress(InputError):  # another tool's manifest.json
         records = (read_manifest(path.parent) or {}).get("records", {})
         if isinstance(records.get("lowercase"), bool):
-            return records["lowercase"], manifest_path(path.parent).name
+            return _lowercase_in(records), manifest_path(path.parent).name
     for folder in (path.parent, path.parent / "best"):
         for name in (TOKENIZER_CONFIG, TOKENIZER):
             if (folder / name).is_file():
@@ -72,9 +94,14 @@ def _recorded_lowercase(source: str) -> tuple[bool, str] | None:
     return None
 
 
-def _contradiction(source: str, lowercase: bool, why: str) -> str:
-    made, asked = ("lower-cased", "cased") if lowercase else ("cased", "lowercase")
+def _lowercase_in(settings: Mapping[str, Any]) -> Lowercase:
+    return lowercase_of(settings["lowercase"], settings.get("keep_accents"))
+
+
+def _contradiction(source: str, lowercase: Lowercase, why: str, asked: Lowercase) -> str:
+    made = {False: "cased", True: "lower-cased", KEEP_ACCENTS: "lower-cased, with accents"}
+    flag = {False: "--cased", True: "--lowercase", KEEP_ACCENTS: "--keep-accents"}[asked]
     return (
-        f"{source}: the vocabulary is {made} ({why}), so --{asked} would make many words [UNK]; "
-        f"leave --{asked} out, or give another vocabulary"
+        f"{source}: the vocabulary is {made[lowercase]} ({why}), so {flag} would make many words "
+        f"[UNK]; leave {flag} out, or give another vocabulary"
     )

@@ -15,6 +15,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from bert_tf.base.kernels import fnv1a
+from bert_tf.data.text.lowercase import Lowercase
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.blocks.identity import document_hashes
@@ -47,7 +48,7 @@ class CountWords(beam.PTransform):
     """
 
     def __init__(
-        self, folder: str, *, lowercase: bool, max_word_length: int, held_out_fraction: float
+        self, folder: str, *, lowercase: Lowercase, max_word_length: int, held_out_fraction: float
     ):
         super().__init__()
         self._folder = folder
@@ -73,7 +74,7 @@ class CountWords(beam.PTransform):
 
 class _CountInBundle(beam.DoFn):
     def __init__(
-        self, folder: str, lowercase: bool, max_word_length: int, held_out_fraction: float
+        self, folder: str, lowercase: Lowercase, max_word_length: int, held_out_fraction: float
     ):
         super().__init__()
         self._folder = folder

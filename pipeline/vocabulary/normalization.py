@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
 from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS
 
@@ -45,7 +46,7 @@ class WordTables(NamedTuple):
 
 
 @functools.cache
-def word_tables(lowercase: bool) -> WordTables:
+def word_tables(lowercase: Lowercase) -> WordTables:
     """The tables of the lower-casing, accent-stripping tokenizer or of the cased one."""
     actions = np.full(NUM_CODE_POINTS, WORD, np.uint8)
     for code_point in ASSIGNED:

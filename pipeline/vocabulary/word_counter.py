@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.kernels import fnv1a
+from bert_tf.data.text.lowercase import Lowercase
 from pipeline.corpus.blocks.byte_ranges import gather
 from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.vocabulary.word_splitter import WordSplitter
@@ -20,7 +21,7 @@ class WordCounter:
         max_word_length: characters; longer words are not kept.
     """
 
-    def __init__(self, *, lowercase: bool, max_word_length: int):
+    def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self._splitter = WordSplitter(lowercase=lowercase, max_word_length=max_word_length)
         self._size = 0
         self._slots = np.full(1 << 12, -1, np.int32)

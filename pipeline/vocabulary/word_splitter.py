@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
+from bert_tf.data.text.lowercase import Lowercase
 from pipeline.corpus.blocks.document_block import offsets_and_data
 from pipeline.corpus.cleaning.characters import decode
 from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
@@ -29,7 +30,7 @@ class WordSplitter:
         too_long: words left out so far.
     """
 
-    def __init__(self, *, lowercase: bool, max_word_length: int):
+    def __init__(self, *, lowercase: Lowercase, max_word_length: int):
         self.too_long = 0
         self._rules = word_tables(lowercase)
         self._max_word_length = max_word_length

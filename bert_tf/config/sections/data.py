@@ -163,6 +163,10 @@ class VocabConfig(CorpusSection):
         default=None,
         flag="--lowercase/--cased",
     )
+    keep_accents: bool = option(
+        "lowercase without stripping accents and vowel signs, for Hindi, Ukrainian, Vietnamese",
+        default=False,
+    )
     min_frequency: int = option(
         "minimum frequency of a pair of tokens to be merged", default=2, minimum=1
     )
@@ -194,6 +198,21 @@ class VocabConfig(CorpusSection):
         advanced=True,
     )
 
+    def __post_init__(self) -> None:
+        """A new vocabulary is lower-cased by default; that of another one decides for itself."""
+        if self.lowercase is None and self.extend is None:
+            object.__setattr__(self, "lowercase", True)
+
+    def faults(self) -> list[str]:
+        """Refuses accents to be kept twice."""
+        return super().faults() + _casing_faults(self)
+
+
+def _casing_faults(config: VocabConfig | PreprocessConfig) -> list[str]:
+    if config.keep_accents and config.lowercase is False:
+        return ["keep_accents: is how to lowercase; --cased keeps accents, too, so leave one out"]
+    return []
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PreprocessConfig(CorpusSection):
@@ -207,6 +226,11 @@ class PreprocessConfig(CorpusSection):
         "lowercase and strip accents (default: as the vocabulary was made)",
         default=None,
         flag="--lowercase/--cased",
+    )
+    keep_accents: bool = option(
+        "lowercase without stripping accents and vowel signs, for Hindi, Ukrainian, Vietnamese "
+        "(default: as the vocabulary was made)",
+        default=False,
     )
     max_seq_length: int = option(
         "tokens per sequence, including [CLS] and [SEP]", default=128, minimum=8, maximum=65_536
@@ -315,7 +339,12 @@ class PreprocessConfig(CorpusSection):
 
     def faults(self) -> list[str]:
         """Refuses lengths that cannot hold their predictions, and masks of unmasked records."""
-        return super().faults() + self._length_faults() + self._dynamic_faults()
+        return [
+            *super().faults(),
+            *_casing_faults(self),
+            *self._length_faults(),
+            *self._dynamic_faults(),
+        ]
 
     @property
     def passes(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.records.schema import FEATURE_NAMES
+from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class PretrainingData:
     pair_task: str = "nsp"
     vocab_size: int
     vocab_sha256: str
-    lowercase: bool
+    lowercase: Lowercase
     train_shards: tuple[str, ...]
     eval_shards: tuple[str, ...] = ()
     train_examples: int = 0
@@ -84,6 +85,7 @@ class PretrainingData:
                 f"{directory}: record schema {values['feature_names']!r} is not known; "
                 f"expected one of {', '.join(FEATURE_NAMES)}"
             )
+        values["lowercase"] = lowercase_of(values["lowercase"], records.get("keep_accents"))
         notes = tuple(manifest.get("notes", ()))
         return cls(directory=str(directory), notes=notes, **{**values, **_amounts(manifest)})
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.data.text.normalizer import is_ideograph, normalize_code_point
 from bert_tf.data.text.tokenized_texts import TokenizedTexts
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
@@ -70,7 +71,7 @@ class HostTokenizer:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
-    def __init__(self, vocab: Sequence[str], *, lowercase: bool):
+    def __init__(self, vocab: Sequence[str], *, lowercase: Lowercase):
         self.vocab = vocab
         self._ids = {entry: number for number, entry in enumerate(vocab)}
         self._longest = max(map(len, vocab))
@@ -194,7 +195,7 @@ class _Characters(dict[int, str]):
     """What a code point becomes, for `str.translate`: boundaries are put around punctuation and
     ideographs. It is filled as characters occur."""
 
-    def __init__(self, *, lowercase: bool, boundary: str):
+    def __init__(self, *, lowercase: Lowercase, boundary: str):
         super().__init__()
         self._lowercase = lowercase
         self._boundary = boundary

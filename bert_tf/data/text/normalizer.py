@@ -16,6 +16,8 @@ from collections.abc import Iterator
 import flatbuffers
 import numpy as np
 
+from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase
+
 # First and last code points of the ranges whose characters are words of their own:
 # `_is_chinese_char` of google-research/bert tokenization.py.
 IDEOGRAPHS = (
@@ -56,11 +58,12 @@ def is_ideograph(text: str) -> bool:
     return len(text) == 1 and any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
 
 
-def normalize_code_point(character: str, *, lowercase: bool) -> str:
+def normalize_code_point(character: str, *, lowercase: Lowercase) -> str:
     """What BERT makes of one character, before it splits text at spaces and punctuation.
 
     Spaces of any kind become " "; control, format and private-use characters and U+FFFD vanish;
-    with `lowercase`, accents go (NFD without category Mn) and letters become small.
+    with `lowercase`, accents go (NFD without category Mn) and letters become small, with
+    KEEP_ACCENTS only the latter.
     Reference: BasicTokenizer of google-research/bert tokenization.py.
 
     | character | lowercase | result |
@@ -78,6 +81,8 @@ def normalize_code_point(character: str, *, lowercase: bool) -> str:
         return ""
     if not lowercase:
         return character
+    if lowercase == KEEP_ACCENTS:
+        return character.lower()
     return "".join(
         part.lower()
         for part in unicodedata.normalize("NFD", character)
@@ -85,7 +90,7 @@ def normalize_code_point(character: str, *, lowercase: bool) -> str:
     )
 
 
-def changed_code_points(*, lowercase: bool) -> Iterator[tuple[int, str]]:
+def changed_code_points(*, lowercase: Lowercase) -> Iterator[tuple[int, str]]:
     """All assigned code points but U+0000 that `normalize_code_point` changes, with the results."""
     for code_point in itertools.chain(*_RANGES_THAT_CHANGE):
         character = chr(code_point)
@@ -100,7 +105,7 @@ def changed_code_points(*, lowercase: bool) -> Iterator[tuple[int, str]]:
 
 
 @functools.cache
-def normalizer_model(*, lowercase: bool) -> bytes:
+def normalizer_model(*, lowercase: Lowercase) -> bytes:
     """The flatbuffer `FastBertNormalizerModel` that applies `normalize_code_point`."""
     pool, values = _mapped_values(lowercase)
     trie = _utf8_trie(values)
@@ -108,7 +113,7 @@ def normalizer_model(*, lowercase: bool) -> bytes:
     pool_vector = builder.CreateByteVector(pool)
     trie_vector = builder.CreateNumpyVector(trie)
     builder.StartObject(4)
-    builder.PrependBoolSlot(0, lowercase, False)
+    builder.PrependBoolSlot(0, bool(lowercase), False)
     builder.PrependUOffsetTRelativeSlot(1, trie_vector, 0)
     builder.PrependInt32Slot(2, _DIFFERS, 0)  # U+0000 becomes the empty string
     builder.PrependUOffsetTRelativeSlot(3, pool_vector, 0)
@@ -116,7 +121,7 @@ def normalizer_model(*, lowercase: bool) -> bytes:
     return bytes(builder.Output())
 
 
-def _mapped_values(lowercase: bool) -> tuple[bytes, np.ndarray]:
+def _mapped_values(lowercase: Lowercase) -> tuple[bytes, np.ndarray]:
     """The distinct results end to end, and uint32 [code points]: where each finds its own, or 0."""
     pool = bytearray()
     value_of: dict[str, int] = {"": _DIFFERS}

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.data.text.normalizer import normalizer_model
 from bert_tf.data.text.tokenized_texts import TokenizedTexts, characters_at_bytes
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
@@ -43,7 +44,7 @@ class WordPieceTokenizer(tf.Module):
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the specials.
     """
 
-    def __init__(self, vocab: list[str], *, lowercase: bool):
+    def __init__(self, vocab: list[str], *, lowercase: Lowercase):
         super().__init__(name="word_piece_tokenizer")
         self._vocab = _Vocabulary(list(vocab))
         self.lowercase = lowercase

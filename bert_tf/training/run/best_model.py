@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.training.plan.early_stop import IMPROVED
 from bert_tf.weights.model_directory import Restore, write_model_directory
 
@@ -93,7 +94,7 @@ class BestModelKeeper:
         *,
         metric: str,
         vocab: list[str],
-        lowercase: bool,
+        lowercase: Lowercase,
         writes: bool,
         restore: Restore | None = None,
     ):

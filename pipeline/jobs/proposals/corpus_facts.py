@@ -11,6 +11,7 @@ from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import PreprocessConfig, VocabConfig
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
@@ -100,7 +101,9 @@ def look_at_corpus(config: PreprocessConfig, files: Sequence[FileInfo]) -> Corpu
     lengths, folded = lengths_of(blocks), fold(blocks)
     near = similar_documents(blocks, folded, threshold=config.near_duplicate_threshold, most=0)
     scale = 1.0 if sample.is_whole else text_scale(config, sample, files)
-    vocab_size, tokens = _vocabulary(blocks, config.lowercase is not False, scale)
+    vocab_size, tokens = _vocabulary(
+        blocks, lowercase_of(config.lowercase, config.keep_accents), scale
+    )
     return CorpusFacts(
         sample=sample,
         scale=scale,
@@ -148,7 +151,9 @@ def facts_lines(facts: CorpusFacts, files: Sequence[FileInfo], encoding: str) ->
         )
 
 
-def _vocabulary(blocks: Sequence[DocumentBlock], lowercase: bool, scale: float) -> tuple[int, int]:
+def _vocabulary(
+    blocks: Sequence[DocumentBlock], lowercase: Lowercase, scale: float
+) -> tuple[int, int]:
     """A size that suits the corpus, and the tokens of the sample with such a vocabulary."""
     counter = WordCounter(lowercase=lowercase, max_word_length=VocabConfig.max_word_length)
     for block in blocks:

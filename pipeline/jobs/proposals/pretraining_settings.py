@@ -38,7 +38,10 @@ SECTIONS: dict[str, type[Section]] = {
     "train": TrainConfig,
 }
 _SENTENCES_OF_PAIRS = 2  # of half of the documents, for next sentences to be told apart
-_SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {"lowercase"}
+_SHARED = frozenset(field.name for field in dataclasses.fields(CorpusSection)) | {
+    "lowercase",
+    "keep_accents",
+}
 
 
 def given_settings(

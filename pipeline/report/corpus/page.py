@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import PreprocessConfig
 from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files
@@ -50,7 +51,7 @@ class Corpus:
     config: CorpusSection
     files: Sequence[FileInfo]
     vocab: Sequence[str] | None = None
-    lowercase: bool = True
+    lowercase: Lowercase = True
 
 
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
@@ -81,7 +82,12 @@ def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str
     config = PreprocessConfig(**values)
     if not files:
         return "Its manifest names no files."
-    return Corpus(config=config, files=files, vocab=vocab, lowercase=bool(config.lowercase))
+    return Corpus(
+        config=config,
+        files=files,
+        vocab=vocab,
+        lowercase=lowercase_of(config.lowercase, config.keep_accents),
+    )
 
 
 def corpus_at(
@@ -90,7 +96,7 @@ def corpus_at(
     text_column: str = "text",
     reading: PreprocessConfig | None = None,
     vocab: str | None = None,
-    lowercase: bool | None = None,
+    lowercase: Lowercase | None = None,
 ) -> Corpus:
     """The corpus of some files.
 
@@ -111,7 +117,7 @@ def corpus_at(
         config=reading or PreprocessConfig(input=(pattern,), text_column=text_column),
         files=match_files((pattern,)),
         vocab=entries,
-        lowercase=lowercase is not False,
+        lowercase=True if lowercase is None else lowercase,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.lowercase import Lowercase
 from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.cleaning.filters import measure_documents
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
@@ -192,7 +193,7 @@ def similar_documents(
 
 
 def unknown_words(
-    blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: bool, most: int
+    blocks: Sequence[DocumentBlock], vocab: Sequence[str], *, lowercase: Lowercase, most: int
 ) -> Unknown:
     """Which words a vocabulary has no tokens for."""
     counter = WordCounter(lowercase=lowercase, max_word_length=_LONGEST_WORD)

@@ -7,12 +7,13 @@ import pytest
 import tokenizers
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.vocabulary.files import read_folder_vocabulary, write_vocabulary_files
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
 
 
-@pytest.fixture(params=[True, False])
+@pytest.fixture(params=[True, KEEP_ACCENTS, False])
 def lowercase(request):
     return request.param
 
@@ -26,7 +27,9 @@ def test_written_files_are_read_back(tmp_path, lowercase):
 def test_tokenizer_json_alone_is_enough(tmp_path, lowercase):
     # transformers 5 writes no vocab.txt.
     tokenizer = tokenizers.BertWordPieceTokenizer(
-        {piece: index for index, piece in enumerate(VOCAB)}, lowercase=lowercase
+        {piece: index for index, piece in enumerate(VOCAB)},
+        lowercase=bool(lowercase),
+        strip_accents=lowercase is True,
     )
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     read = read_folder_vocabulary(tmp_path)
@@ -62,7 +65,7 @@ def test_the_vocabulary_decides_where_nothing_else_does_and_says_why(
 @pytest.mark.parametrize(
     ("settings", "refused"),
     [
-        ({"do_lower_case": True, "strip_accents": False}, "strip_accents"),
+        ({"do_lower_case": False, "strip_accents": True}, "strip_accents"),
         ({"do_lower_case": True, "strip_accents": True}, None),
         ({"do_lower_case": False, "strip_accents": False}, None),
         ({"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}, None),

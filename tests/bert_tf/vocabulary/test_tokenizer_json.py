@@ -8,6 +8,7 @@ import tokenizers
 from tokenizers import normalizers, pre_tokenizers, processors
 
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.vocabulary.tokenizer_json import read_tokenizer_file
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
@@ -20,7 +21,10 @@ TEMPLATE = processors.TemplateProcessing(
 
 
 def bert(lowercase=True):
-    return tokenizers.BertWordPieceTokenizer(IDS, lowercase=lowercase)._tokenizer
+    strips = False if lowercase == KEEP_ACCENTS else None
+    return tokenizers.BertWordPieceTokenizer(
+        IDS, lowercase=bool(lowercase), strip_accents=strips
+    )._tokenizer
 
 
 def read(tmp_path, tokenizer):
@@ -29,7 +33,7 @@ def read(tmp_path, tokenizer):
     return read_tokenizer_file(path)
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", [True, KEEP_ACCENTS, False])
 @pytest.mark.parametrize("is_sequence", [True, False])
 def test_berts_own_rules_are_read(tmp_path, lowercase, is_sequence):
     tokenizer = bert(lowercase)

@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from tokenizers import BertWordPieceTokenizer
 
 import pipeline
 from bert_tf.base.console import Console
@@ -12,7 +13,9 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, VocabConfig
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
+from bert_tf.vocabulary.files import write_vocabulary_files
 from pipeline.jobs import pretraining_examples, vocabulary
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest
@@ -144,3 +147,27 @@ def test_the_vocabulary_decides_whether_texts_are_lower_cased(folder):
         assert manifest["counts"]["tokens_unknown"] == 0
     with pytest.raises(UsageError, match=r"cased.txt: the vocabulary is cased .*--lowercase out"):
         run(folder, vocab=cased, lowercase=True)
+
+
+def test_accents_that_are_kept_travel_to_the_model(folder):
+    """Of Hindi, whose vowel signs are marks, and of Ukrainian: й without its mark is и."""
+    text = HINDI.replace("\n\n", "\n") + "Йому й їй. Мій дім.\nЇжак і йод.\n\n"
+    (folder / "corpus.txt").write_text(text * 4, encoding="utf-8")
+    made = {"input": [str(folder / "corpus.txt")], "min_frequency": 1, "vocab_size": 200}
+    vocab = str(folder / "marks.txt")
+    manifest, _ = run(
+        folder, job=vocabulary, section=VocabConfig, **made, output=vocab, keep_accents=True
+    )
+    assert "--keep-accents" in manifest["next"]
+    entries = (folder / "marks.txt").read_text(encoding="utf-8").splitlines()
+    assert {"किताब", "йому"} <= set(entries) and "иому" not in entries
+    manifest, _ = run(folder, vocab=vocab, duplicates="exact", pair_task="none")
+    assert manifest["counts"]["tokens_unknown"] == 0
+    data = PretrainingData.from_manifest(folder / "data", manifest)
+    assert data.lowercase == KEEP_ACCENTS
+    write_vocabulary_files(folder / "data", entries, lowercase=data.lowercase, max_length=32)
+    settings = json.loads((folder / "data" / "tokenizer_config.json").read_text())
+    theirs = BertWordPieceTokenizer(
+        vocab, lowercase=settings["do_lower_case"], strip_accents=settings["strip_accents"]
+    )
+    assert theirs.encode("Йому किताब", add_special_tokens=False).tokens == ["йому", "किताब"]

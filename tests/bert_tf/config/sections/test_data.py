@@ -4,7 +4,7 @@ import pytest
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections import PreprocessConfig
+from bert_tf.config.sections import PreprocessConfig, VocabConfig
 
 REQUIRED = {"input": ["a.txt"], "vocab": "v.txt", "output": "o"}
 
@@ -31,3 +31,14 @@ def test_predictions_that_do_not_fit_are_refused():
         build_section(
             PreprocessConfig, {**REQUIRED, "max_seq_length": 16, "max_predictions_per_seq": 20}
         )
+
+
+def test_accents_are_kept_once():
+    with pytest.raises(ConfigError, match="keep_accents: is how to lowercase; --cased keeps"):
+        build_section(PreprocessConfig, {**REQUIRED, "lowercase": False, "keep_accents": True})
+
+
+@pytest.mark.parametrize(("extend", "lowercase"), [({}, True), ({"extend": "v.txt"}, None)])
+def test_a_vocabulary_that_is_extended_decides_on_its_casing(extend, lowercase):
+    config = build_section(VocabConfig, {"input": ["a.txt"], "output": "o.txt", **extend})
+    assert config.lowercase is lowercase

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer, longest_match
+from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
@@ -22,7 +23,7 @@ VOCAB = list(
 )
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["lowercase", "cased"])
+@pytest.fixture(scope="module", params=[True, KEEP_ACCENTS, False], ids=str)
 def pair(request):
     return (
         WordPieceTokenizer(VOCAB, lowercase=request.param),

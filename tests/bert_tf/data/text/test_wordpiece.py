@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
+from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.data.text.normalizer import normalize_code_point, normalizer_model
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, longest_first_lengths, pack_pairs
@@ -43,11 +44,13 @@ texts = st.lists(
 ).map(" ".join)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["lowercase", "cased"])
+@pytest.fixture(scope="module", params=[True, KEEP_ACCENTS, False], ids=str)
 def pair(request):
     ours = WordPieceTokenizer(VOCAB, lowercase=request.param)
     theirs = BertWordPieceTokenizer(
-        {token: i for i, token in enumerate(VOCAB)}, lowercase=request.param
+        {token: i for i, token in enumerate(VOCAB)},
+        lowercase=bool(request.param),
+        strip_accents=request.param is True,
     )
     return ours, theirs
 
@@ -137,7 +140,7 @@ def _lowercase_tokenizer() -> WordPieceTokenizer:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", [True, KEEP_ACCENTS, False])
 def test_the_table_holds_the_function_for_every_code_point(lowercase):
     import tensorflow_text as tf_text
 
@@ -158,6 +161,9 @@ def test_the_table_holds_the_function_for_every_code_point(lowercase):
     [
         ("É", True, "e"),
         ("É", False, "É"),
+        ("É", KEEP_ACCENTS, "é"),
+        ("\u093f", KEEP_ACCENTS, "\u093f"),
+        ("\u0301", KEEP_ACCENTS, "\u0301"),
         ("\u00a0", True, " "),
         ("\u200b", True, ""),
         ("ﬁ", True, "ﬁ"),
