@@ -110,7 +110,7 @@ def _read_model(path: Path, model: Any) -> list[str]:
     return vocab
 
 
-def _read_normalizer(path: Path, normalizer: Any) -> bool:
+def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
     if not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer":
         raise _unsupported(path, "normalizer", normalizer)
     for key, expected in _NORMALIZER.items():
