@@ -19,6 +19,7 @@ _SIDE_ENDINGS = tuple(
 # What these make are rows again, which other commands read.
 _MAKE_TABLES = ("score", "embed", "summarize", "search")
 _VOCABULARY_LINES = frozenset((b"[PAD]", b"[UNK]"))
+_FEW_FILES = 1000  # all of them are looked into; of more those that are named as one
 _VOCABULARY_HEAD_BYTES = 4096  # of Google's, [UNK] follows 99 unused entries
 
 
@@ -56,7 +57,8 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
         manifests += manifests_of_files(place.parent).get(place.name, ())
         if any(_is_no_input(each, place, sources) for each in manifests):
             return True
-        return "vocab" in place.name and is_vocabulary(place)
+        may_open = len(found) <= _FEW_FILES and not isinstance(place, RemotePath)
+        return (may_open or "vocab" in place.name) and is_vocabulary(place)
 
     return sorted(filter(is_own, found))
 

@@ -46,7 +46,8 @@ def test_a_vocabulary_is_left_out_and_reported(corpus):
 
 
 def test_a_copied_vocabulary_is_known_by_its_entries(corpus):
-    write("corp/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    for name in ("vocab", "english"):
+        write(f"corp/{name}.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
     write("corp/vocabulary-of-words.txt", "The vocabulary of words.\n")
     assert matched("corp/*.txt")[0] == ["corp/a.txt", "corp/vocabulary-of-words.txt"]
 
