@@ -51,9 +51,9 @@ def names_in(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def repeated_names(key: str, names: tuple[str, ...]) -> list[str]:
-    """What refuses a name that is there twice."""
+    """What refuses a name that a key holds twice."""
     twice = next((name for name in names if names.count(name) > 1), None)
-    return [] if twice is None else [f"{key}: {twice!r} is there twice; each number needs its own"]
+    return [] if twice is None else [f"{key}: {twice!r} is there twice; name it once"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

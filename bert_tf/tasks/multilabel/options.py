@@ -68,7 +68,9 @@ class MultiLabelConfig(SoftLabelConfig):
                 "label_names: with several label_column these are the names of the labels; leave "
                 "one of the two out"
             )
-        return [*faults, *repeated_names("label_names", self.names)]
+        for key, names in (("label_names", self.names), ("label_column", self.label_column)):
+            faults += repeated_names(key, names)
+        return faults
 
 
 MULTILABEL = TaskDeclaration(

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ _SAME = {"M": "I", "W": "S"}
 _SEPARATORS = "-_:./|"
 _OUTSIDES = frozenset(("0", "o", "other", "none", "null", "out", "outside"))
 _MARKS = frozenset(("_", "-"))  # outside of entities, but tags of their own among parts of speech
+_NUMBER = re.compile(r"-?\d+(\.0)?")  # -100 of words that do not count, 1.0 of a column with gaps
 _SHOWN = 3
 
 
@@ -43,7 +45,7 @@ _USUAL = _Form(is_first=True, separator="-")
 
 def are_numbers(tags: Collection[str]) -> bool:
     """Whether tags are numbers of a list of names, which a file does not have."""
-    return bool(tags) and all(tag.isdecimal() for tag in tags)
+    return bool(tags) and all(map(_NUMBER.fullmatch, tags))
 
 
 def usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
@@ -116,5 +118,5 @@ def _possible(tag: str) -> Iterator[_Reading]:
 
 def named(tags: Sequence[str], names: Sequence[str]) -> list[str]:
     """Names in the place of numbers; a number that has none, and what is no number, as it is."""
-    numbers = {str(number): name for number, name in enumerate(names)}
+    numbers = {f"{number}{end}": name for number, name in enumerate(names) for end in ("", ".0")}
     return [numbers.get(tag, tag) for tag in tags]

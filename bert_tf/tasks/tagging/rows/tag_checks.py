@@ -50,7 +50,7 @@ def usual_tags(
     if not texts.has_words:
         return texts
     tags, known_names = set(texts.tags), {OUTSIDE, *names}
-    if names and any(tag.isdecimal() for tag in tags - known_names):
+    if names and any(are_numbers([tag]) for tag in tags - known_names):
         texts = dataclasses.replace(texts, tags=named(texts.tags, names))
         texts = _rejected(
             texts,
@@ -58,7 +58,7 @@ def usual_tags(
             "tag is not a number of --tag-names",
         )
     elif scheme != PLAIN and are_numbers(tags - {OUTSIDE}) and not tags.issubset(known):
-        numbers = sorted(map(int, tags - {OUTSIDE}))
+        numbers = sorted(tags - {OUTSIDE}, key=float)
         raise UsageError(
             f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, and not "
             "what they stand for; name the tags in this order, from 0: --tag-names "

@@ -15,7 +15,7 @@ import tensorflow as tf
 from behavior.tasks import check_task
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.tasks.base.task import TaskData
 from bert_tf.tasks.multilabel.task import MultiLabelTask
@@ -272,6 +272,19 @@ def test_names_of_zeros_and_ones_are_those_of_later_files_too(read_training, tmp
     task = task_from_settings(task.settings(), "run")
     path = write_rows(tmp_path / "dev.jsonl", [("a", [1, 1, 0])])
     assert task.gold(task.read(str(path), Console(io.StringIO()))) == [["film", "play"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"label_names": ("a,b,a",)}, "label_names: 'a' is there twice"),
+        ({"label_column": ("a", "a")}, "label_column: 'a' is there twice"),
+        ({"label_column": ("a", "b"), "label_names": ("c",)}, "leave one of the two out"),
+    ],
+)
+def test_names_and_columns_are_there_once(read_training, values, message):
+    with pytest.raises(ConfigError, match=message):
+        read_training(ROWS, **values)
 
 
 def test_one_column_of_zeros_and_ones_is_refused(read_training):

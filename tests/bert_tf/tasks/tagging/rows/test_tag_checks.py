@@ -108,6 +108,10 @@ def test_numbers_are_refused_without_names(usual):
         UsageError, match=r"a\.conll: its tags are the numbers 0 to 3.*--tag-names O"
     ):
         usual("0 1 2 3")
+    with pytest.raises(UsageError, match="the numbers -100 to 1"):
+        usual("-100 0 1")
+    with pytest.raises(UsageError, match=r"the numbers 0\.0 to 10\.0"):
+        usual("10.0 0.0 2.0")
     assert usual("0 1 2 3", "plain")[0] == "0 1 2 3"
     assert usual("0 1 2 3", "plain", known={"0", "1", "2", "3"})[0] == "0 1 2 3"
 
@@ -116,6 +120,7 @@ def test_numbers_have_the_names_that_are_given(usual):
     tags, _, log = usual("0 1 2 3", names=NAMES)
     assert (tags, log) == ("O B-PER I-PER B-LOC", "")
     assert usual("O B-PER I-PER", names=NAMES)[0] == "O B-PER I-PER"
+    assert usual("0.0 1.0 2.0", names=NAMES)[0] == "O B-PER I-PER"
     assert usual("o b_PER i_PER", names=NAMES)[0] == "O B-PER I-PER"
     assert usual("0 1 2", names=("o", "b-x", "i-x"))[0] == "O B-x I-x"
     _, texts, _ = usual("0 9", names=NAMES)
