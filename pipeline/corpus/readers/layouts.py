@@ -143,10 +143,10 @@ class Sketch:
         if layout == "file":
             if self.has_gaps:
                 return "paragraphs separated by blank lines"
-            kind = "sentence"
             if self.is_wrapped:
                 return "hard-wrapped lines, a document per file"
-            return f"a {'paragraph' if self.is_full else kind} per line, a document per file"
+            unit = "paragraph" if self.is_full else "sentence"
+            return f"a {unit} per line, a document per file"
         return {
             "sentences": "a sentence per line, blank lines between documents",
             "paragraph_lines": "a paragraph per line, blank lines between documents",
