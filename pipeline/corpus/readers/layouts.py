@@ -32,6 +32,7 @@ _MANY_TIMES = 10
 _FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _MARGIN_QUANTILE = 0.98  # a few lines cross every margin: addresses, tables
 _NARROWEST_MARGIN, _WIDEST_MARGIN = 30, 200  # characters
+_SHORT_TAIL = 0.8  # of the margin
 _LONGEST_FIRST_WORD = 20
 _FIRST_IDEOGRAPH = 0x2E80  # from here on lines are broken between any two characters
 _LONG_LINE = 300  # characters that are no single sentence, marks or not
@@ -60,6 +61,8 @@ class Sketch:
         breaks: ends of lines inside a group, in files with several.
         wrapped_breaks: where the next word would have crossed the margin of the file.
         ended_breaks: after a mark that ends a sentence.
+        tails: last lines of groups of several lines, in such files.
+        short_tails: of them, those that end well before the margin.
         pieces: what two or more blank lines in a row separate.
         thin_pieces: of one group that is a sentence or heading.
         single_gaps: one blank line alone, between two groups.
@@ -79,6 +82,8 @@ class Sketch:
     breaks: int = 0
     wrapped_breaks: int = 0
     ended_breaks: int = 0
+    tails: int = 0
+    short_tails: int = 0
     pieces: int = 0
     thin_pieces: int = 0
     single_gaps: int = 0
@@ -90,11 +95,12 @@ class Sketch:
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether lines end at a margin and not where sentences do."""
+        """Whether lines end at a margin, not where sentences do, and paragraphs before it."""
         return (
             self.breaks >= _FEWEST_BREAKS
-            and 2 * self.wrapped_breaks >= self.breaks
-            and 2 * self.ended_breaks <= self.breaks
+            and self.wrapped_breaks >= 0.75 * self.breaks
+            and self.ended_breaks <= 0.5 * self.breaks
+            and self.short_tails >= 0.4 * self.tails
         )
 
     @property
@@ -225,12 +231,14 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     is_thin = (np.diff(piece_bounds) == 1) & ~is_full[piece_bounds[:-1]]
     is_break = gaps == 0
     breaks = int(is_break.sum())
-    wrapped = 0
+    is_tail = np.append(~is_break, True) & np.append(False, is_break)
+    wrapped = short_tails = 0
     if breaks >= _FEWEST_BREAKS:
         margin = np.quantile(widths[:-1][is_break], _MARGIN_QUANTILE)
         reaches = widths[:-1] + 1 + first_words[1:] > margin
         if _NARROWEST_MARGIN <= margin <= _WIDEST_MARGIN:
             wrapped = int((reaches & is_break).sum())
+            short_tails = int((widths[is_tail] <= _SHORT_TAIL * margin).sum())
     else:
         breaks = 0
     tags = [head.startswith(WIKI_BEGIN, start) for start in lines.starts[places[:1]].tolist()]
@@ -247,6 +255,8 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         breaks=breaks,
         wrapped_breaks=wrapped,
         ended_breaks=int((is_ended[:-1] & is_break).sum()) if breaks else 0,
+        tails=int(is_tail.sum()) if breaks else 0,
+        short_tails=short_tails,
         pieces=len(piece_bounds) - 1,
         thin_pieces=int(is_thin.sum()),
         single_gaps=int((gaps == 1).sum()),
