@@ -23,7 +23,7 @@ _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on"), True),
     **dict.fromkeys(("false", "no", "off"), False),
 }
-Reads = Literal["file", "files", "table", "tables", "folder", "model"]
+Reads = Literal["any", "file", "files", "table", "tables", "folder", "model"]
 Writes = Literal["file", "folder"]
 _MOST_LISTED = 12  # known keys in a message
 _LONGEST_SHOWN = 100  # characters of a refused value in a message

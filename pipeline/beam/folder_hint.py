@@ -1,4 +1,4 @@
-"""Which glob to give instead of a folder."""
+"""Files that can be read, by the ending of their names, and the glob to give instead of a folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ import shlex
 from collections.abc import Collection
 from pathlib import PurePath
 
+from bert_tf.data.tables.file_names import TABLE_FORMATS
+
+FORMAT_OF_ENDING = {
+    ".txt": "text",
+    ".text": "text",
+    **TABLE_FORMATS,
+    ".xml": "mediawiki",
+}
 _FILES_LOOKED_AT = 10_000
 
 

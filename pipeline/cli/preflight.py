@@ -22,10 +22,11 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.config.sections.scoring import ColumnsSection
 from bert_tf.config.sections.tables import COLUMN, RowSection
-from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
+from pipeline.beam.folder_hint import FORMAT_OF_ENDING, instead_of_folder
 from pipeline.beam.globs import GLOB_MARK, READ_AGAIN, list_local, why_no_file
 from pipeline.beam.own_files import own_files
 from pipeline.outputs.identity import (
@@ -93,8 +94,12 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
     """
     if "://" in path:
         return None
-    if reads in ("files", "tables"):
+    if reads in ("any", "files", "tables"):
         found = list_local(path)
+        if reads != "any" and path in found and Path(path).is_dir():
+            endings = FORMAT_OF_ENDING if reads == "files" else TABLE_FORMATS
+            hint = instead_of_folder(path.rstrip("/"), endings, COMPRESSIONS)
+            return f"{spelling} {path}: is a folder; {hint}"
         return None if found else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
     place = Path(path)
     if not place.exists():

@@ -26,7 +26,7 @@ PRETRAIN = "pretrain"
     "source",
     required=True,
     metavar="FILE",
-    type=InputPath("files"),
+    type=InputPath("any"),
     help="labeled rows: CSV, TSV, JSONL, Parquet, CoNLL or SQuAD JSON; for pretrain a corpus: a "
     "path or a quoted glob",
 )

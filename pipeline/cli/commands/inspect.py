@@ -23,7 +23,7 @@ _FLAGS = {
 
 
 @click.command("inspect", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("path", metavar="PATH", type=InputPath("files"))
+@click.argument("path", metavar="PATH", type=InputPath("any"))
 @click.option(
     "--samples",
     type=click.IntRange(min=0),

@@ -8,7 +8,7 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 
 
 @click.command("lineage", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("path", metavar="PATH", type=InputPath("files"))
+@click.argument("path", metavar="PATH", type=InputPath("any"))
 @click.option(
     "--format",
     "style",

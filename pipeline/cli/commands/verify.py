@@ -9,7 +9,7 @@ from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 
 
 @click.command("verify", cls=PlainCommand, context_settings=HELP_FLAGS)
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath("files"))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=InputPath("any"))
 @click.option("--json", "as_json", is_flag=True, help="print the findings as JSON")
 def command(paths: tuple[str, ...], as_json: bool) -> int:
     """Compares the files of artifacts with the SHA-256 in their manifests.

@@ -12,7 +12,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.file_names import COMPRESSIONS, name_without_compression
-from pipeline.beam.files import FORMAT_OF_ENDING
+from pipeline.beam.folder_hint import FORMAT_OF_ENDING
 from pipeline.corpus.blocks.raw_block import RawBlock
 from pipeline.corpus.readers.delimited import DelimitedReader
 from pipeline.corpus.readers.jsonl import JsonlReader

@@ -135,6 +135,10 @@ def test_a_path_is_what_it_should_be(folder):
     assert path_fault("table", "--train", "bert") == "--train bert: is a folder; name a file"
     os.mkfifo("pipe.csv")
     assert "--train pipe.csv: is a pipe or device" in path_fault("table", "--train", "pipe.csv")
+    assert path_fault("any", "PATH", "bert") is None
+    (folder / "bert" / "a.txt.gz").touch()
+    fault = "--input bert: is a folder; name its files, e.g. 'bert/*.txt.gz'"
+    assert path_fault("files", "--input", "bert") == fault
     fault = "--init train.csv: is a file; name a folder"
     assert path_fault("model", "--init", "train.csv") == fault
 
