@@ -1,4 +1,4 @@
-"""Files that can be read, by the ending of their names, and the glob to give instead of a folder."""
+"""Files that can be read, by the ends of their names, and the glob to give instead of a folder."""
 
 from __future__ import annotations
 
