@@ -1,8 +1,10 @@
 """Exports with a graph of 8-bit integers: calibrated, compared, described and scored with."""
 
+import contextlib
 import csv
 import io
 import json
+import math
 
 import numpy as np
 import pytest
@@ -200,6 +202,18 @@ def test_a_loss_falls_where_it_rises():
     worse.check(0.21)
     with pytest.raises(InputError, match="more than --max-metric-drop 0.19"):
         worse.check(0.19)
+
+
+@pytest.mark.parametrize(
+    ("exact", "int8", "is_refused"),
+    [(0.9, math.nan, True), (math.nan, math.nan, True), (math.nan, 0.9, False)],
+)
+def test_a_metric_that_is_no_number_is_worse_than_any(exact, int8, is_refused):
+    found = Int8Comparison(
+        metric="f1", float32=exact, int8=int8, rows=2, calibration_rows=2, source="rows.csv"
+    )
+    with pytest.raises(InputError, match="f1") if is_refused else contextlib.nullcontext():
+        found.check(1.0)
 
 
 def test_its_keys_go_together(model, rows, tmp_path):
