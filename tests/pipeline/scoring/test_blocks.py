@@ -325,7 +325,7 @@ def test_all_readers_have_one_longest_row():
         ("a.jsonl", b'{"text": "a"}\n', {"header": False}, "--no-header is for CSV and TSV"),
         ("a.parquet", {"id": "i", "texts": "t"}, {}, "a.parquet: no column 'text'; it has 'id'"),
         ("a.parquet", {"text": "t"}, {"header": False}, "--no-header is for CSV and TSV"),
-        ("a.csv", b"text\xff\n1\n", {}, "the header is invalid UTF-8; give the file's enc"),
+        ("a.csv", b"text\xff\n1\n", {}, "the header is invalid UTF-8; the file looks like"),
         ("a.csv", b"text\xff\n1\n", {"encoding": "cp1252"}, "did you mean 'text\xff'"),
         ("a.csv", b"", {}, "a.csv: is empty; expected a line with the names"),
         ("a.csv", b'"text\na\n', {}, "a.csv:1: the header is not a CSV row"),
