@@ -21,7 +21,8 @@ def cut_long_sentences(
     A pair that is too long is cut down from both ends, so the ends of a sentence that fills it
     alone are in no example, whatever the number of passes. A sentence is cut if it has more than
     the `max_seq_length - 3` tokens of a pair, or more than half of them in a document that has most
-    of its tokens in such sentences. Other sentences stay as they are.
+    of its tokens in such sentences, or that is alone, so that its pairs begin at the same places in
+    every pass. Other sentences stay as they are.
 
     Sentences of 9, 2 | 5, 4 tokens in two documents of whole words, capacity for 8 tokens:
 
@@ -49,7 +50,8 @@ def cut_long_sentences(
     numbers = np.repeat(np.arange(len(documents)), counts)
     tokens = np.bincount(numbers, lengths, len(documents))
     in_long_ones = np.bincount(numbers, lengths * fills_half, len(documents))
-    is_cut = (lengths > capacity) | (fills_half & (2 * in_long_ones > tokens)[numbers])
+    cuts_half = 2 * in_long_ones > (0 if len(documents) == 1 else tokens)
+    is_cut = (lengths > capacity) | (fills_half & cuts_half[numbers])
     most = max(capacity // _PARTS_OF_PAIR, 1)
     parts = np.where(is_cut, -(-lengths // most), 1)
     offsets = np.empty(int(parts.sum()) + 1, np.int64)

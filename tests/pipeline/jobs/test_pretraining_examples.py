@@ -261,15 +261,17 @@ def test_one_document_makes_examples_without_random_next_and_reports_so(folder, 
 
 
 def test_chunks_that_are_left_out_are_no_documents(folder):
-    """One document that begins with a sentence as long as a sequence, and one of nothing to see."""
-    sentences = ["ba " * 28 + ".", *["be bi ."] * 12, "", "\u200b"]
+    """A document that begins with a sentence as long as a sequence, and one of nothing to see."""
+    sentences = ["ba " * 28 + ".", *["be bi ."] * 12, "", "be bi .", "bo bu .", "", "\u200b"]
     write_corpus(folder / "corpus.txt", ["\n".join(sentences)])
-    config = config_of(folder, text_layout="sentences", short_seq_prob=0, eval_fraction=0)
+    config = config_of(
+        folder, text_layout="sentences", short_seq_prob=0, eval_fraction=0, pair_task="sop"
+    )
     counts = run(config)[0]["counts"]
     assert counts["chunks_left_out"] == {NO_OTHER_DOCUMENT: config.dupe_factor}
-    assert counts["examples"]["train"] == 2 * config.dupe_factor
+    assert counts["examples"]["train"] == 3 * config.dupe_factor
     assert counts["sentences_cut"] == 0
-    assert (counts["documents"], counts["dropped"]) == (1, {"no tokens": 1})
+    assert (counts["documents"], counts["dropped"]) == (2, {"no tokens": 1})
 
 
 def test_a_sentence_longer_than_a_sequence_is_cut_and_counted_once(folder):

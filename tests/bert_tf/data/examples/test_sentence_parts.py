@@ -40,10 +40,16 @@ def test_the_docstrings_example():
 
 
 def test_documents_of_short_sentences_stay_as_they_are():
-    for lengths in ([62, 62, 1], [100, *[20] * 6]):
-        documents = documents_of([lengths])
-        kept, count = cut_long_sentences(documents, WHOLE_WORDS, max_seq_length=128)
-        assert (lengths_of(kept), count) == ([lengths], 0)
+    lengths = [[62, 62, 1], [100, *[20] * 6]]
+    kept, count = cut_long_sentences(documents_of(lengths), WHOLE_WORDS, max_seq_length=128)
+    assert (lengths_of(kept), count) == (lengths, 0)
+
+
+def test_a_document_alone_keeps_sentences_up_to_half_a_pair():
+    kept, count = cut_long_sentences(
+        documents_of([[62, 100, *[20] * 6]]), WHOLE_WORDS, max_seq_length=128
+    )
+    assert (lengths_of(kept), count) == ([[62, 25, 25, 25, 25, *[20] * 6]], 1)
 
 
 def test_parts_begin_with_words_unless_a_word_is_longer_than_a_part():
