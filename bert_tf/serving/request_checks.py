@@ -84,13 +84,13 @@ def _of_rank(
 ) -> dict[str, tf.Tensor]:
     checks, tensors = [], {}
     for name, values in given.items():
-        # Without the declared shape: of that the graph's optimizer would compute the check.
         fed = tf.raw_ops.PlaceholderWithDefault(input=values, shape=tf.TensorShape(None))
-        shape, rank = tf.shape(fed), len(axes[name])
-        is_right = tf.equal(tf.rank(fed), rank)
+        # As text: the graph's optimizer computes ranks, and checks of them, from declared shapes.
+        shape = tf.strings.format("{}", tf.shape(fed), summarize=-1)
+        sizes = [r"\d+", *([r"[1-9]\d*"] * (len(axes[name]) - 1))][: len(axes[name])]
+        is_right = tf.strings.regex_full_match(shape, rf"\[{' '.join(sizes)}\]")
         message = f"{name} must have shape [{', '.join(axes[name])}], got"
-        if rank > 1:
-            is_right &= tf.reduce_all(shape[1:] > 0)
+        if len(sizes) > 1:
             message = message.replace(", got", ", where only rows may be 0, got")
         checks.append(tf.debugging.Assert(is_right, [message, shape]))
         tensors[name] = fed

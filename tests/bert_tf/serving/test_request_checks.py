@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.client import pywrap_tf_session as client
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.serving.request_checks import checked_ids, checked_texts
@@ -75,3 +76,33 @@ def test_texts_of_other_shapes_are_refused(given, message):
 def test_ids_that_the_model_does_not_have_are_refused(rows, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"(?s){message}"):
         tf.function(lambda: checked_ids(rows, rank=2, config=CONFIG))()
+
+
+def test_the_optimizer_of_graphs_does_not_take_the_declared_shape_for_the_request(tmp_path):
+    """`Session::Run`, as TensorFlow Serving calls it, passes on any shape."""
+    module = tf.Module()
+    given = tf.TensorSpec([None], tf.string, name="text")
+
+    def lengths(text):
+        return {"n": tf.strings.length(checked_texts({"text": text})["text"])}
+
+    traced = tf.function(lengths).get_concrete_function(given)
+    tf.saved_model.save(module, str(tmp_path), signatures=traced)
+    with tf.Graph().as_default() as graph:
+        session = tf.compat.v1.Session(graph=graph)
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path))
+        signature = loaded.signature_def["serving_default"]
+        text, n = (
+            graph.get_tensor_by_name(info.name)._as_tf_output()
+            for info in (signature.inputs["text"], signature.outputs["n"])
+        )
+
+        def request(texts):
+            feed = {text: np.array(texts, object)}
+            return client.TF_SessionRun_wrapper(session._session, None, feed, [n], [], None)
+
+        assert request(["a", "bcd"])[0].tolist() == [1, 3]
+        for texts, shape in (("a", r"\[\]"), ([["a", "b"]], r"\[1 2\]")):
+            message = rf"text must have shape \[rows\], got\] \[{shape}\]"
+            with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+                request(texts)
