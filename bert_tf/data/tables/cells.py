@@ -62,9 +62,10 @@ def words_of(value: Any) -> list[str] | None:
         None if it is something else.
     """
     if isinstance(value, str):
-        if not value.lstrip().startswith(("[", "array(")):
+        listed = list_in_text(value) if value.lstrip().startswith(("[", "array(")) else None
+        if listed is None and not value.lstrip().startswith("["):
             return value.split()
-        value = list_in_text(value)
+        value = listed
     if not isinstance(value, list):
         return None
     if any(isinstance(item, list | dict | bool | float) or item is None for item in value):

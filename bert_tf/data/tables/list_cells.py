@@ -9,9 +9,10 @@ import warnings
 from typing import Any
 
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
-# array(['a', 'b'], dtype=object), set(), frozenset({'a'})
+# array(['a', 'b'], dtype=object), set(), frozenset({'a'}), tensor([0, 1], device='cuda:0')
 _CALL = re.compile(
-    r"(?:(?:np|numpy)\.)?(?:array|set|frozenset)\((.*?)(?:,\s*dtype=[^()]*)?\)", re.DOTALL
+    r"(?:\w+\.)*(?:array|set|frozenset|list|tuple|tensor|Index)\((.*?)(?:,\s*\w+=[^,()]*)*\)",
+    re.DOTALL,
 )
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ITEM = re.compile(rf"""(?:(?:np|numpy)\.\w+\()?({_QUOTED}|[^\s,'"()\[\]{{}}]+)\)?""", re.DOTALL)

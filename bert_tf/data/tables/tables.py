@@ -226,6 +226,8 @@ def read_table_blocks(
             header, columns = parsed_rows, parsed_rows.columns
             check_columns(path, header, columns, needed)
             continue
+        if not columns and (columns := _object_keys(parsed_rows)):  # after rejects only
+            check_columns(path, None, columns, needed)
         block = _checked_block(
             path, header, columns, parsed_rows, needed=needed, allow_empty=allow_empty
         )

@@ -6,26 +6,32 @@ import collections
 import dataclasses
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.cells import cell_text, shortened
-from bert_tf.data.tables.list_cells import list_in_text
+from bert_tf.data.tables.list_cells import list_in_text, value_in_text
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
 
 _REASON = "label is neither a list nor a text of labels"
+_IS_CUT = "label is a list that was cut to '...' when it was written"
+_WIDTH = "label has another number of zeros and ones than most"
 _NO_NUMBER = "label is not a number of --label-names"
 _NO_NAME = "label is not one of --label-names"
 _NO_TRUTH = "label is neither 0 nor 1"
 _ZEROS_AND_ONES = re.compile(r"[01](?:\.0)?(?:[\s,;|]+[01](?:\.0)?)+")
-_FRACTION = re.compile(r"0\.\d+|[01](\.0)?|\d(\.\d+)?e-\d+")
+_BITS_IN_A_ROW = re.compile(r"[01]{3,}")  # 0110
+_FRACTION = re.compile(r"-?(0\.\d+|[01](\.0)?|\d(\.\d+)?e-\d+)")
+_CUT = re.compile(r"(?:[\w.]+\()?[\[{].*\s\.\.\.[\s,].*[\]}][^\]}]*", re.DOTALL)
+_OTHER_LIST = re.compile(r"(?:[\w.]+\()?[\[{]\s*['\"\[{].*[\]}]\)?", re.DOTALL)
+_GAPS = frozenset(("nan", "none", "null", "<na>"))  # as pandas writes blank cells as text
 _BETWEEN_BITS = re.compile(r"[\s,;|]+")
 _TRUTHS = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "x"), True),
-    **dict.fromkeys(("0", "0.0", "false", "no"), False),
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), False),
 }
 _BITS = ("0", "1", "0.0", "1.0", "true", "false")
 _SEPARATORS = (",", ";", "|", "/", "#")
@@ -96,8 +102,14 @@ class LabelForm:
         items: list[list[str] | None]
         if texts and all(map(_ZEROS_AND_ONES.fullmatch, texts)):
             items = [_BETWEEN_BITS.split(cell.strip()) if cell.strip() else [] for cell in cells]
+        elif _are_bits_in_a_row(texts):
+            items = [list(cell.strip()) for cell in cells]
         else:
-            items = [_items(cell, self.separator) for cell in cells]
+            gaps = _GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
+            items = [
+                [] if cell.strip().lower() in gaps else _items(cell, self.separator)
+                for cell in cells
+            ]
         self._check_no_probabilities(table, items)
         width = _width_of_vectors(items)
         if width:
@@ -108,7 +120,10 @@ class LabelForm:
         for index, listed in enumerate(items):
             labels: list[str] = []
             if listed is None:
-                faults[index] = _REASON, shortened(cells[index])
+                reason = _IS_CUT if _CUT.fullmatch(cells[index].strip()) else _REASON
+                faults[index] = reason, shortened(cells[index])
+            elif width and len(listed) not in (0, width):
+                faults[index] = _WIDTH, shortened(cells[index])
             elif width:
                 labels = [
                     name for name, item in zip(self.names, listed, strict=False) if _is_one(item)
@@ -126,13 +141,14 @@ class LabelForm:
             return
         numbers = {item for listed in filled for item in listed}
         if all(map(_FRACTION.fullmatch, numbers)) and not numbers.issubset(_BITS):
+            least = -1 if any(number.startswith("-") for number in numbers) else 0
             raise UsageError(
-                f"{table.source}: column {self.column!r} holds lists of numbers from 0 to 1 "
+                f"{table.source}: column {self.column!r} holds lists of numbers from {least} to 1 "
                 f"({shortened(filled[0])}); labels are needed, or zeros and ones with --label-names"
             )
 
     def _check_names(self, table: Table, items: Sequence[list[str] | None], width: int) -> None:
-        first = next(index for index, listed in enumerate(items) if listed)
+        first = next(index for index, listed in enumerate(items) if listed and len(listed) == width)
         seen = (
             f"{table.source}: column {self.column!r} holds {width} zeros and ones in each row "
             f"(line {table.lines[first]}: {shortened(table.columns[self.column][first])})"
@@ -180,12 +196,15 @@ def likely_separator(sets: Sequence[Sequence[str]]) -> tuple[str, int, str] | No
 def _items(cell: str, separator: str) -> list[str] | None:
     """The labels of a cell, or its zeros and ones; None for a list of something else."""
     text = cell.strip()
-    if text.startswith("{") and (choices := _choices(text)) is not None:
-        return choices
+    value = value_in_text(text) if text.startswith("{") else None
+    if isinstance(value, dict):
+        return _of_object(value)
     listed = list_in_text(text)
     if listed is None:
         looks_like_a_list = text.startswith("[") and text.endswith("]") and "," in text
-        if _is_object(text) or (looks_like_a_list and (separator == "," or separator not in text)):
+        if looks_like_a_list and (separator == "," or separator not in text):
+            return None
+        if _OTHER_LIST.fullmatch(text) or _CUT.fullmatch(text):
             return None
         return [part for piece in cell.split(separator) if (part := piece.strip())]
     if not all(isinstance(item, str | int | float) for item in listed):
@@ -194,38 +213,41 @@ def _items(cell: str, separator: str) -> list[str] | None:
     return labels if all(label.strip() for label in labels) else None
 
 
-def _choices(text: str) -> list[str] | None:
-    """Those of Label Studio: `{"choices": ["a", "b"]}`."""
-    value = _json(text)
-    if not isinstance(value, dict) or set(value) != {"choices"}:
+def _of_object(value: dict[Any, Any]) -> list[str] | None:
+    """Label Studio's `{"choices": ["a", "b"]}`, or spaCy's `{"a": 1.0, "b": 0.0}`."""
+    if set(value) == {"choices"}:
+        choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
+        is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
+        return choices if is_list else None
+    if not all(
+        isinstance(one, int | float | None) and one in (0, 1, None) for one in value.values()
+    ):
         return None
-    choices = [value["choices"]] if isinstance(value["choices"], str) else value["choices"]
-    is_list = isinstance(choices, list) and all(isinstance(one, str) for one in choices)
-    return choices if is_list else None
+    return [cell_text(label) for label, is_there in value.items() if is_there]
 
 
-def _is_object(text: str) -> bool:
-    return text.startswith("{") and isinstance(_json(text), dict)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+def _are_bits_in_a_row(texts: Collection[str]) -> bool:
+    """Whether cells are `0110`: as long as each other, and no numbers, which begin with no 0."""
+    return (
+        bool(texts)
+        and all(map(_BITS_IN_A_ROW.fullmatch, texts))
+        and len(set(map(len, texts))) == 1
+        and any(text.startswith("0") for text in texts)
+    )
 
 
 def _width_of_vectors(items: Sequence[list[str] | None]) -> int:
-    """How many zeros and ones each cell has; 0 where cells are something else.
+    """How many zeros and ones most cells have; 0 where cells are something else.
 
-    Lists of the numbers of labels have as many as a row has labels.
+    Lists of the numbers of labels have as many as a row has labels, each once.
     """
     filled = [listed for listed in items if listed]
-    widths = {len(listed) for listed in filled}
-    if len(widths) != 1 or widths == {1}:
+    if not {item.lower() for listed in filled for item in listed}.issubset(_BITS):
         return 0
-    are_bits = {item.lower() for listed in filled for item in listed}.issubset(_BITS)
-    return widths.pop() if are_bits else 0
+    widths = collections.Counter(map(len, filled))
+    has_repeated = any(len(set(listed)) < len(listed) for listed in filled)
+    width = max(widths, key=widths.__getitem__, default=0)
+    return width if width > 1 and (len(widths) == 1 or has_repeated) else 0
 
 
 def _is_one(item: str) -> bool:
@@ -238,11 +260,12 @@ def _replace_numbers(labels: list[str], names: Mapping[int, str]) -> tuple[str, 
     for place, label in enumerate(labels):
         if label in known:
             continue
-        if not label.isdecimal():
+        number = label.removesuffix(".0")
+        if not number.isdecimal():
             return _NO_NAME, repr(label)
-        if int(label) not in names:
+        if int(number) not in names:
             return _NO_NUMBER, repr(label)
-        labels[place] = names[int(label)]
+        labels[place] = names[int(number)]
     return None
 
 

@@ -25,7 +25,10 @@ _SECOND = (
 _NEGATIVE = ("negative", "neg", "hard_negative")
 _SCORE = ("score", "similarity", "label", "similarity_score")
 
-_JUDGMENTS = (*_SCORE, "labels", "gold_label", "is_duplicate", "duplicate", "match", "relevance")
+_JUDGMENTS = (
+    *(*_SCORE, "labels", "gold_label", "is_duplicate", "duplicate", "match", "is_match"),
+    *("relevance", "quality", "paraphrase", "is_paraphrase", "target", "class", "y"),
+)
 _BITS = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
 _FIRST_ROWS = 4096
 

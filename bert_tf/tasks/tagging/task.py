@@ -31,7 +31,12 @@ from bert_tf.tasks.tagging.host import best_tags, tag_predictions
 from bert_tf.tasks.tagging.options import PLAIN, TAGGING, TaggingConfig
 from bert_tf.tasks.tagging.results import tagging_results
 from bert_tf.tasks.tagging.rows.gold_tags import gold_labels, gold_tags
-from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of, usual_tags
+from bert_tf.tasks.tagging.rows.tag_checks import (
+    check_sentence_column,
+    checked_tags,
+    scheme_of,
+    usual_tags,
+)
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts, read_tagged_texts
 from bert_tf.tasks.tagging.rows.word_rows import WordRows, encode_words
@@ -89,6 +94,7 @@ class TaggingTask:
             max_rows=config.max_train_rows,
             console=console,
         )
+        check_sentence_column(texts, config.sentence_column)
         texts = usual_tags(texts, config.scheme, config.names, console)
         scheme = scheme_of(texts, config.scheme)
         texts = checked_tags(texts, scheme, None, console)

@@ -9,10 +9,14 @@ from bert_tf.data.tables.cells import cell_fault, shortened
 from bert_tf.data.tables.list_cells import value_in_text
 from bert_tf.tasks.tagging.rows.tagged_text import TaggedText
 
-# Of doccano, Label Studio (a list of one) and Prodigy, and what transformers predicts.
-_STARTS = ("start", "start_offset")
-_ENDS = ("end", "end_offset")
-_LABELS = ("label", "labels", "type", "tag", "entity_type", "entity_group")
+# Of doccano, Label Studio (a list of one), Prodigy, spaCy, Rasa and UIMA, and what transformers
+# predicts.
+_STARTS = ("start", "start_offset", "startOffset", "start_char", "begin")
+_ENDS = ("end", "end_offset", "endOffset", "end_char")
+_LABELS = (
+    *("label", "labels", "type", "tag", "entity_type", "entity_group", "entity", "category"),
+    *("label_", "entityType"),
+)
 _NOT_ACCEPTED = ("reject", "ignore")  # what Prodigy keeps of an annotator's answer
 
 
@@ -81,8 +85,18 @@ def _span(item: Any) -> tuple[int, int, str, Any] | None:
         return None
     if isinstance(label, list) and len(label) == 1:
         label = label[0]
-    if type(start) is not int or type(end) is not int:
+    start, end = _place(start), _place(end)
+    if start is None or end is None:
         return None
     if not isinstance(label, str) or not label.strip():
         return None
     return start, end, label, text
+
+
+def _place(value: Any) -> int | None:
+    """A whole number, also as a float or as text."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None

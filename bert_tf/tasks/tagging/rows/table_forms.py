@@ -12,16 +12,19 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import cell_text, shortened
 from bert_tf.data.tables.columns import check_columns, export_hint
+from bert_tf.data.tables.list_cells import value_in_text
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock
 from bert_tf.data.tables.word_blocks import TOKENS, are_single_words
+from bert_tf.tasks.tagging.columns import ENTITIES, LISTED_ENTITIES
 from bert_tf.tasks.tagging.options import TaggingConfig
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText, row_of_words
 
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
 _SENTENCE = re.compile(r"sent(ence)?[ _-]*(id|idx|index|no|num|number|nr)?[ #.:]*", re.IGNORECASE)
+_GAPS = frozenset(("nan", "none", "null", "<na>"))  # as pandas writes blank cells as text
 _MOST_SENTENCES = 0.75  # of the rows; more are no sentences
 
 
@@ -87,9 +90,21 @@ def table_form(path: str | Path, columns: TagColumns, block: TableBlock) -> Tabl
 
 
 def _entities_column(columns: TagColumns, block: TableBlock) -> str:
-    if columns.entities == TaggingConfig.entities_column not in block.columns:
-        return _SPANS if _SPANS in block.columns else columns.entities
+    """The column that is named, or the one of a usual name that holds entities."""
+    if columns.entities != TaggingConfig.entities_column or columns.entities in block.columns:
+        return columns.entities
+    for name in (*ENTITIES, *LISTED_ENTITIES):
+        if name in block.columns and (name == _SPANS or _has_spans(block, name)):
+            return name
     return columns.entities
+
+
+def _has_spans(block: TableBlock, column: str) -> bool:
+    """Whether the first cell that is filled is a list of lists or objects."""
+    cells = (row.get(column) for row in block.rows)
+    parsed = (value_in_text(cell) if isinstance(cell, str) and cell else cell for cell in cells)
+    first = next((cell for cell in parsed if cell not in (None, "", [])), None)
+    return isinstance(first, list) and isinstance(first[0], list | tuple | dict)
 
 
 def _has_words(path: str | Path, columns: TagColumns, form: TableForm, block: TableBlock) -> bool:
@@ -127,11 +142,17 @@ def _sentence_column(block: TableBlock) -> str | None:
     return next((name for name in block.columns if _SENTENCE.fullmatch(name.strip())), None)
 
 
+def _sentence_name(row: dict[str, Any], column: str) -> str:
+    """Of the sentence that begins with a row; empty where the one before goes on."""
+    name = cell_text(row.get(column)).strip()
+    return "" if name.lower() in _GAPS else name
+
+
 def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
     """How often the column changes; blank cells continue a sentence."""
     count, before = 0, ""
     for row in rows:
-        value = cell_text(row.get(column)).strip()
+        value = _sentence_name(row, column)
         count += bool(value) and value != before
         before = value or before
     return count
@@ -167,7 +188,7 @@ def sentences_of_rows(
             fault = fault or (row.reason, place)
             lines.append(line)
             continue
-        name = cell_text(row.get(form.sentence)).strip()
+        name = _sentence_name(row, form.sentence)
         if name and name != sentence:
             if lines:
                 yield _sentence(words, tags, lines, fault)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
+from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
@@ -48,6 +49,8 @@ def usual_tags(
         UsageError: tags are numbers without names.
     """
     if not texts.has_words:
+        if not known:
+            _check_types(texts, names, console)
         return texts
     tags, known_names = set(texts.tags), {OUTSIDE, *names}
     if names and any(are_numbers([tag]) for tag in tags - known_names):
@@ -64,6 +67,8 @@ def usual_tags(
             "what they stand for; name the tags in this order, from 0: --tag-names "
             "O,B-PER,I-PER,… (or --scheme plain, if the numbers are labels of their own)"
         )
+    elif names and not known:
+        console.warn(f"{texts.source}: none of its tags is a number, so --tag-names is not used")
     if scheme == PLAIN and not known:
         return texts
     spelled = usual_spellings(collections.Counter(texts.tags))
@@ -72,6 +77,35 @@ def usual_tags(
         return texts
     console.info(f"{texts.source}: {shown_spellings(spelled)} (--scheme plain: as they are)")
     return dataclasses.replace(texts, tags=[spelled.get(tag, tag) for tag in texts.tags])
+
+
+def _check_types(texts: TaggedTexts, names: Sequence[str], console: Console) -> None:
+    """Of entities as training rows have them."""
+    if names:
+        raise UsageError(
+            f"{texts.source}: --tag-names is for tags of words that are numbers, and its rows have "
+            "entities with labels; leave it out"
+        )
+    if recognized_scheme(collections.Counter(texts.tags)) != PLAIN:
+        first = texts.tags[0]
+        console.warn(
+            f"{texts.source}: entities have labels such as {first!r}, which begin as the tags of "
+            "words do; they are taken for types: label whole entities without the prefix"
+        )
+
+
+def check_sentence_column(texts: TaggedTexts, column: str | None) -> None:
+    """Refuses a name for the column of sentences where rows, or blank lines, are sentences.
+
+    Raises:
+        UsageError: rows do not have a word each.
+    """
+    has_lines = texts.has_words and len(set(texts.mark_lines)) > len(texts)
+    if column is not None and (not has_lines or is_conll(texts.source)):
+        raise UsageError(
+            f"{texts.source}: --sentence-column is for tables with a word per row, which this is "
+            "not; leave it out"
+        )
 
 
 def scheme_of(texts: TaggedTexts, wanted: str) -> str:
@@ -156,16 +190,29 @@ def _known(
         return texts
     known = set(kinds)
     unknown = [not known.issuperset(names) for names in named]
-    return _rejected(texts, unknown, "tag is not one the model knows")
+    folded = {kind.casefold(): kind for kind in kinds}
+    likely = {
+        tag: folded[name.casefold()]
+        for tag, names, is_fault in zip(texts.tags, named, unknown, strict=True)
+        if is_fault
+        for name in names
+        if name.casefold() in folded
+    }
+    return _rejected(texts, unknown, "tag is not one the model knows", likely)
 
 
-def _rejected(texts: TaggedTexts, is_fault: list[bool], reason: str) -> TaggedTexts:
+def _rejected(
+    texts: TaggedTexts, is_fault: list[bool], reason: str, likely: Mapping[str, str] = {}
+) -> TaggedTexts:
+    """The texts without rows of faults; `likely` has the type that a tag is another case of."""
     faults: dict[int, Reject] = {}
     owners = texts.owners
     for mark in np.flatnonzero(is_fault).tolist():
         line, tag = texts.mark_lines[mark], texts.tags[mark]
         row = int(owners[mark])
         detail = repr(tag) if line == texts.lines[row] else f"line {line}: {tag!r}"
+        if tag in likely:
+            detail += f", likely {likely[tag]!r}: case counts"
         faults.setdefault(row, Reject(texts.source, texts.lines[row], reason, detail))
     return texts.rejecting(faults) if faults else texts
 

@@ -20,8 +20,9 @@ from bert_tf.base.errors import UsageError
 from bert_tf.data.tables.cells import shortened, words_of
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
+from bert_tf.data.tables.list_cells import list_in_text
 from bert_tf.data.tables.reasons import column_is_empty, column_is_not_words
-from bert_tf.data.tables.tables import read_table_blocks
+from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.data.tables.word_blocks import COLUMN_NUMBER
 from bert_tf.tasks.tagging.rows.entity_rows import entities_row
 from bert_tf.tasks.tagging.rows.table_forms import sentences_of_rows, table_form
@@ -78,25 +79,28 @@ def _table_rows(
     path: str | Path, columns: TagColumns, dialect: TableDialect, console: Console | None
 ) -> Iterator[TaggedText]:
     blocks = read_table_blocks(path, dialect=dialect, console=console)
-    first = next((block for block in blocks if block.columns), None)
-    if first is None:
-        return
-    form = table_form(path, columns, first)
-    blocks = itertools.chain([first], blocks)
-    if form.sentence is not None:
+    begin: list[TableBlock] = []  # rejects up to the first row that says which columns there are
+    for block in blocks:
+        begin.append(block)
+        if block.columns:
+            break
+    form = table_form(path, columns, begin[-1]) if begin and begin[-1].columns else None
+    blocks = itertools.chain(begin, blocks)
+    if form is not None and form.sentence is not None:
         yield from sentences_of_rows(path, blocks, form, console)
         return
     for block in blocks:
         rows = [
-            _words_row(row, line, form.tokens, form.tags)
-            if form.has_words
-            else entities_row(row, line, form.text, form.entities)
-            for row, line in zip(block.rows, block.lines, strict=True)
-        ]
-        rows += [
             TaggedText(line=reject.line, fault=(reject.reason, reject.detail))
             for reject in block.rejects
         ]
+        if form is not None:
+            rows += [
+                _words_row(row, line, form.tokens, form.tags)
+                if form.has_words
+                else entities_row(row, line, form.text, form.entities)
+                for row, line in zip(block.rows, block.lines, strict=True)
+            ]
         yield from sorted(rows, key=lambda row: row.line)
 
 
@@ -106,7 +110,7 @@ def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> Tagged
         values = row.get(name)
         if values is None:
             return TaggedText(line=line, fault=(column_is_empty(name), ""))
-        found = words_of(values)
+        found = words_of(_whole_numbers(values) if name == tags else values)
         if found is None:
             fault = column_is_not_words(name), shortened(values)
             return TaggedText(line=line, fault=fault)
@@ -116,3 +120,11 @@ def _words_row(row: dict[str, Any], line: int, tokens: str, tags: str) -> Tagged
         fault = "tags are not as many as words", f"{len(words)} words, {len(labels)} tags"
         return TaggedText(line=line, fault=fault)
     return row_of_words(line, words, labels, [line] * len(words))
+
+
+def _whole_numbers(tags: Any) -> Any:
+    """Tags whose numbers have become floats, as in NumPy's columns with gaps: `[1.0, 0.0]`."""
+    listed = list_in_text(tags) if isinstance(tags, str) else tags
+    if not isinstance(listed, list) or not any(isinstance(tag, float) for tag in listed):
+        return tags
+    return [int(tag) if isinstance(tag, float) and tag.is_integer() else tag for tag in listed]

@@ -44,6 +44,10 @@ def listed(cells, *, separator="|", names=(), **columns):
         ("set()", ()),
         ('{"choices": ["a", "b"]}', ("a", "b")),
         ('{"choices": "a"}', ("a",)),
+        ('{"a": 1, "b": 0, "c": 1.0}', ("a", "c")),
+        ("{'a': True, 'b': False, 'c': None}", ("a",)),
+        ("tensor([3, 1], device='cuda:0')", ("3", "1")),
+        ("Index(['a', 'b'], dtype='object')", ("a", "b")),
     ],
 )
 def test_labels(cell, labels):
@@ -57,7 +61,7 @@ def test_another_separator():
 
 @pytest.mark.parametrize(
     "cell",
-    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', "[a, b]", '{"a": 1}'],
+    ['[["a"]]', '["a", null]', '[{"a": 1}]', '["a", ""]', '[" "]', "[a, b]", '{"a": 2}', "[['a']]"],
 )
 def test_lists_of_something_else_are_rejected_with_their_line(cell):
     assert listed(["a", cell]) == (
@@ -66,6 +70,20 @@ def test_lists_of_something_else_are_rejected_with_their_line(cell):
     )
     with pytest.raises(InputError, match=r"neither a list nor a text.*t\.csv:2 .*column 'tags'"):
         listed([cell])
+
+
+def test_a_list_that_was_cut_is_no_label():
+    cut = ["['a' 'b' ... 'y'\n 'z']", "[0 1 0 ... 0 0 1]", "array(['a', ..., 'z'], dtype=object)"]
+    found, rejects = listed(["a", *cut, "a ... b"])
+    assert found == [("a",), ("a ... b",)]
+    assert [each.partition(": ")[2].partition(" (")[0] for each in rejects] == [
+        "label is a list that was cut to '...' when it was written"
+    ] * 3
+
+
+def test_gaps_beside_lists_are_no_labels():
+    assert listed(["['a']", "nan", "None", ""])[0] == [("a",), (), (), ()]
+    assert listed(["a", "None"])[0] == [("a",), ("None",)]
 
 
 def test_deep_nesting_is_a_text_like_others():
@@ -84,6 +102,8 @@ def test_deep_nesting_is_a_text_like_others():
         ["1 0 0", "0 1 1", "0 0 0"],
         ["1,0,0", "0,1,1", "0,0,0"],
         ["1|0|0", "0|1|1", "0|0|0"],
+        ["100", "011", "000"],
+        ["tensor([1., 0., 0.])", "tensor([0., 1., 1.])", "tensor([0., 0., 0.])"],
     ],
 )
 def test_zeros_and_ones_are_places_of_names(cells):
@@ -99,8 +119,21 @@ def test_probabilities_are_no_labels():
     with pytest.raises(UsageError, match="'tags' holds lists of numbers from 0 to 1 "):
         listed(["[0.2, 0.8]", "[1.0, 0.0]", "[1e-05, 0.5]"])
 
+    with pytest.raises(UsageError, match="'tags' holds lists of numbers from -1 to 1 "):
+        listed(["[-1, 1]", "[1, 1]"])
+
+
+def test_zeros_and_ones_of_another_number_are_rejected():
+    found, rejects = listed(["[0, 1]", "[1, 1]", "[0, 1, 1]", "[]"], names=("a", "b"))
+    assert found == [("b",), ("a", "b"), ()]
+    assert rejects == [
+        "t.csv:4: label has another number of zeros and ones than most ('[0, 1, 1]')"
+    ]
+    assert listed(["[0, 1]", "[1]"])[0] == [("0", "1"), ("1",)]  # numbers of labels
+
 
 def test_numbers_are_places_of_names():
+    assert listed(["[2.0, 0.0]", "[1.0]"], names=("a", "b", "c"))[0] == [("c", "a"), ("b",)]
     found, rejects = listed(["[2, 0]", "[]", "[1]", "a", "[7]", "x"], names=("a", "b", "c"))
     assert found == [("c", "a"), (), ("b",), ("a",)]
     assert rejects == [
@@ -117,6 +150,7 @@ def test_a_column_of_each_label():
         "t.csv:5: label is neither 0 nor 1 (b: '')",
         "t.csv:6: label is neither 0 nor 1 (a: '-1')",
     ]
+    assert listed(None, a=["Y", "n"], b=["F", "t"])[0] == [("a",), ("b",)]
     assert listed(None, a=["x", "", ""], b=["x", " ", "x"])[0] == [("a", "b"), (), ("b",)]
 
 

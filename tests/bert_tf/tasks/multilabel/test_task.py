@@ -86,7 +86,7 @@ def test_every_format_gives_the_same_labels(read_training, name):
 def test_rows_with_null_have_no_label_and_rows_without_the_key_are_rejected(
     read_training, tmp_path
 ):
-    task, table = read_training([*ROWS, ("null", None), ("one", "film"), ("object", {"film": 1})])
+    task, table = read_training([*ROWS, ("null", None), ("one", "film"), ("object", {"film": 2})])
     assert task.gold(table)[-2:] == [[], ["film"]]
     assert [reject.reason for reject in table.rejects] == [
         "label is neither a list nor a text of labels"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import json
 
 import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.tasks.tagging.rows.tag_checks import checked_tags, scheme_of, usual_tags
+from bert_tf.tasks.tagging.rows.tag_checks import (
+    check_sentence_column,
+    checked_tags,
+    scheme_of,
+    usual_tags,
+)
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns
 from bert_tf.tasks.tagging.rows.tagged_texts import read_tagged_texts
 
@@ -146,3 +153,49 @@ def test_tags_of_which_only_some_have_a_prefix_are_refused(usual):
         scheme_of(texts, "auto")
     assert scheme_of(texts, "plain") == "plain"
     assert scheme_of(usual("B-x LOC NN")[1], "auto") == "plain"
+
+
+@pytest.fixture
+def entities(tmp_path):
+    """A row with a text and an entity of a label."""
+
+    def rows(label):
+        path = tmp_path / "a.jsonl"
+        span = {"start": 0, "end": 1, "label": label}
+        path.write_text(json.dumps({"text": "a b", "entities": [span]}) + "\n")
+        return read_tagged_texts(path, COLUMNS)
+
+    return rows
+
+
+def test_names_of_tags_are_for_numbers(entities, tmp_path):
+    with pytest.raises(UsageError, match="--tag-names is for tags of words that are numbers"):
+        usual_tags(entities("x"), "auto", ["O", "B-x"], Console(io.StringIO()))
+    (tmp_path / "b.conll").write_text("a B-x\nb O\n")
+    texts, log = read_tagged_texts(tmp_path / "b.conll", COLUMNS), io.StringIO()
+    assert usual_tags(texts, "auto", ["O", "B-x"], Console(log)).tags == ["B-x", "O"]
+    assert "none of its tags is a number, so --tag-names is not used" in log.getvalue()
+
+
+def test_types_that_look_like_tags_of_words_are_warned_of(entities):
+    log = io.StringIO()
+    usual_tags(entities("B-x"), "auto", [], Console(log))
+    assert "labels such as 'B-x', which begin as the tags of words do" in log.getvalue()
+    usual_tags(entities("x"), "auto", [], Console(log := io.StringIO()))
+    assert log.getvalue() == ""
+
+
+def test_a_column_of_sentences_is_for_a_word_per_row(entities, tmp_path):
+    (tmp_path / "b.conll").write_text("a O\nb O\n")
+    (tmp_path / "c.csv").write_text("sid,tokens,tags\n" + "1,a,O\n" * 3 + "2,b,O\n" * 3)
+    for texts in (entities("x"), read_tagged_texts(tmp_path / "b.conll", COLUMNS)):
+        check_sentence_column(texts, None)
+        with pytest.raises(UsageError, match="--sentence-column is for tables with a word per row"):
+            check_sentence_column(texts, "sid")
+    columns = dataclasses.replace(COLUMNS, sentence="sid")
+    check_sentence_column(read_tagged_texts(tmp_path / "c.csv", columns), "sid")
+
+
+def test_a_type_of_another_case_is_named(check):
+    with pytest.raises(InputError, match=r"not one the model knows, .*'B-per', likely 'PER': case"):
+        check("B-per I-per O", kinds=["PER"])

@@ -161,6 +161,11 @@ SPAN = {"start": 4, "end": 7, "label": "per"}
         ),
         ([{"label": "[{'start': 4, 'end': 7, 'labels': ['per']}]"}], {"entities": "label"}),
         ([{"label": "[(4, 7, 'per')]"}], {"entities": "label"}),
+        ([{"label": [[4, 7, "per"]]}], {}),
+        ([{"labels": "[[4, 7, 'per']]"}], {}),
+        ([{"ents": [{"start_char": 4, "end_char": 7, "label_": "per"}]}], {}),
+        ([{"entities": [{"begin": 4.0, "end": 7.0, "entity": "per"}]}], {}),
+        ([{"entities": [{"startOffset": "4", "endOffset": "7", "entityType": "per"}]}], {}),
         ([{"spans": [SPAN], "tokens": [{"text": "née"}, {"text": "Ada"}]}], {}),
         ([{"spans": [SPAN], "tokens": ["née", "Ada"], "tags": ["O", "O"]}], {"entities": "spans"}),
     ],
@@ -169,6 +174,36 @@ def test_entities_as_other_tools_write_them(tmp_path, rows, columns):
     path = write_rows(tmp_path / "a.jsonl", [{"text": "née Ada", **row} for row in rows])
     found = read_tagged_texts(path, dataclasses.replace(COLUMNS, **columns))
     assert marked(found) == [[("Ada", "per")]] and not found.rejects
+
+
+def test_labels_that_are_no_spans_are_no_entities(tmp_path):
+    path = write_rows(tmp_path / "a.jsonl", [{"text": "a", "label": ["x"]}])
+    with pytest.raises(UsageError, match="no column 'entities'"):
+        read_tagged_texts(path, COLUMNS)
+
+
+def test_rejects_before_the_first_row_are_kept(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("{bad\n" * 9000 + '{"tokens": ["a", "b"], "tags": ["O", "x"]}\n')
+    found = read_tagged_texts(path, COLUMNS)
+    assert found.texts == ["a b"] and found.lines == [9001]
+    assert [each.line for each in found.rejects] == [*range(1, 9001)]
+    path.write_text("{bad\n" * 9000)
+    with pytest.raises(InputError, match=r"none of its 9,000 rows can be used: 9,000 × not JSON"):
+        read_tagged_texts(path, COLUMNS)
+
+
+def test_numbers_of_tags_may_be_floats(tmp_path):
+    rows = [{"tokens": ["a", "b"], "tags": tags} for tags in ([1.0, 0.0], "[1. 0.]")]
+    assert read_tagged_texts(write_rows(tmp_path / "a.jsonl", rows), COLUMNS).tags == [*"1010"]
+
+
+@pytest.mark.parametrize("gap", ["", "nan", "NaN", "None"])
+def test_a_sentence_goes_on_where_its_column_is_blank(tmp_path, gap):
+    rows = ["Sentence: 1,Ada,B-per", *[f"{gap},ran,O"] * 3, "Sentence: 2,Bo,B-per", f"{gap},sat,O"]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["Sentence #,tokens,tags", *rows]))
+    assert read_tagged_texts(path, COLUMNS).texts == ["Ada ran ran ran", "Bo sat"]
 
 
 def test_annotations_that_were_not_accepted_are_rejected(tmp_path):
