@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bert_tf.base.atomic_files import replacing_file
-from bert_tf.base.errors import InputError, RowsRejected
+from bert_tf.base.errors import InputError, RowsRejected, UsageError
 from bert_tf.base.remote_path import as_path
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.reasons import INVALID_UTF8, REMEDIES
@@ -145,20 +145,23 @@ def reasons_first(rows: RowsWithRejects) -> Iterator[None]:
 
     Raises:
         RowsRejected: the block raised an `InputError`, and there are rejects.
+        UsageError: it raised one.
     """
     try:
         yield
-    except InputError as error:
+    except (InputError, UsageError) as error:
         if not rows.rejects or isinstance(error, RowsRejected):
             raise
         total = quantity(len(rows) + len(rows.rejects), "row")
         tally = RejectTally(rows.rejects)
         texts = (tally.brief(), tally.summaries()[0].remedy, "of the rest")
-        raise RowsRejected(
+        line = (
             f"{rows.source}: {len(rows.rejects):,} of {total} rejected: "
-            f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{rows.source}: ')}",
-            rows.rejects,
-        ) from error
+            f"{'; '.join(filter(None, texts))}: {str(error).removeprefix(f'{rows.source}: ')}"
+        )
+        if isinstance(error, UsageError):
+            raise UsageError(line) from error
+        raise RowsRejected(line, rows.rejects) from error
 
 
 @contextmanager

@@ -94,9 +94,10 @@ class TaggingTask:
             max_rows=config.max_train_rows,
             console=console,
         )
-        check_sentence_column(texts, config.sentence_column)
-        texts = usual_tags(texts, config.scheme, config.names, console)
-        scheme = scheme_of(texts, config.scheme)
+        with reasons_first(texts):
+            check_sentence_column(texts, config.sentence_column)
+            texts = usual_tags(texts, config.scheme, config.names, console)
+            scheme = scheme_of(texts, config.scheme)
         texts = checked_tags(texts, scheme, None, console)
         with reasons_first(texts):
             labels = learned_labels(texts, scheme)

@@ -39,6 +39,10 @@ def entities_row(row: dict[str, Any], line: int, text_column: str, entities: str
         listed = value_in_text(listed) if listed.strip() else []
     if listed is None:
         listed = []
+    if isinstance(listed, dict) and _are_columns(listed):
+        listed = [
+            dict(zip(listed, entity, strict=True)) for entity in zip(*listed.values(), strict=True)
+        ]
     if not isinstance(listed, list):
         return TaggedText(
             line=line, fault=(f"column {entities!r} is no list of entities", shortened(listed))
@@ -100,3 +104,11 @@ def _place(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if type(value) is int else None
+
+
+def _are_columns(value: dict[str, Any]) -> bool:
+    """Whether it is how `datasets` stores a list of objects: a list of each of their values."""
+    return (
+        all(isinstance(each, list) for each in value.values())
+        and len(set(map(len, value.values()))) == 1
+    )

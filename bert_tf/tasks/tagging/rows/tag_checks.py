@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ from bert_tf.tasks.tagging.schemes import (
 from bert_tf.tasks.tagging.tag_forms import are_numbers, named, shown_spellings, usual_spellings
 
 _SPANS_SCHEME = "bio"  # of texts whose entities are spans, where no scheme is asked for
+_BRACKETS = re.compile(r"(\([^()*]+)*\*?\)*")  # (PERSON*, *, *), (GPE)
 _FIRST_CJK = "\u2e80"  # characters from here on may be words of their own
 
 
@@ -64,11 +66,23 @@ def usual_tags(
         numbers = sorted(tags - {OUTSIDE}, key=float)
         raise UsageError(
             f"{texts.source}: its tags are the numbers {numbers[0]} to {numbers[-1]}, and not "
-            "what they stand for; name the tags in this order, from 0: --tag-names "
-            "O,B-PER,I-PER,… (or --scheme plain, if the numbers are labels of their own)"
+            "what they stand for; "
+            + (
+                "the model was trained on names: write them in place of the numbers, or fine-tune "
+                "with --tag-names, which it keeps"
+                if known
+                else "name the tags in this order, from 0: --tag-names O,B-PER,I-PER,… (or "
+                "--scheme plain, if the numbers are labels of their own)"
+            )
+        )
+    elif scheme != PLAIN and "*" in tags and all(map(_BRACKETS.fullmatch, tags)):
+        raise UsageError(
+            f"{texts.source}: its tags are the brackets of CoNLL-2012 (such as "
+            f"{max(tags, key=len)!r}, and '*' for words outside and inside of entities); write "
+            "them as B-PERSON, I-PERSON and O"
         )
     elif names and not known:
-        console.warn(f"{texts.source}: none of its tags is a number, so --tag-names is not used")
+        console.warn(f"{texts.source}: no tag is a number, so --tag-names is not used here")
     if scheme == PLAIN and not known:
         return texts
     spelled = usual_spellings(collections.Counter(texts.tags))

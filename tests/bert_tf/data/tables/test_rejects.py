@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.base.errors import InputError, RowsRejected
+from bert_tf.base.errors import InputError, RowsRejected, UsageError
 from bert_tf.data.tables.rejects import (
     Reject,
     describe_rejects,
@@ -52,6 +52,11 @@ def test_an_error_about_the_rest_of_the_rows_begins_with_why_others_are_rejected
         "name it with --encoding; of the rest: column 'label' holds 0 in every row"
     )
     assert refused.value.rejects == REJECTS
+    with (
+        pytest.raises(UsageError, match="^a.csv: 3 of 5 rows rejected: .*: name another"),
+        reasons_first(Rows("a.csv", REJECTS, 2)),
+    ):
+        raise UsageError("a.csv: name another")
     with pytest.raises(InputError, match="^as it is$"), reasons_first(Rows("a.csv", [], 2)):
         raise InputError("as it is")
 

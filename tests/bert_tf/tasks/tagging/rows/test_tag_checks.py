@@ -174,7 +174,21 @@ def test_names_of_tags_are_for_numbers(entities, tmp_path):
     (tmp_path / "b.conll").write_text("a B-x\nb O\n")
     texts, log = read_tagged_texts(tmp_path / "b.conll", COLUMNS), io.StringIO()
     assert usual_tags(texts, "auto", ["O", "B-x"], Console(log)).tags == ["B-x", "O"]
-    assert "none of its tags is a number, so --tag-names is not used" in log.getvalue()
+    assert "no tag is a number, so --tag-names is not used" in log.getvalue()
+
+
+def test_brackets_are_refused(tmp_path):
+    path = tmp_path / "b.conll"
+    path.write_text("Ada (PERSON*\nB. *)\nran *\nin *\nOslo (GPE)\n")
+    with pytest.raises(UsageError, match=r"brackets of CoNLL-2012 \(such as '\(PERSON\*'"):
+        usual_tags(read_tagged_texts(path, COLUMNS), "auto", [], Console(io.StringIO()))
+
+
+def test_numbers_for_a_model_of_names_are_refused_with_what_helps(tmp_path):
+    (tmp_path / "b.conll").write_text("a 1\nb 0\n")
+    texts = read_tagged_texts(tmp_path / "b.conll", COLUMNS)
+    with pytest.raises(UsageError, match="the model was trained on names"):
+        usual_tags(texts, "bio", [], Console(io.StringIO()), {"O", "B-x"})
 
 
 def test_types_that_look_like_tags_of_words_are_warned_of(entities):

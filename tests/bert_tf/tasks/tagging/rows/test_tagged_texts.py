@@ -164,6 +164,7 @@ SPAN = {"start": 4, "end": 7, "label": "per"}
         ([{"label": [[4, 7, "per"]]}], {}),
         ([{"labels": "[[4, 7, 'per']]"}], {}),
         ([{"ents": [{"start_char": 4, "end_char": 7, "label_": "per"}]}], {}),
+        ([{"entities": {"start": [4], "end": [7], "label": ["per"]}}], {}),
         ([{"entities": [{"begin": 4.0, "end": 7.0, "entity": "per"}]}], {}),
         ([{"entities": [{"startOffset": "4", "endOffset": "7", "entityType": "per"}]}], {}),
         ([{"spans": [SPAN], "tokens": [{"text": "née"}, {"text": "Ada"}]}], {}),
