@@ -16,6 +16,8 @@ from bert_tf.data.tables.reasons import (
 )
 from bert_tf.data.tables.text_files import has_surrogates
 
+GAPS = frozenset(("nan", "none", "null", "<na>"))
+"""Blank cells as pandas writes them as text, in lower case."""
 CellKind = Literal["text", "value", "list"]
 """What a needed column holds: a text; a text, a number or a truth value; or any value, which what
 reads the list takes apart."""

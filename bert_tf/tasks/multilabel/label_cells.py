@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.cells import cell_text, shortened
+from bert_tf.data.tables.cells import GAPS, cell_text, shortened
 from bert_tf.data.tables.list_cells import list_in_text, value_in_text
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import Table
@@ -27,7 +27,6 @@ _BITS_IN_A_ROW = re.compile(r"[01]{3,}")  # 0110
 _FRACTION = re.compile(r"-?(0\.\d+|[01](\.0)?|\d(\.\d+)?e-\d+)")
 _CUT = re.compile(r"(?:[\w.]+\()?[\[{].*\s\.\.\.[\s,].*[\]}][^\]}]*", re.DOTALL)
 _OTHER_LIST = re.compile(r"(?:[\w.]+\()?[\[{]\s*['\"\[{].*[\]}]\)?", re.DOTALL)
-_GAPS = frozenset(("nan", "none", "null", "<na>"))  # as pandas writes blank cells as text
 _BETWEEN_BITS = re.compile(r"[\s,;|]+")
 _TRUTHS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x"), True),
@@ -105,7 +104,7 @@ class LabelForm:
         elif _are_bits_in_a_row(texts):
             items = [list(cell.strip()) for cell in cells]
         else:
-            gaps = _GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
+            gaps = GAPS if any(text.startswith(("[", "array(")) for text in texts) else ()
             items = [
                 [] if cell.strip().lower() in gaps else _items(cell, self.separator)
                 for cell in cells

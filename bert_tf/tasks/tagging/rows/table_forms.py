@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import cell_text, shortened
+from bert_tf.data.tables.cells import GAPS, cell_text, shortened
 from bert_tf.data.tables.columns import check_columns, export_hint
 from bert_tf.data.tables.list_cells import value_in_text
 from bert_tf.data.tables.reasons import column_is_empty
@@ -24,7 +24,6 @@ from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText, row_o
 _TAGS = "tags"
 _SPANS = "spans"  # Prodigy's entities
 _SENTENCE = re.compile(r"sent(ence)?[ _-]*(id|idx|index|no|num|number|nr)?[ #.:]*", re.IGNORECASE)
-_GAPS = frozenset(("nan", "none", "null", "<na>"))  # as pandas writes blank cells as text
 _MOST_SENTENCES = 0.75  # of the rows; more are no sentences
 
 
@@ -145,7 +144,7 @@ def _sentence_column(block: TableBlock) -> str | None:
 def _sentence_name(row: dict[str, Any], column: str) -> str:
     """Of the sentence that begins with a row; empty where the one before goes on."""
     name = cell_text(row.get(column)).strip()
-    return "" if name.lower() in _GAPS else name
+    return "" if name.lower() in GAPS else name
 
 
 def _sentences(rows: Iterable[dict[str, Any]], column: str) -> int:
