@@ -11,6 +11,7 @@ from bert_tf.data.tables.cells import shortened
 from bert_tf.data.tables.formats.delimited import TableHeader
 
 _MOST_WORDS = 2  # of a column's name
+_NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON are made one with
 
 
 def check_columns(
@@ -48,6 +49,9 @@ def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | N
     if header is not None and header.raw is None:
         return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
     available = ", ".join(shortened(name) for name in columns) or "none"
+    for nested, query in _NESTED.items():
+        if nested in columns:
+            return f"it has {available}; jq -s '{query}' makes SQuAD JSON of it, to be named .json"
     if hint := export_hint(columns):
         return f"it has {available}; {hint}name its columns"
     folded = {name.lower(): name for name in columns}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -129,10 +130,14 @@ def repeated_texts(task: Task, source: TrainingRows) -> tuple[int, list[int]]:
     return len(keys) - len(first), conflicting
 
 
-def _keys(task: Task, source: TrainingRows) -> list[int]:
-    """A hash of the texts of each row; of rows with several pairs, of each pair."""
+def _keys(task: Task, source: TrainingRows, form: Callable[[Any], str] = str) -> list[int]:
+    """A hash of the texts of each row, in a form; of rows with several pairs, of each pair."""
     texts = task.texts(source).values()
-    return [hash(tuple(map(str, row))) for row in zip(*texts, strict=True)]
+    return [hash(tuple(map(form, row))) for row in zip(*texts, strict=True)]
+
+
+def _folded(text: Any) -> str:
+    return " ".join(str(text).split()).casefold()
 
 
 def _warn_of_conflicts(task: Task, source: TrainingRows, console: Console) -> None:
@@ -148,14 +153,16 @@ def _warn_of_conflicts(task: Task, source: TrainingRows, console: Console) -> No
 def _warn_of_leaks(
     task: Task, train: TrainingRows, evaluation: TrainingRows, console: Console
 ) -> None:
-    trained_on = set(_keys(task, train))
-    seen = [number for number, key in enumerate(_keys(task, evaluation)) if key in trained_on]
+    trained_on = set(_keys(task, train, _folded))
+    keys = _keys(task, evaluation, _folded)
+    seen = [number for number, key in enumerate(keys) if key in trained_on]
     leaked = sorted({number % len(evaluation) for number in seen})
     if leaked:
         console.warn(
             f"{evaluation.source}: {len(leaked):,} of {quantity(len(evaluation), 'row')} have the "
-            f"texts of a row of {train.source}, the first at line {evaluation.lines[leaked[0]]}: "
-            "metrics are too good by what is memorized; remove them from one of the files"
+            f"texts of a row of {train.source}, but for case and blanks, the first at line "
+            f"{evaluation.lines[leaked[0]]}: metrics are too good by what is memorized; remove "
+            "them from one of the files"
         )
 
 

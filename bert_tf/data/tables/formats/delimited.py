@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -235,26 +236,41 @@ class _RowReader:
         fields = (records.offsets[:-1][is_row][:, None] + np.arange(len(columns))).ravel()
         copied, offsets = field_bytes(data, records, fields)
         cells = iter(_strings(copied, np.diff(offsets)) or ())
-        rows = zip(*[cells] * len(columns), strict=True)
+        rows = list(zip(*[cells] * len(columns), strict=True))
         lines = records.lines.tolist()
         raws = raws or []
         is_plain = not (np.diff(records.offsets)[is_row] != self._cells).any()
-        if is_row.all() and is_plain and self.header.raw not in raws:
+        headers = self._headers(raws, rows)
+        if is_row.all() and is_plain and not headers:
             for line, raw, row in zip(lines, raws, rows, strict=True):
                 yield line, raw, dict(zip(columns, row, strict=True))
             return
-        remaining = iter(raws)
+        remaining = zip(itertools.count(), raws, rows, strict=False)
         for place in np.flatnonzero(~is_blank).tolist():
             line = lines[place]
             if not is_row[place]:
                 yield line, "", row_reject(self.path, records, place, self.header, self.dialect)
                 continue
-            raw, row = next(remaining), next(rows)
-            if raw == self.header.raw:
+            number, raw, row = next(remaining)
+            if number in headers:
                 yield line, "", Reject(self.path, line, HEADER_REPEATED)
                 continue
             count = int(records.offsets[place + 1] - records.offsets[place])
             yield line, self._filled(raw, count), dict(zip(columns, row, strict=True))
+
+    def _headers(self, raws: Sequence[str], rows: Sequence[tuple[str, ...]]) -> set[int]:
+        """Which rows repeat the header. The word that names a single column may be a text of its,
+        so there only the same line does."""
+        if self.header.raw is None:
+            return set()
+        if len(self.header.columns) == 1:
+            return {number for number, raw in enumerate(raws) if raw == self.header.raw}
+        names = list(map(_folded, self.header.columns))
+        return {
+            number
+            for number, row in enumerate(rows)
+            if _folded(row[0]) == names[0] and list(map(_folded, row)) == names
+        }
 
     @property
     def _cells(self) -> int:
@@ -268,6 +284,12 @@ class _RowReader:
         for _ in range(-missing):
             raw = raw.removesuffix('""').removesuffix(self.header.delimiter)
         return raw
+
+
+def _folded(cell: str) -> str:
+    """A cell without case and what is around it: files that are joined may be written otherwise,
+    and the second begins with its own byte-order mark."""
+    return cell.strip('\ufeff" \t').casefold()
 
 
 def find_rows(records: Records, header: TableHeader) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from bert_tf.data.tables.formats.csv_records import SOUND, Records, field_bytes,
 DELIMITERS = (",", ";", "\t", "|")
 _SAMPLED_RECORDS = 20  # that the delimiter of a file without a header is found in
 _QUOTE = ord('"')
-_NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?[\r\n]', re.IGNORECASE)  # as Excel writes it
+_NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\1*[\r\n]', re.IGNORECASE)  # as Excel writes it
 
 
 def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end: bool) -> str:
@@ -51,7 +51,7 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
 
 def named_delimiter(sample: np.ndarray) -> str | None:
     """The delimiter that a first line `sep=;` names; None without such a line."""
-    found = _NAMED_DELIMITER.match(sample[:16].tobytes())
+    found = _NAMED_DELIMITER.match(sample[:256].tobytes())
     return found[1].decode("latin-1") if found else None
 
 

@@ -1,4 +1,8 @@
-"""SQuAD 1.1 and 2.0 JSON, and lists of its paragraphs: every question with its context and line."""
+"""SQuAD 1.1 and 2.0 JSON: every question with its context and line.
+
+Other libraries write lists of its paragraphs, and questions with their contexts in place of its
+articles, which are read as well.
+"""
 
 from __future__ import annotations
 
@@ -107,6 +111,9 @@ def read_squad_entries(
     line_of = _lines(text, _QUESTIONS_OF_LIST if is_list else _QUESTIONS)
     del text
     for number, article in enumerate(articles):
+        if isinstance(article, dict) and article.keys() >= {"question", "context"}:
+            yield SquadEntry(line_of(("data", number)), article["context"], article, None)
+            continue
         paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
         if not isinstance(paragraphs, list):
             fault = ("article has no list of paragraphs", f"article {number + 1}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from bert_tf.data.tables.cells import cell_text
 from bert_tf.data.tables.columns import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.squad_json import read_squad_entries
-from bert_tf.data.tables.list_cells import value_in_text
+from bert_tf.data.tables.list_cells import list_in_text, value_in_text
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.question_answering.rows.questions import Answer, QuestionColumns
 
@@ -55,8 +56,8 @@ def _squad_question(line: int, context: Any, entry: dict[str, Any]) -> FoundQues
     if not isinstance(question, str):
         return _unusable(line, "question is missing or not text", where)
     answers: tuple[Answer, ...] = ()
-    if entry.get("is_impossible") is not True:
-        listed = entry.get("answers")
+    if not _is_impossible(entry):
+        listed = _as_structs(entry.get("answers"))
         if not isinstance(listed, list):
             return _unusable(line, "question has no list of answers", where)
         for item in listed:
@@ -107,12 +108,15 @@ def table_questions(
 def _table_question(
     row: dict[str, Any], line: int, columns: QuestionColumns, structs: Sequence[dict] | None
 ) -> FoundQuestion:
-    if structs is not None:
+    texts: list[Any] = []
+    starts: list[Any] = []
+    if _is_impossible(row):
+        pass
+    elif structs is not None:
         texts = [text for each in structs for text in _as_list(each["text"])]
         starts = [start for each in structs for start in _as_list(each.get("answer_start"))]
-    else:
-        texts = _as_list(row.get(columns.answer)) if columns.answer else []
-        starts = _as_list(row.get(columns.answer_start)) if columns.answer_start else []
+    elif columns.answer:
+        texts, starts = _as_lists(row.get(columns.answer), row.get(columns.answer_start or ""))
     if not all(_is_value(text) for text in texts):
         return _unusable(line, "answer is neither text nor number")
     numbers = [_whole_number(start) for start in starts]
@@ -137,8 +141,32 @@ def _structs(value: Any) -> list[dict[str, Any]] | None:
     return listed
 
 
+def _as_structs(answers: Any) -> Any:
+    """HuggingFace's struct of two lists as SQuAD's list of structs; anything else as it is."""
+    if not isinstance(answers, dict) or "text" not in answers:
+        return answers
+    texts, starts = _as_list(answers["text"]), _as_list(answers.get("answer_start"))
+    pairs = itertools.zip_longest(texts, starts[: len(texts)])
+    return [{"text": text, "answer_start": start} for text, start in pairs]
+
+
+def _is_impossible(entry: dict[str, Any]) -> bool:
+    """Whether a question is marked as one without an answer, as in SQuAD 2.0, whose plausible
+    answers some tools keep; tables write truth values as text or number."""
+    return cell_text(entry.get("is_impossible")).strip().lower() in ("true", "1", "1.0")
+
+
 def _is_value(value: Any) -> bool:
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
+    """Answers and their starts; texts are lists where both are written as one."""
+    if isinstance(answer, str) and isinstance(start, str):
+        texts, starts = list_in_text(answer), list_in_text(start)
+        if texts is not None and starts is not None:
+            return texts, starts
+    return _as_list(answer), _as_list(start)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -122,10 +122,12 @@ def test_too_few_rows_are_not_evaluated_on_unless_that_is_needed(read):
 
 def test_rows_that_leak_and_texts_with_two_labels_are_warned_about(read, tmp_path):
     path = tmp_path / "eval.csv"
-    path.write_text("text,label\nred sun,bad\n" + "".join(f"{a},{b}\n" for a, b in ROWS[:9]))
+    path.write_text(
+        "text,label\nred sun,bad\n" + "".join(f"{a.upper()} ,{b}\n" for a, b in ROWS[:9])
+    )
     _, log = read([*ROWS, (ROWS[1][0], "bad"), (ROWS[0][0], "good")], eval=str(path))
     assert "eval.csv: 9 of 10 rows have the texts of a row of" in log
-    assert "the first at line 3: metrics are too good" in log
+    assert "but for case and blanks, the first at line 3: metrics are too good" in log
     assert "train.csv: 1 text with several labels in its 102 rows, the first at line 3" in log
     _, log = read(ROWS)
     assert "warning" not in log

@@ -92,7 +92,32 @@ def test_lines_that_repeat_the_header_are_rejected(tmp_path):
     assert [(each.line, each.reason) for each in block.rejects] == [(3, "repeats the header")]
 
 
-@pytest.mark.parametrize(("first", "delimiter"), [("sep=;", ";"), ("SEP=^", "^"), ('"sep=,"', ",")])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize(
+    "again", ["text\tlabel", "Text\tLABEL", " text \tlabel ", "\ufefftext\tlabel"]
+)
+def test_headers_of_joined_files_may_be_written_otherwise(tmp_path, name, again):
+    content = f"text\tlabel\na\tx\n{again}\nlabel\ttext\n"
+    block = read_block(tmp_path / name, content.encode())
+    assert (block.texts("text"), block.lines) == (["a", "label"], [2, 4])
+    assert [(each.line, each.reason) for each in block.rejects] == [(3, "repeats the header")]
+
+
+def test_headers_with_and_without_quotes_are_the_same(tmp_path):
+    content = b'"text","label"\r\na,x\r\ntext,label\r\n\xef\xbb\xbf"text","label"\r\nb,y\r\n'
+    block = read_block(tmp_path / "a.csv", content)
+    assert block.texts("text") == ["a", "b"]
+    assert [each.line for each in block.rejects] == [3, 4]
+
+
+def test_the_name_of_a_single_column_may_be_a_text(tmp_path):
+    block = read_block(tmp_path / "a.csv", b"text\nText\ntext\n")
+    assert (block.texts("text"), [each.line for each in block.rejects]) == (["Text"], [3])
+
+
+@pytest.mark.parametrize(
+    ("first", "delimiter"), [("sep=;;;", ";"), ("sep=;", ";"), ("SEP=^", "^"), ('"sep=,"', ",")]
+)
 def test_the_delimiter_that_excel_names_is_taken(tmp_path, first, delimiter):
     content = f'{first}\r\ntext{delimiter}label\r\n"a, b"{delimiter}x\r\n'
     block = read_block(tmp_path / "a.csv", content.encode())

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -320,6 +321,65 @@ def test_rows_as_the_library_datasets_stores_squad(tmp_path, kind, answer, check
     found = read_questions(path, columns, check_offsets=check_offsets)
     assert found.rejects == []
     assert found.answers == [(("China", 22), ("in China", 19)), (("Shanghai", 0),), ()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_questions_marked_as_impossible_have_no_answer(tmp_path, name):
+    """Also where plausible answers are kept; tables write truth values in many ways."""
+    marks = ["True", "false", "1", "0", "1.0", ""] if name == "a.csv" else [True, False, 1, 0, None]
+    row = {"question": "Where?", "context": CONTEXT, "answer": "China", "answer_start": 22}
+    path = tmp_path / name
+    if name == "a.csv":
+        with path.open("w", newline="") as stream:
+            table = csv.DictWriter(stream, [*row, "is_impossible"])
+            table.writeheader()
+            table.writerows({**row, "is_impossible": mark} for mark in marks)
+    elif name == "a.jsonl":
+        rows = [{**row, "is_impossible": mark} for mark in marks]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        squad(
+            path,
+            [
+                question(str(number), ("China", 22), is_impossible=mark)
+                for number, mark in enumerate(marks)
+            ],
+        )
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.rejects == []
+    is_marked = [mark in ("True", True, 1, "1", "1.0") for mark in marks]
+    assert [not listed for listed in found.answers] == is_marked
+
+
+def test_lists_in_cells_are_several_answers(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [("['China', 'in China']", "[22, 19]"), ("[]", "[]"), ("China", "22")]
+    cells = "".join(f'Where?,{CONTEXT},"{text}","{start}"\n' for text, start in rows)
+    path.write_text(f"question,context,answer,answer_start\n{cells}")
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.answers == [(("China", 22), ("in China", 19)), (), (("China", 22),)]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_questions_in_place_of_articles_as_transformers_takes_them(tmp_path, indent):
+    path = tmp_path / "a.json"
+    rows = [
+        {"id": str(number), "question": asked, "context": CONTEXT, "answers": found}
+        for number, (asked, found) in enumerate(ROWS)
+    ]
+    path.write_text(json.dumps({"version": "0.1", "data": rows}, indent=indent))
+    found = read_questions(path, COLUMNS, check_offsets=True)
+    assert found.rejects == []
+    assert found.answers == [(("China", 22), ("in China", 19)), (("Shanghai", 0),), ()]
+    assert found.lines == ([1, 1, 1] if indent is None else [4, 19, 32])
+
+
+@pytest.mark.parametrize(("key", "query"), [("qas", "'.'"), ("paragraphs", "'{data: .}'")])
+def test_squad_json_in_lines_is_told_how_to_become_a_file(tmp_path, key, query):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({key: [], "context": CONTEXT}) + "\n")
+    with pytest.raises(UsageError, match=re.escape(f"jq -s {query} makes SQuAD JSON of it")):
+        read_questions(path, COLUMNS, check_offsets=True)
 
 
 def test_texts_that_look_like_structs_are_answers(tmp_path):
