@@ -11,9 +11,11 @@ import dataclasses
 import difflib
 import functools
 import math
+import os
 import types
 import typing
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from bert_tf.base.errors import ConfigError
@@ -295,7 +297,15 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
         near = difflib.get_close_matches(text, choices, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"expected one of {', '.join(choices)}, got {shown(raw)}{hint}")
-    return text
+    is_path = field.metadata["reads"] or field.name == "output"
+    return _in_home(text) if is_path else text
+
+
+def _in_home(path: str) -> str:
+    """A path whose `~` no shell has expanded, as in a file or after `=`."""
+    if path.partition("/")[0] == "~" and not Path("~").exists():
+        return os.path.expanduser(path)  # noqa: PTH111  a path would lose the last slash
+    return path
 
 
 def _convert_boolean(raw: Any) -> bool:

@@ -51,7 +51,10 @@ def own_files(found: Collection[str], pattern: str, output: str | None = None) -
             return True
         for ending in _SIDE_ENDINGS:
             side_of = place.name.removesuffix(ending)
-            if side_of not in ("", place.name) and place.with_name(side_of).exists():
+            if side_of not in ("", place.name) and (
+                side_of in manifests_of_files(place.parent)
+                or _manifest(place.with_name(side_of) / _MANIFEST) is not None
+            ):
                 return True
         manifests = [*manifests_of_folder(place.parent)]
         manifests += manifests_of_files(place.parent).get(place.name, ())

@@ -16,6 +16,7 @@ from pipeline.cli.usage import ConfigChoice, PathText
 AnySection = type[Section] | Variants
 
 _WIDEST_CHOICES = 84  # characters, so that lines of help with a flag have at most 100
+_WIDEST_KEY = 96  # characters of a key with its values, indented
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,7 @@ def config_options(sections: Sequence[AnySection]) -> ConfigOptions:
             if field.metadata["positional"]:
                 options.common.append(_argument(field, each))
             elif field.metadata["advanced"]:
-                spelling = f"{section.section_name}.{field.name}{_default(field)}{_values(field)}"
-                options.further_keys.append((spelling, field.metadata["doc"]))
+                options.further_keys.append(_further_key(section, field))
             else:
                 group = options.common if _is_common(field) else options.rest
                 group.append(_flag(section, field, many=field.name in several))
@@ -169,6 +169,11 @@ def _default(field: dataclasses.Field) -> str:
     return f"={shown}" if shown else ""
 
 
-def _values(field: dataclasses.Field) -> str:
-    choices = field.metadata["choices"]
-    return f"  {{{'|'.join(choices)}}}" if choices else ""
+def _further_key(section: type[Section], field: dataclasses.Field) -> tuple[str, str]:
+    """A key with its default and values, and its help."""
+    spelling = f"{section.section_name}.{field.name}{_default(field)}"
+    choices, doc = field.metadata["choices"] or (), field.metadata["doc"]
+    values = f"  {{{'|'.join(choices)}}}" if choices else ""
+    if len(spelling + values) > _WIDEST_KEY:
+        return spelling, f"{doc}: {', '.join(choices)}"
+    return spelling + values, doc

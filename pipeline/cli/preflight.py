@@ -41,7 +41,7 @@ from pipeline.outputs.identity import (
     with_defaults,
 )
 from pipeline.outputs.manifest import INPUTS, fingerprint, read_manifest
-from pipeline.outputs.place import OutputPlace, check_place
+from pipeline.outputs.place import OutputPlace, check_folder_name, check_place
 from pipeline.outputs.places import check_is_ours
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?")
@@ -103,6 +103,9 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
         return None if found else f"{spelling} {path}: {why_no_file(path)}{_did_you_mean(path)}"
     place = Path(path)
     if not place.exists():
+        if reads in ("file", "table") and (path == "-" or GLOB_MARK.search(path)):
+            cure = READ_AGAIN if path == "-" else "no such file; name one, a glob is not expanded"
+            return f"{spelling} {path}: {cure}"
         if reads == "model" and (hint := _hub_hint(spelling, path)):
             return hint
         near = _did_you_mean(path) or "; check the path"
@@ -140,6 +143,8 @@ def _inputs(section: Section) -> Iterator[tuple[str, Reads, str]]:
 def _did_you_mean(path: str) -> str:
     """The nearest name in the folder that a path names."""
     place = Path(path)
+    if place.is_symlink():
+        return f"; it is a link to {place.readlink()}, which is not there"
     if GLOB_MARK.search(path) or not place.parent.is_dir():
         return ""
     names = [each.name for each in itertools.islice(place.parent.iterdir(), _MOST_NEIGHBORS)]
@@ -168,6 +173,14 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     """
     (field,) = (each for each in dataclasses.fields(config) if each.name == "output")
     output = str(getattr(config, field.name))
+    if isinstance(config, EvaluateConfig):
+        check_folder_name(output, "it makes a folder: leave the ending out, or end it in /")
+    if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:
+        from bert_tf.data.tables.formats.conll import is_conll
+
+        if not is_conll(output):
+            endings = ", ".join(TABLE_FORMATS)
+            check_folder_name(output, f"let the name end in {endings}, or in / for a folder")
     if field.metadata["writes"] is None or "://" in output:
         return
     place = OutputPlace(output=output, is_directory=field.metadata["writes"] == "folder")
@@ -210,9 +223,7 @@ def _check_columns(config: RowSection) -> None:
 def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
     if pattern is None or "://" in pattern:
         return []
-    found = sorted(list_local(pattern))
-    own = own_files(found, pattern, getattr(config, "output", None))
-    found = [path for path in found if path not in own][:_OPENED_FILES]
+    found = _matched(pattern, config)[:_OPENED_FILES]
     chosen = config.format if isinstance(config, CorpusSection) else AUTO
     return [
         path
@@ -221,6 +232,13 @@ def _first_tables(pattern: str | None, config: RowSection) -> list[str]:
         and (table := table_format_by_name(path)) is not None
         and chosen in (AUTO, table)
     ]
+
+
+def _matched(pattern: str, config: Section) -> list[str]:
+    """The files of this machine that a job reads for a pattern."""
+    found = sorted(list_local(pattern))
+    own = own_files(found, pattern, getattr(config, "output", None))
+    return [path for path in found if path not in own]
 
 
 def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
@@ -311,7 +329,7 @@ def _are_inputs_same(config: Section, manifest: Mapping[str, Any]) -> bool:
             continue
         paths = recorded.pop(field.name, [])
         if reads in ("files", "tables"):
-            found = {path for pattern in value for path in list_local(pattern)}
+            found = {path for pattern in value for path in _matched(pattern, config)}
             are_same = found == set(paths)
         elif reads == "model":
             are_same = len(paths) == 1 and Path(paths[0]).is_relative_to(value)

@@ -37,7 +37,6 @@ from pipeline.jobs.task_reports import (
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.outputs.place import check_folder_name
 from pipeline.outputs.places import check_finished, exported_model
 from pipeline.report.document import REPORT
 from pipeline.report.evaluation_page import evaluation_page
@@ -49,7 +48,6 @@ def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:
     Raises:
         UsageError: the model is what an unfinished job left, or as `evaluate`.
     """
-    check_folder_name(config.output, "it makes a folder: leave the ending out, or end it in /")
     config = dataclasses.replace(config, model=exported_model(config.model))
     model = model_folder(config.model)
     if (model / CONFIG).is_file():

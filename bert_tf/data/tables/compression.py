@@ -26,12 +26,12 @@ def _zstd_frame() -> Any:
     return zstandard.ZstdDecompressor(max_window_size=_LONGEST_ZSTD_WINDOW).decompressobj()
 
 
-# What begins one of the members that follow one another in a file, and the bytes to read of it at a
-# time: little data may unpack to much.
-_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int]] = {
-    "gzip": (lambda: zlib.decompressobj(31), 1 << 14),
-    "bz2": (bz2.BZ2Decompressor, 1 << 10),
-    "zstd": (_zstd_frame, 1 << 11),
+# What begins one of the members that follow one another in a file, the bytes to read of it at a
+# time, as little data may unpack to much, and its first bytes.
+_DECOMPRESSORS: dict[str, tuple[Callable[[], Any], int, bytes]] = {
+    "gzip": (lambda: zlib.decompressobj(31), 1 << 14, b"\x1f\x8b"),
+    "bz2": (bz2.BZ2Decompressor, 1 << 10, b"BZh"),
+    "zstd": (_zstd_frame, 1 << 11, b"\x28\xb5\x2f\xfd"),
 }
 
 
@@ -51,9 +51,12 @@ def uncompressed(stream: BinaryIO, path: str) -> BinaryIO:
 class _Members(io.RawIOBase):
     """What the members of a compressed file hold; zeros after one are padding, as of tapes."""
 
-    def __init__(self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int):
+    def __init__(
+        self, stream: BinaryIO, decompressor: Callable[[], Any], step_bytes: int, magic: bytes
+    ):
         self._stream = stream
         self._begin = decompressor
+        self._magic: bytes | None = magic  # None once there was a member
         self._step_bytes = step_bytes
         self._member: Any = None  # the one that is read; None between two
         self._stored = self._pending = memoryview(b"")
@@ -93,8 +96,9 @@ class _Members(io.RawIOBase):
         step = self._stored[: self._step_bytes]
         try:
             data: bytes = self._member.decompress(step)
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise OSError(str(error)) from None
+        except (OSError, zlib.error, zstandard.ZstdError) as error:
+            raise OSError(self._cause(step, str(error))) from None
+        self._magic = None
         used = len(step)
         if self._member.eof:
             used -= len(self._member.unused_data)
@@ -103,6 +107,13 @@ class _Members(io.RawIOBase):
         if self._member is None:
             self._stored = memoryview(bytes(self._stored).lstrip(b"\0"))
         return data
+
+    def _cause(self, step: memoryview, said: str) -> str:
+        if "ictionary" in said:
+            return "it needs the dictionary it was compressed with: zstd -d -D DICTIONARY"
+        if self._magic is None or bytes(step[:4]).startswith(self._magic):
+            return said
+        return "it is not compressed as its name says; name it by its content"
 
 
 @contextmanager

@@ -39,9 +39,10 @@ _ISO_2022 = (
     (re.compile(rb"\x1b\$\)C"), "iso-2022-kr"),
 )
 _TEXT_CONTROLS = b"\t\n\v\f\r\x1a\x1b"
-_OTHER_CONTROLS = bytes(set(range(32)) - set(_TEXT_CONTROLS) - {0})
-_MOST_NUL, _MOST_CONTROLS = 0.01, 0.1  # of the bytes of a text
-_STRAY = 2  # of them in a text of any length
+_CONTROLS = bytes(set(range(32)) - set(_TEXT_CONTROLS))
+# Of the bytes of a text. Others than NUL separate the fields of some tables.
+_MOST_NUL, _MOST_CONTROLS = 0.01, 0.3
+_STRAY, _MOST_STRAY = 2, 0.25  # of them in a text of any length, unless that is all of it
 _WIDE = {2: ("utf-16-le", "utf-16-be"), 4: ("utf-32-le", "utf-32-be")}
 _LEAST_USUAL, _MOST_ODD = 0.01, 0.02  # of the characters of a text
 _LEAST_SOUND = 0.9  # of the characters that are not ASCII; the others are mistakes
@@ -117,11 +118,20 @@ def file_kind(head: bytes) -> tuple[str, str] | None:
 
 def has_too_many_controls(sample: bytes) -> bool:
     """Whether bytes have more control characters than text in UTF-8 or one-byte codes has."""
-    nul = sample.count(0)
-    others = len(sample) - len(sample.translate(None, _OTHER_CONTROLS))
-    return nul > max(_STRAY, _MOST_NUL * len(sample)) or nul + others > max(
-        _STRAY, _MOST_CONTROLS * len(sample)
+    stray = min(_STRAY, _MOST_STRAY * len(sample))
+    return sample.count(0) > max(stray, _MOST_NUL * len(sample)) or control_count(sample) > max(
+        stray, _MOST_CONTROLS * len(sample)
     )
+
+
+def control_count(sample: bytes) -> int:
+    """How many control characters there are that text has not."""
+    return len(sample) - len(sample.translate(None, _CONTROLS))
+
+
+def is_utf8(sample: bytes) -> bool:
+    """Whether bytes are UTF-8, but for a character that is cut at their end."""
+    return _decoded(sample, "utf-8") is not None
 
 
 def escaping_encoding(sample: bytes) -> str | None:
@@ -148,6 +158,8 @@ def _usual(text: str | None) -> float:
     odd -= sum(map(text.count, "\n\r\t"))
     if odd > _MOST_ODD * len(text):
         return 0.0
+    if text.isascii():  # a word or two have no blank
+        return 1.0
     return sum(map(text.count, " \n\r\t.,，。、」")) / len(text)
 
 

@@ -10,6 +10,7 @@ from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.encodings import (
     escaping_encoding,
     has_too_many_controls,
+    is_utf8,
     likely_encoding,
     wide_encoding,
 )
@@ -48,8 +49,11 @@ def _encoding(stream: BinaryIO, path: str) -> str | None:
     if step.startswith(tuple(MARKS)):
         return "utf-8"
     sample = step[:SAMPLE_BYTES]
-    if has_too_many_controls(sample):
-        return wide_encoding(sample)
+    is_odd = has_too_many_controls(sample)
+    if is_odd or (b"\0" in sample and not is_utf8(sample)):
+        name = wide_encoding(sample)
+        if is_odd or name is not None:
+            return name
     if (name := escaping_encoding(sample)) is not None:
         return name
     rest, valid, invalid = b"", 0, list[bytes]()
@@ -58,9 +62,9 @@ def _encoding(stream: BinaryIO, path: str) -> str | None:
         step = _step(stream)
         for line in lines if step else [*lines, rest]:
             if not line.isascii():
-                is_utf8 = _is_utf8(line)
-                valid += is_utf8
-                invalid += [] if is_utf8 else [line]
+                is_sound = is_utf8(line + b"\n")  # no character may be cut
+                valid += is_sound
+                invalid += [] if is_sound else [line]
         if invalid or not step:
             break
     if len(invalid) <= valid:
@@ -76,14 +80,6 @@ def _step(stream: BinaryIO) -> bytes:
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def encoding_advice(path: str) -> str:

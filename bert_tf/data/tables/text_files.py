@@ -17,9 +17,11 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.lfs_pointer import check_lfs_pointer
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.encodings import (
+    control_count,
     escaping_encoding,
     file_kind,
     has_too_many_controls,
+    is_utf8,
     wide_encoding,
 )
 from bert_tf.data.tables.file_names import compression_of
@@ -29,6 +31,7 @@ Opener = Callable[[str], BinaryIO]
 
 _BUFFER_BYTES = 1 << 18
 _NEAR_BYTES = 1 << 12  # after a first NUL character
+_HOLE = re.compile(rb"\0{4,}")  # what a crash or a full disk leaves; UTF-32 has three in a row
 _SKIPPED_CHUNK = 1 << 20  # characters of a line that is too long
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MARKS = {
@@ -217,7 +220,7 @@ def checked_part(path: str | Path, part: bytes) -> bytes:
         InputError: from somewhere on it is no text in UTF-8.
     """
     first = part.find(b"\0")
-    if first >= 0 and has_too_many_controls(part[first : first + _NEAR_BYTES]):
+    if first >= 0 and has_too_many_controls(_HOLE.sub(b"", part[first : first + _NEAR_BYTES])):
         raise InputError(
             f"{path}: begins as UTF-8 and goes on with NUL characters, as UTF-16 has them; write "
             "all of it in one encoding"
@@ -275,7 +278,7 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
         given = "UTF-8" if encoding == "utf-8-sig" else encoding
         raise InputError(f"{path}: is {found.upper()}, not {given}; give --encoding {found}")
     is_odd = has_too_many_controls(sample)
-    if not is_odd and (b"\0" not in sample or _is_utf8(sample)):
+    if not is_odd and (b"\0" not in sample or is_utf8(sample)):
         return
     found = wide_encoding(sample)
     if found is not None:
@@ -285,17 +288,9 @@ def _check_is_text(path: str | Path, sample: bytes, encoding: str) -> None:
     if not is_odd:
         return
     raise InputError(
-        f"{path}: is no text, its bytes are control characters to a great part; leave it out, or "
-        "name its --encoding"
+        f"{path}: is no text, {control_count(sample):,} of its first {len(sample):,} bytes are NUL "
+        "or other control characters; leave it out, or replace them"
     )
-
-
-def _is_utf8(sample: bytes) -> bool:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_wide(encoding: str) -> bool:

@@ -26,6 +26,18 @@ class Sample(Section):
     strict: bool = option("refuse doubt", default=False)
     names: tuple[str, ...] = option("several", default=())
     limit: int | None = option("no more than this", default=None)
+    files: tuple[str, ...] = option("what is read", default=(), reads="files")
+
+
+def test_home_is_written_as_in_a_shell(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.chdir(tmp_path)
+    values = {"path": "~/x", "files": ["~/a/", "~", "~ann/b", "c~/d"]}
+    sample = build_section(Sample, values)
+    assert sample.files == ("/home/ann/a/", "/home/ann", "~ann/b", "c~/d")
+    assert sample.path == "~/x"  # no path by its declaration
+    (tmp_path / "~").mkdir()
+    assert build_section(Sample, values).files[0] == "~/a/"
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,14 @@ def test_folders_of_records_and_lists_of_rows_are_left_out(corpus):
     write("corp/data/vocab.txt", "x\n")
     write("corp/data/deep/rejects.jsonl", "{}\n")
     write_manifest("corp/data/manifest.json", "preprocess", "corp/a.txt")
-    write("corp/a.txt.rejects.jsonl", "{}\n")
+    write("corp/v.txt", "x\n")
+    write_manifest("corp/v.txt.manifest.json", "vocab", "corp/a.txt")
+    write("corp/v.txt.rejects.jsonl", "{}\n")
+    write("corp/data.duplicates.jsonl", "{}\n")
     assert matched("corp/**.txt")[0] == ["corp/a.txt"]
     files, said = matched("corp/**.json*")
     assert files == ["corp/b.jsonl"]
-    assert "left out corp/a.txt.rejects.jsonl and 2 more" in said
+    assert "left out corp/data.duplicates.jsonl and 4 more" in said
 
 
 def test_scored_tables_are_input_unless_what_they_were_made_from_is_too(corpus):
@@ -77,4 +80,7 @@ def test_manifests_of_others_mean_nothing(corpus):
     write("corp/manifest.json", '{"name": "my corpus"}')
     write("corp/b.jsonl.manifest.json", "[]")
     assert matched("corp/*.jsonl")[0] == ["corp/b.jsonl"]
-    assert matched("corp/*.json", output="corp/out.txt")[0] == ["corp/manifest.json"]
+    others = ["corp/b.jsonl.manifest.json", "corp/manifest.json"]
+    assert matched("corp/*.json", output="corp/out.txt")[0] == others
+    write("corp/b.jsonl.rejects.jsonl", '{"text": "mine"}\n')
+    assert matched("corp/*.jsonl")[0] == ["corp/b.jsonl", "corp/b.jsonl.rejects.jsonl"]

@@ -135,6 +135,12 @@ def test_a_path_is_what_it_should_be(folder):
     assert path_fault("table", "--train", "bert") == "--train bert: is a folder; name a file"
     os.mkfifo("pipe.csv")
     assert "--train pipe.csv: is a pipe or device" in path_fault("table", "--train", "pipe.csv")
+    assert "--train -: is a pipe or device" in path_fault("table", "--train", "-")
+    fault = "--train *.csv: no such file; name one, a glob is not expanded"
+    assert path_fault("table", "--train", "*.csv") == fault
+    (folder / "link.txt").symlink_to("gone.txt")
+    fault = "--vocab link.txt: no such file or folder; it is a link to gone.txt, which is not there"
+    assert path_fault("file", "--vocab", "link.txt") == fault
     assert path_fault("any", "PATH", "bert") is None
     (folder / "bert" / "a.txt.gz").touch()
     fault = "--input bert: is a folder; name its files, e.g. 'bert/*.txt.gz'"
@@ -243,6 +249,17 @@ def test_an_output_is_looked_at(folder, output, message):
         check_request("finetune", [config], overwrite=False)
 
 
+def test_a_folder_is_not_named_as_a_file(folder):
+    with pytest.raises(
+        UsageError, match=r"--output s\.xlsx: \.xlsx is no format .* end in \.csv, "
+    ):
+        check_request("score", [score(output="s.xlsx", text_column="text")], overwrite=False)
+    values = {"model": "exported", "data": "train.csv", "output": "dev.json"}
+    config = build_section(EvaluateConfig, {**values, "text_column": "text"})
+    with pytest.raises(UsageError, match=r"--output dev\.json: .*; it makes a folder: leave the"):
+        check_request("evaluate", [config], overwrite=False)
+
+
 def test_an_evaluation_may_lie_in_the_run_of_its_model(folder):
     (folder / "run" / "best").mkdir(parents=True)
     values = {"model": "run", "data": "train.csv", "output": "run/dev"}
@@ -266,6 +283,20 @@ def test_what_is_finished_is_not_done_again(folder):
         check_request("finetune", [other], overwrite=False)
     (folder / "train.csv").write_text("text,label\nc,d\n")  # the job says what has changed
     assert check_request("finetune", [config], overwrite=False) is None
+
+
+def test_what_is_finished_beside_its_input_is_not_done_again(folder):
+    (folder / "a.txt").write_text("A text.\n")
+    values = {"input": ["*.txt"], "output": "vocab.txt", "vocab_size": 90}
+    config = build_section(VocabConfig, values)
+    manifest = {
+        "command": "vocab",
+        "config": config.as_dict(),
+        "inputs": [{"key": "input", **fingerprint("a.txt")}],
+    }
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n")
+    write_manifest("vocab.txt", manifest)
+    assert check_request("vocab", [config], overwrite=False) is not None
 
 
 def test_what_a_job_chose_is_no_other_config(folder):

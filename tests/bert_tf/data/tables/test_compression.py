@@ -44,6 +44,20 @@ def test_damage_is_an_error(ending, damage):
         read(data, ending)
 
 
+@pytest.mark.parametrize("ending", PACKERS)
+def test_what_only_its_name_calls_compressed_is_told(ending):
+    with pytest.raises(OSError, match="it is not compressed as its name says"):
+        read(b"plain text", ending)
+    with pytest.raises(OSError, match=r"^(?!it is not)"):
+        read(PACKERS[ending](b"hello ") + b"plain text", ending)
+
+
+def test_a_dictionary_of_zstd_is_asked_for():
+    words = zstandard.train_dictionary(500, [b"The bridge is closed %d" % i * 9 for i in range(99)])
+    with pytest.raises(OSError, match="needs the dictionary .* -D DICTIONARY"):
+        read(zstandard.ZstdCompressor(dict_data=words).compress(WORLD), "zst")
+
+
 def test_zstd_that_refers_back_over_more_than_128_mib():
     parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
     stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()

@@ -55,7 +55,7 @@ def test_a_line_or_two_name_their_encoding(text, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-@pytest.mark.parametrize("text", ["The old bridge is closed.\nA farmer waits.\n", *TEXTS])
+@pytest.mark.parametrize("text", ["Hi", "The old bridge is closed.\nA farmer waits.\n", *TEXTS])
 def test_the_order_of_wide_characters(text, encoding):
     assert wide_encoding(text.encode(encoding)) == encoding
 
@@ -113,6 +113,10 @@ def test_text_is_of_no_other_format(data):
         ("text".encode("utf-16-le"), True),
         (b"\x01\x02\x03text", True),
         (b"a stray \0 and \7", False),
+        ("Hi".encode("utf-16-be"), True),
+        (b"\0", True),
+        (b"Hive's\x01field\x01ends\n" * 9, False),
+        (b"N\bNA\bA  of a page of the manual", False),
         (b"", False),
     ],
 )

@@ -20,6 +20,7 @@ CHINESE = "老人坐在桥上看水。\n夜里下了一场大雪。\n"
         (GERMAN.encode("utf-16"), "utf-8"),  # readers see its mark
         (GERMAN.encode("utf-16-be"), "utf-16-be"),
         (CHINESE.encode("utf-16-le"), "utf-16-le"),
+        ("春が来ました。\n川があります。\n".encode("utf-16-be"), "utf-16-be"),  # few NULs
         (GERMAN.encode("cp1252"), "cp1252"),
         ("“quoted”\n".encode("cp1252"), "cp1252"),
         (b"plain line\n" * 500_000 + GERMAN.encode("cp1252"), "cp1252"),
