@@ -28,6 +28,7 @@ class EmbeddingRecipe:
             kept.
         prompts: what is put before a text, by the kind of text.
         default_prompt: which of them where the kind is not said; None for none.
+        similarity: by which its vectors are compared: `cosine`, `dot` or another of the library.
     """
 
     pooling: str = "mean"
@@ -37,6 +38,7 @@ class EmbeddingRecipe:
     lowercase_texts: bool = False
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt: str | None = None
+    similarity: str = "cosine"
 
     def __str__(self) -> str:
         parts = [

@@ -76,18 +76,15 @@ def read_folder_vocabulary(folder: Path, *, vocab_size: int | None = None) -> Fo
     lowercase, notes = _read_lowercase(folder, vocab, settings, fast)
     _check_tokenization(path, settings, lowercase=lowercase)
     added = _added_tokens(folder, settings, fast)
-    vocab = _with_added(folder, vocab, added)
-    # A word of letters and digits is found by BERT's rules, too.
-    split = [
-        token
-        for token in added
-        if not (token.isascii() and token.isalnum()) or (lowercase and token != token.lower())
-    ]
-    if split:
+    beyond = [] if vocab_size is None else [each for each in added if added[each] >= vocab_size]
+    if beyond:
         notes += (
-            f"{folder}: has the added {_listed(split)}; they are entries, but BERT's rules split "
-            "them in a text, which HuggingFace does not",
+            f"{folder}: leaves out the added {_listed(beyond)}, for which the embeddings have no "
+            "row",
         )
+        added = {token: number for token, number in added.items() if token not in beyond}
+    vocab = _with_added(folder, vocab, added)
+    notes += _added_notes(folder, added, lowercase=lowercase)
     if vocab_size is not None and vocab_size != len(vocab):
         notes += (_check_size(folder, len(vocab), vocab_size),)
         vocab = with_unused_entries(vocab, vocab_size)
@@ -126,9 +123,14 @@ def _read_lowercase(
             f"{folder}: {TOKENIZER_CONFIG} has do_lower_case {found[TOKENIZER_CONFIG]}, "
             f"{TOKENIZER} lowercase {found[TOKENIZER]}; make them agree"
         )
-    for lowercase in found.values():
-        return lowercase, ()
     casing = vocabulary_casing(vocab)
+    for file, lowercase in found.items():
+        if lowercase and casing.is_cased:
+            return lowercase, (
+                f"{folder}: texts are lower-cased, as {file} says, but {casing.reason}, which no "
+                "such text has; correct it if the model was trained on texts with their capitals",
+            )
+        return lowercase, ()
     decision = "keep their capitals" if casing.is_cased else "are lower-cased"
     other = json.dumps(casing.is_cased)
     note = (
@@ -176,6 +178,28 @@ def _with_added(folder: Path, vocab: list[str], added: dict[str, int]) -> list[s
         raise UsageError(f"{folder}: an added token has the id {last}, beyond the vocabulary")
     names = _unused_names(ids)
     return [entries.get(number) or next(names) for number in range(last + 1)]
+
+
+def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) -> tuple[str, ...]:
+    """How texts that hold added tokens are read otherwise than by HuggingFace, which looks for them
+    before it splits words."""
+    words: list[str] = []
+    split: list[str] = []
+    for token in added:
+        is_word = token.isascii() and token.isalnum() and not (lowercase and token != token.lower())
+        (words if is_word else split).append(token)
+    notes = []
+    if split:
+        notes.append(
+            f"{folder}: has the added {_listed(split)}; they are entries, but BERT's rules split "
+            "them in a text, which HuggingFace does not"
+        )
+    if words:
+        notes.append(
+            f"{folder}: has the added {_listed(words)}; they are found as whole words, which "
+            "HuggingFace finds inside of longer ones, too"
+        )
+    return tuple(notes)
 
 
 def _check_size(folder: Path, entries: int, rows: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG
@@ -9,6 +10,7 @@ from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG
 _SAVE = "model.save_pretrained(NEW_FOLDER)"
 _FOLDERS_NAMED, _FILES_NAMED = 3, 5
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
+_SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
 # File, or end of a file's name; what it is; the next step.
 _KNOWN = (
     (
@@ -47,6 +49,9 @@ def describe_folder(folder: Path) -> str:
             if name == known or (known.startswith(".") and name.endswith(known)):
                 return f"holds {name}, {kind}; {step}"
     for name in files:
+        if _SHARD.search(name):
+            index = _SHARD.sub(r"\1.index.json", name)
+            return f"holds {name}, a part of the weights, but no {index}, which lists them; add it"
         if name.endswith(_ARCHIVES):
             return f"holds the archive {name}; unpack it and give the folder inside"
     listed = ", ".join(files[:_FILES_NAMED]) + (", …" if len(files) > _FILES_NAMED else "")

@@ -26,11 +26,14 @@ _CLASSIFIER = "BertForSequenceClassification"
 _TOKEN_CLASSIFIER = "BertForTokenClassification"
 _POOLER = "bert.pooler.dense.weight"
 # HuggingFace's class for a folder that does not name its own, by the heads it has.
+_MASKED_LM, _NEXT_SENTENCE = "cls.predictions.transform.dense.weight", "cls.seq_relationship.weight"
+# HuggingFace's classes by the tensors of their heads; those with more of them first.
 _HEADS = {
-    "classifier.weight": _CLASSIFIER,
-    "qa_outputs.weight": "BertForQuestionAnswering",
-    "cls.seq_relationship.weight": "BertForPreTraining",
-    "cls.predictions.transform.dense.weight": "BertForMaskedLM",
+    _CLASSIFIER: ("classifier.weight",),
+    "BertForQuestionAnswering": ("qa_outputs.weight",),
+    "BertForPreTraining": (_MASKED_LM, _NEXT_SENTENCE),
+    "BertForMaskedLM": (_MASKED_LM,),
+    "BertForNextSentencePrediction": (_NEXT_SENTENCE,),
 }
 _WEIGHT_PREFIXES = ("bert.", "cls.", "classifier.", "qa_outputs.")
 # The masked-LM head's copies of the word embeddings and of its bias.
@@ -67,12 +70,14 @@ def read_source(source: str | Path) -> ModelDirectory:
 
 
 def architecture(directory: ModelDirectory) -> str:
-    """HuggingFace's class for the weights: the one that `config.json` names, or by the heads."""
-    named = directory.document.get("architectures")
-    if named:
-        return str(named[0]).removeprefix("TF").removeprefix("Flax")
-    for tensor, name in _HEADS.items():
-        if tensor in directory.tensors:
+    """HuggingFace's class for the weights: the one that `config.json` names, or by the heads, also
+    where the weights lack one of those that the class has."""
+    for name in directory.document.get("architectures") or ():
+        name = str(name).removeprefix("TF").removeprefix("Flax")
+        if all(tensor in directory.tensors for tensor in _HEADS.get(name, ())):
+            return name
+    for name, head in _HEADS.items():
+        if all(tensor in directory.tensors for tensor in head):
             scores_tokens = name == _CLASSIFIER and _POOLER not in directory.tensors
             return _TOKEN_CLASSIFIER if scores_tokens else name
     return "BertModel"

@@ -21,6 +21,7 @@ from bert_tf.vocabulary.files import TOKENIZER_CONFIG
 MODULES = "modules.json"
 _LENGTH = "sentence_bert_config.json"
 _SETTINGS = "config_sentence_transformers.json"
+_SIMILARITY = "similarity_fn_name"
 _IS_TRAINED = "bert_pipeline_is_trained"  # a key that the library ignores
 _POOLING_FOLDER = "1_Pooling"
 _POOLING = f"{_POOLING_FOLDER}/config.json"
@@ -74,6 +75,7 @@ def read_recipe(folder: Path, *, max_positions: int) -> EmbeddingRecipe | None:
         lowercase_texts=_setting(folder, "do_lower_case") is True,
         prompts=prompts,
         default_prompt=default_prompt,
+        similarity=str(settings.get(_SIMILARITY) or "cosine"),
     )
 
 
@@ -95,7 +97,7 @@ def write_recipe(folder: Path, recipe: EmbeddingRecipe, *, hidden_size: int) -> 
     settings: dict[str, Any] = {
         "prompts": dict(recipe.prompts),
         "default_prompt_name": recipe.default_prompt,
-        "similarity_fn_name": "cosine",
+        _SIMILARITY: recipe.similarity,
         _IS_TRAINED: recipe.is_trained,
     }
     (folder / _POOLING_FOLDER).mkdir(exist_ok=True)

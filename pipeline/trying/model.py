@@ -144,9 +144,10 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
     # TensorFlow, which exported models may do without.
     from bert_tf.export.formats.registry import FORMATS
     from bert_tf.export.loading import load_trained_model
+    from bert_tf.tasks.registry import with_task_of_weights
     from bert_tf.weights.model_directory import read_model_directory
 
-    directory = read_model_directory(folder)
+    directory = with_task_of_weights(read_model_directory(folder), console)
     if directory.task is None:
         raise UsageError(
             f"{path}: is not fine-tuned for a task; try what bert-pipeline finetune --init {path} "

@@ -18,7 +18,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import DOCUMENT, QUERY
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.config.sections.embedding import TextVectorsSection
-from bert_tf.config.sections.searching import check_index_installed
+from bert_tf.config.sections.searching import SIMILARITIES, check_index_installed
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import VectorSource, open_vector_source
@@ -48,6 +48,7 @@ def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict
                 "or what embed wrote"
             )
         source = open_vector_source(config.model, config)
+        _check_similarity(config, source, options.console)
     elif config.model is not None:
         raise UsageError("--model: queries and corpus hold vectors already; leave it out")
     output = path_of(config.output).absolute()
@@ -195,6 +196,17 @@ def _counting(
 
     yield add
     console.end_progress(advance())
+
+
+def _check_similarity(config: SearchConfig, source: VectorSource, console: Console) -> None:
+    """Warns of a model whose vectors are to be compared otherwise; those of length 1 are alike."""
+    own = source.recipe.similarity
+    if own != config.similarity and not source.recipe.normalize:
+        cure = f"; give --similarity {own}" if own in SIMILARITIES else ""
+        console.warn(
+            f"{config.model}: its vectors are made for the similarity {own}, and "
+            f"{config.similarity} compares them here{cure}"
+        )
 
 
 def _check_prompt(vectors: TextVectors, expected: str, console: Console) -> None:

@@ -112,8 +112,27 @@ def test_added_tokens_become_entries_wherever_they_stand(tmp_path, file, documen
     (tmp_path / file).write_text(json.dumps(document))
     read = read_folder_vocabulary(tmp_path, vocab_size=10)
     assert read.vocab == [*VOCAB, "<url>", "[unused0]", "covid19"]
+    split, words = read.notes
+    assert "the added token '<url>'" in split
+    assert "the added token 'covid19'; they are found as whole words" in words
+
+
+def test_added_tokens_without_a_row_are_left_out(tmp_path):
+    write_vocab(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    (tmp_path / "added_tokens.json").write_text('{"<url>": 7, "<user>": 8}')
+    read = read_folder_vocabulary(tmp_path, vocab_size=8)
+    assert read.vocab == [*VOCAB, "<url>"]
+    assert "leaves out the added token '<user>', for which the embeddings" in read.notes[0]
+
+
+def test_lower_casing_against_the_vocabulary_is_said(tmp_path):
+    write_vocab(tmp_path, [*VOCAB, "Haus"])
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    read = read_folder_vocabulary(tmp_path)
+    assert read.lowercase is True
     (note,) = read.notes
-    assert "the added token '<url>'" in note
+    assert "as tokenizer_config.json says, but 1 of 3 entries with letters holds capitals" in note
 
 
 def test_added_tokens_of_tokenizer_json_become_entries(tmp_path):

@@ -21,6 +21,11 @@ def fill(folder, *names):
         (["epoch=3-step=9.ckpt"], "holds epoch=3-step=9.ckpt, a checkpoint of PyTorch Lightning"),
         (["model.pt"], "holds model.pt, a checkpoint of PyTorch; .*save_pretrained"),
         (["uncased_L-2_H-128_A-2.zip"], "holds the archive uncased_L-2_H-128_A-2.zip; unpack it"),
+        (
+            ["pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"],
+            "holds pytorch_model-00001-of-00002.bin, .* no pytorch_model.bin.index.json",
+        ),
+        (["model-00002-of-00002.safetensors"], "but no model.safetensors.index.json"),
         (["config.json", "notes.txt"], "found config.json, notes.txt, expected config.json with"),
         ([], "found nothing, expected"),
     ],

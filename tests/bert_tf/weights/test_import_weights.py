@@ -8,6 +8,7 @@ import h5py
 import keras_hub
 import numpy as np
 import pytest
+import safetensors.numpy
 import tensorflow as tf
 from object_checkpoints import make_object_checkpoint
 
@@ -315,6 +316,25 @@ def test_a_classifier_without_a_pooler_scores_pieces(tmp_path):
         del document["architectures"]
         (folder / "config.json").write_text(json.dumps(document))
         assert architecture(read_source(folder)) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("masked_lm", "BertModel"), ("pretraining", "BertForNextSentencePrediction")],
+)
+def test_a_head_that_is_left_out_is_not_named(name, kind, tmp_path):
+    # HuggingFace would load the class with a head of random weights.
+    folder = shutil.copytree(GOLDEN / name, tmp_path / "hf")
+    document = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**document, "tie_word_embeddings": False}))
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    own = tensors["bert.embeddings.word_embeddings.weight"] + 1
+    safetensors.numpy.save_file(
+        {**tensors, "cls.predictions.decoder.weight": own}, folder / "model.safetensors"
+    )
+    import_weights(folder, tmp_path / "model")
+    written = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert written["architectures"] == [kind]
 
 
 def test_a_classifiers_labels_are_kept(tmp_path):

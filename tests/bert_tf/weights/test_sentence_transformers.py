@@ -98,6 +98,7 @@ def test_lower_casing_and_prompts_come_back(tmp_path):
         lowercase_texts=True,
         prompts={"query": "q: ", "passage": "p: "},
         default_prompt="passage",
+        similarity="dot",
     )
     write_recipe(tmp_path, recipe, hidden_size=8)
     assert read_recipe(tmp_path, max_positions=512) == recipe

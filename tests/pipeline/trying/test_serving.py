@@ -143,6 +143,12 @@ def test_candidates_for_masks(tmp_path, served):
         assert {candidate["token"] for candidate in candidates} <= set(page.text)
 
 
+def test_a_folder_of_huggingface_with_a_head_is_tried():
+    model = str(ROOT / "tests" / "golden" / "models" / "classification")
+    with opened_model(model, Console(io.StringIO())) as tried:
+        assert len(tried.predict({"text": "a film"}).ranking) == 3
+
+
 def test_a_pretrained_model_is_refused_with_what_to_do():
     model = str(ROOT / "tests" / "golden" / "fill_mask")
     with (

@@ -180,6 +180,22 @@ def test_progress_ends_with_all_that_is_done():
     ]
 
 
+def test_a_model_made_for_another_similarity_is_said(tmp_path, queries, corpus):
+    model = tmp_path / "model"
+    shutil.copytree(MODEL, model)
+    for recipe, similarity, is_said in (
+        (EmbeddingRecipe(max_seq_length=24, similarity="dot"), "cosine", True),
+        (EmbeddingRecipe(max_seq_length=24, similarity="dot"), "dot", False),
+        (EmbeddingRecipe(max_seq_length=24, similarity="dot", normalize=True), "cosine", False),
+    ):
+        write_recipe(model, recipe, hidden_size=8)
+        log = io.StringIO()
+        output = tmp_path / f"{similarity}{recipe.normalize}.jsonl"
+        search(output, queries, corpus, log, model=str(model), similarity=similarity)
+        said = "made for the similarity dot, and cosine compares them here; give --similarity dot"
+        assert (said in log.getvalue()) == is_said
+
+
 def test_queries_and_documents_get_the_prompts_of_the_model(tmp_path, queries, corpus):
     model = tmp_path / "model"
     shutil.copytree(MODEL, model)
