@@ -30,8 +30,8 @@ _CAUSES = (
     ),
     (
         r"^mapping values are not allowed",
-        "a second colon in a line, or a line that is indented deeper than the one above; put "
-        "text with ': ' in quotes",
+        "a second colon in a line, or a line that is indented deeper than the one above or "
+        "follows one without a colon; put text with ': ' in quotes",
     ),
     (
         r"^expected <block end>, but found '<block mapping start>'",
@@ -72,6 +72,17 @@ class _PlainLoader(yaml.SafeLoader):
                 event.start_mark,
             )
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """As PyYAML's, which takes the last of several values of a key."""
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag not in _RESOLVED_TAGS:
+                if key.value in seen:
+                    raise _problem(f"{key.value} is there twice; keep one", key.start_mark)
+                seen.add(key.value)
+        return node
 
 
 _PlainLoader.yaml_implicit_resolvers = {

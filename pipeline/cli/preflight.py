@@ -106,8 +106,8 @@ def path_fault(reads: Reads, spelling: str, path: str) -> str | None:
         if reads in ("file", "table") and (path == "-" or GLOB_MARK.search(path)):
             cure = READ_AGAIN if path == "-" else "no such file; name one, a glob is not expanded"
             return f"{spelling} {path}: {cure}"
-        if reads == "model" and (hint := _hub_hint(spelling, path)):
-            return hint
+        if reads == "model" and (download := _hub_hint(spelling, path)):
+            return download
         near = _did_you_mean(path) or "; check the path"
         return f"{spelling} {path}: no such file or folder{near}"
     if reads in ("file", "table") and place.is_dir():

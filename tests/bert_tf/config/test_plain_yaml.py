@@ -153,6 +153,7 @@ def test_a_larger_document_is_read_where_it_is_allowed(tmp_path):
     [
         ("a:\n\tb: 1\n", 2, "a tab in the indentation; indent with blanks"),
         ("a:\n  b: @x\n", 2, "a value cannot begin with @; put it in quotes"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "b is there twice; keep one"),
         ("a:\n  b: c: d\n", 2, "a second colon in a line, or a line that is indented deeper"),
         ("a:\n  b: 1\n   c: 2\n", 3, "a second colon in a line, or a line that is indented deeper"),
         ("a:\n    b: 1\n  c: 2\n", 3, "this line is indented otherwise than the lines before it"),
