@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -100,7 +101,9 @@ def _manifest(path: Path) -> Mapping[str, Any] | None:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return manifest if isinstance(manifest, dict) and "manifest_version" in manifest else None
+    # Extensions of browsers have a version of their manifests too.
+    is_own = isinstance(manifest, dict) and {"manifest_version", "command"} <= manifest.keys()
+    return manifest if is_own else None
 
 
 def _is_no_input(
@@ -125,4 +128,6 @@ def is_vocabulary(path: Path) -> bool:
             head = stream.read(_VOCABULARY_HEAD_BYTES)
     except OSError:
         return False
-    return _VOCABULARY_LINES.issubset(head.splitlines())
+    lines = head.removeprefix(codecs.BOM_UTF8).splitlines()
+    # A text on BERT may have both in lines of their own, but not only words.
+    return _VOCABULARY_LINES.issubset(lines) and not any(b" " in line.strip() for line in lines)

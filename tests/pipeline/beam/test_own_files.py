@@ -48,8 +48,11 @@ def test_a_vocabulary_is_left_out_and_reported(corpus):
 def test_a_copied_vocabulary_is_known_by_its_entries(corpus):
     for name in ("vocab", "english"):
         write(f"corp/{name}.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n")
+    write("corp/marked.txt", "\ufeff[PAD]\n[UNK]\n")
+    write("corp/bert.txt", "The special tokens are\n[PAD]\n[UNK]\n")
     write("corp/vocabulary-of-words.txt", "The vocabulary of words.\n")
-    assert matched("corp/*.txt")[0] == ["corp/a.txt", "corp/vocabulary-of-words.txt"]
+    texts = ["corp/a.txt", "corp/bert.txt", "corp/vocabulary-of-words.txt"]
+    assert matched("corp/*.txt")[0] == texts
 
 
 def test_folders_of_records_and_lists_of_rows_are_left_out(corpus):
@@ -83,4 +86,5 @@ def test_manifests_of_others_mean_nothing(corpus):
     others = ["corp/b.jsonl.manifest.json", "corp/manifest.json"]
     assert matched("corp/*.json", output="corp/out.txt")[0] == others
     write("corp/b.jsonl.rejects.jsonl", '{"text": "mine"}\n')
+    write("corp/manifest.json", '{"name": "An extension", "manifest_version": 3}')
     assert matched("corp/*.jsonl")[0] == ["corp/b.jsonl", "corp/b.jsonl.rejects.jsonl"]
