@@ -161,11 +161,14 @@ def _is_value(value: Any) -> bool:
 
 
 def _as_lists(answer: Any, start: Any) -> tuple[list[Any], list[Any]]:
-    """Answers and their starts; texts are lists where both are written as one."""
-    if isinstance(answer, str) and isinstance(start, str):
-        texts, starts = list_in_text(answer), list_in_text(start)
-        if texts is not None and starts is not None:
-            return texts, starts
+    """Answers and their starts; texts are lists where both are written as one, and those of quoted
+    texts where no start says that it is the answer itself."""
+    texts = list_in_text(answer) if isinstance(answer, str) else None
+    if texts is not None:
+        starts = list_in_text(start) if isinstance(start, str) else None
+        has_no_start = not cell_text(start).strip()
+        if starts is not None or (has_no_start and all(isinstance(text, str) for text in texts)):
+            return texts, starts or []
     return _as_list(answer), _as_list(start)
 
 

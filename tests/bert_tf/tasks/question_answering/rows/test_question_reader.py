@@ -360,6 +360,15 @@ def test_lists_in_cells_are_several_answers(tmp_path):
     assert found.answers == [(("China", 22), ("in China", 19)), (), (("China", 22),)]
 
 
+def test_lists_in_cells_without_starts_are_lists_of_quoted_texts(tmp_path):
+    path = tmp_path / "a.csv"
+    cells = ["['China', 'in China']", "[]", "[1]", "[note]"]
+    rows = "".join(f'Where?,{CONTEXT},"{text}"\n' for text in cells)
+    path.write_text(f"question,context,answer\n{rows}")
+    found = read_questions(path, COLUMNS, check_offsets=False)
+    assert found.golds == [["China", "in China"], [], ["[1]"], ["[note]"]]
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_questions_in_place_of_articles_as_transformers_takes_them(tmp_path, indent):
     path = tmp_path / "a.json"
