@@ -118,10 +118,15 @@ def _decide(sketches: Mapping[str, Sketch], num_files: int) -> dict[str, str]:
     together = add_up(small)
     if together.lines < _TELLING_LINES:
         together = add_up(sketches.values())
-    usual = together.layout(num_files)
-    return {
-        path: sketch.layout(num_files)
-        if sketch.lines >= _TELLING_LINES or sketch.wiki_files
-        else usual
-        for path, sketch in sketches.items()
-    }
+    short = add_up(sketch for sketch in small if not sketch.is_full)
+    full = add_up(sketch for sketch in small if sketch.is_full)
+    # Files of sentences beside articles are more than short paragraphs of theirs.
+    is_mixed = full.files > 0 and short.lines >= _TELLING_LINES // 4 and short.is_surely_sentences
+    usual = (full if is_mixed else together).layout(num_files)
+
+    def layout_of(sketch: Sketch) -> str:
+        if sketch.lines >= _TELLING_LINES or sketch.wiki_files or sketch.marked_files:
+            return sketch.layout(num_files)
+        return "sentences" if is_mixed and not sketch.is_full else usual
+
+    return {path: layout_of(sketch) for path, sketch in sketches.items()}

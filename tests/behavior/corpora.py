@@ -194,6 +194,32 @@ def corpora() -> Iterator[tuple[str, Corpus]]:
         "file", 2, "hard-wrapped lines",
     )  # fmt: skip
 
+    def scene() -> str:
+        return textwrap.fill(" ".join(new.sentence(7 + more) for more in range(6)), 70)
+
+    headed = (f"CHAPTER {n}.\n\n{new.words(3)}\n\n\n" for n in range(1, 9))
+    yield "book of headed chapters", Corpus(
+        one("\n\n\n\n".join(head + "\n\n".join(new.many(scene, 12)) for head in headed)),
+        "paragraphs", 1, "hard-wrapped paragraphs separated by blank lines",
+    )  # fmt: skip
+    yield "indented paragraphs", Corpus(
+        one("\n".join(f"\u3000\u3000{new.paragraph()}" for _ in range(60))),
+        "file", 1, "a paragraph per line, a document per file",
+    )  # fmt: skip
+    for between in ("\n<|endoftext|>\n", "<|endoftext|>"):
+        texts = (between.join(new.many(lambda: article("\n\n"), 6)) + between for _ in range(5))
+        yield f"documents between {between!r}", Corpus(
+            {f"{number}.txt": text for number, text in enumerate(texts)},
+            "endoftext", 30, "documents separated by <|endoftext|>",
+        )  # fmt: skip
+    sentences = file_each(
+        5, lambda: "\n\n".join("\n".join(new.many(new.sentence, 8)) for _ in "123")
+    )
+    yield "articles beside sentences", Corpus(
+        {f"a{name}": article("\n\n") for name in sentences} | sentences,
+        None, 20, "documents (5 files), paragraphs separated by blank lines (5 files)",
+    )  # fmt: skip
+
 
 def _wiki_element(new: _Writer, number: int) -> str:
     body = "\n".join(new.many(new.paragraph, 3))

@@ -22,6 +22,7 @@ TEXT_LAYOUTS = (
     "file",
     "paragraph_lines",
     "articles",
+    "endoftext",
     "wikiextractor",
 )
 CLEANING_STEPS = ("html", "controls", "whitespace", "nfc", "boilerplate")
@@ -52,7 +53,8 @@ class CorpusSection(RowSection):
         "paragraph_lines (likewise, a paragraph per line), lines (one document per line), "
         "paragraphs (one document per file, blank lines between its paragraphs), articles "
         "(a blank line between paragraphs, several between documents), file (one document per "
-        "file), wikiextractor (a document per <doc>); auto: what a sample of the files looks like",
+        "file), endoftext (<|endoftext|> between documents), wikiextractor (a document per <doc>); "
+        "auto: what a sample of the files looks like",
         default="auto",
         choices=TEXT_LAYOUTS,
         advanced=True,

@@ -28,6 +28,8 @@ from pipeline.corpus.sentences.rules import split_sentences
 _OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay
 _MANY_TIMES = 10
+END_OF_TEXT = b"<|endoftext|>"  # between the documents of corpora for GPT-2 and the like
+_END_OF_DOC = b"\n</doc>"
 
 _FEWEST_BREAKS = 3  # fewer line ends prove nothing
 _MARGIN_QUANTILE = 0.98  # a few lines cross every margin: addresses, tables
@@ -36,6 +38,7 @@ _SHORT_TAIL = 0.8  # of the margin
 _LONGEST_FIRST_WORD = 20
 _FIRST_IDEOGRAPH = 0x2E80  # from here on lines are broken between any two characters
 _LONG_LINE = 300  # characters that are no single sentence, marks or not
+_INDENTS = (b"  ", b"\t", b"\xe3\x80\x80")  # of paragraphs
 _LONG_ROW = 1000  # characters of a document rather than of a paragraph
 _FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5
 _FEW_FILES = 3
@@ -55,6 +58,7 @@ class Sketch:
         lines: with text.
         characters: of them.
         full_lines: of several sentences, or too long for one.
+        indented_lines: that begin as paragraphs in a book do.
         groups: of lines without a blank one between them.
         single_groups: of one line.
         titled_files: that begin with such a group.
@@ -64,10 +68,12 @@ class Sketch:
         tails: last lines of groups of several lines, in such files.
         short_tails: of them, those that end well before the margin.
         pieces: what two or more blank lines in a row separate.
-        thin_pieces: of one group that is a sentence or heading.
+        thin_pieces: of one or two lines that are sentences or headings.
         single_gaps: one blank line alone, between two groups.
         wiki_documents: that WikiExtractor's tags begin.
-        wiki_files: that begin with such a tag.
+        wiki_files: that begin with such a tag, or hold several.
+        marked_files: where `END_OF_TEXT` separates documents.
+        end_marks: how often it is there.
     """
 
     files: int = 0
@@ -76,6 +82,7 @@ class Sketch:
     lines: int = 0
     characters: int = 0
     full_lines: int = 0
+    indented_lines: int = 0
     groups: int = 0
     single_groups: int = 0
     titled_files: int = 0
@@ -89,6 +96,8 @@ class Sketch:
     single_gaps: int = 0
     wiki_documents: int = 0
     wiki_files: int = 0
+    marked_files: int = 0
+    end_marks: int = 0
 
     def __add__(self, other: Sketch) -> Sketch:
         return Sketch(**{name: value + getattr(other, name) for name, value in vars(self).items()})
@@ -109,6 +118,12 @@ class Sketch:
         return 4 * self.full_lines > self.lines
 
     @property
+    def is_surely_sentences(self) -> bool:
+        """Whether nearly all blank lines are between documents of a sentence per line."""
+        several = self.groups - self.single_groups
+        return self.layout(self.files) == "sentences" and several >= 0.8 * self.groups
+
+    @property
     def has_gaps(self) -> bool:
         """Whether blank lines separate anything."""
         return self.groups > self.files
@@ -123,6 +138,8 @@ class Sketch:
             return "file"
         if 2 * self.wiki_files > self.files:
             return "wikiextractor"
+        if 2 * self.marked_files > self.files:
+            return "endoftext"
         if not self.has_gaps:
             return "lines" if not self.is_wrapped and self._has_rows(num_files) else "file"
         if not self.is_wrapped and self._has_documents_of_lines():
@@ -142,6 +159,8 @@ class Sketch:
             return self.lines
         if layout == "articles":
             return self.pieces
+        if layout == "endoftext":
+            return self.end_marks + self.marked_files
         return self.wiki_documents if layout == "wikiextractor" else self.files
 
     def description(self, layout: str) -> str:
@@ -159,12 +178,13 @@ class Sketch:
             "paragraphs": "hard-wrapped paragraphs separated by blank lines",
             "lines": "a document per line",
             "articles": "paragraphs separated by a blank line, documents by several",
+            "endoftext": "documents separated by <|endoftext|>",
             "wikiextractor": "WikiExtractor's documents",
         }[layout]
 
     def _has_rows(self, num_files: int) -> bool:
         """Whether each line is a document: most are long, and a file has many."""
-        if 5 * self.full_lines < 4 * self.lines:
+        if 5 * self.full_lines < 4 * self.lines or 2 * self.indented_lines > self.lines:
             return False
         is_long = self.characters >= _LONG_ROW * self.lines
         rows = self.lines / self.files
@@ -228,8 +248,10 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
     gaps = np.diff(places) - 1  # blank lines after each line but the last
     group_sizes = np.diff(np.flatnonzero(np.concatenate([[True], gaps > 0, [True]])))
     piece_bounds = np.flatnonzero(np.concatenate([[True], gaps > 1, [True]]))
-    is_thin = (np.diff(piece_bounds) == 1) & ~is_full[piece_bounds[:-1]]
     is_break = gaps == 0
+    is_text = is_full | np.append(is_break, False) | np.append(False, is_break)
+    pieces_with_text = np.logical_or.reduceat(is_text, piece_bounds[:-1])
+    is_thin = (np.diff(piece_bounds) <= 2) & ~pieces_with_text
     breaks = int(is_break.sum())
     is_tail = np.append(~is_break, True) & np.append(False, is_break)
     wrapped = short_tails = 0
@@ -241,7 +263,14 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
             short_tails = int((widths[is_tail] <= _SHORT_TAIL * margin).sum())
     else:
         breaks = 0
-    tags = [head.startswith(WIKI_BEGIN, start) for start in lines.starts[places[:1]].tolist()]
+    indents = [head.startswith(_INDENTS, start) for start in lines.starts[places].tolist()]
+    wiki_documents = head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN)
+    is_wiki = head.startswith(WIKI_BEGIN, int(lines.starts[places[0]])) or (
+        wiki_documents > 1 and _END_OF_DOC in head
+    )
+    text = head.rstrip()
+    ends_marked = text.endswith(END_OF_TEXT)
+    end_marks = text.count(END_OF_TEXT) - ends_marked
     return Sketch(
         files=1,
         text_bytes=len(head),
@@ -249,6 +278,7 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         lines=len(places),
         characters=int(widths.sum()),
         full_lines=int(is_full.sum()),
+        indented_lines=sum(indents),
         groups=len(group_sizes),
         single_groups=int((group_sizes == 1).sum()),
         titled_files=int(group_sizes[0] == 1),
@@ -260,8 +290,10 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         pieces=len(piece_bounds) - 1,
         thin_pieces=int(is_thin.sum()),
         single_gaps=int((gaps == 1).sum()),
-        wiki_documents=head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN),
-        wiki_files=sum(tags),
+        wiki_documents=wiki_documents,
+        wiki_files=int(is_wiki),
+        marked_files=int(ends_marked or end_marks > 1),
+        end_marks=end_marks,
     )
 
 

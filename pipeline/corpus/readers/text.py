@@ -22,6 +22,7 @@ from pipeline.corpus.blocks.raw_block import (
 from pipeline.corpus.cleaning.lines import find_blank_lines
 from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK, Chunk
 from pipeline.corpus.readers.layouts import (
+    END_OF_TEXT,
     Sketch,
     has_other_line_ends,
     sketch_text,
@@ -37,6 +38,7 @@ _BLANKS = (  # what Unicode calls white space, but for line feeds
 _BORDERS = {
     "sentences": re.compile(rb"\n" + _BLANKS + rb"\n"),
     "articles": re.compile(rb"\n" + _BLANKS + rb"\n" + _BLANKS + rb"\n"),
+    "endoftext": re.compile(re.escape(END_OF_TEXT)),
     "wikiextractor": re.compile(rb"\n(?=" + WIKI_BEGIN + rb")"),
 }
 _BORDERS["paragraph_lines"] = _BORDERS["sentences"]
@@ -83,7 +85,7 @@ class TextReader(ChunkReader):
             head = file.read(head_bytes)
             text = with_line_feeds(head) if has_other_line_ends(head) else head
             if len(head) < head_bytes:
-                return head, sketch_text(text.removeprefix(BYTE_ORDER_MARK), len(head))
+                return head, sketch_text(text.removeprefix(BYTE_ORDER_MARK), 0)
             whole_lines = text[: text.rfind(b"\n") + 1] or text
             sketch = sketch_text(whole_lines.removeprefix(BYTE_ORDER_MARK), 0)
             if sketch.files and not sketch.has_gaps and _has_blank_line(file, text):
@@ -126,6 +128,8 @@ class TextReader(ChunkReader):
         dropped: dict[str, int] = {}
         if self.layout == "articles":
             lines = _join_articles(lines)
+        elif self.layout == "endoftext":
+            lines = _texts_between_marks(data, chunk.first_line)
         elif self.layout == "wikiextractor":
             lines, dropped = read_wiki_documents(data, chunk.first_line)
         return block_of_texts(path, chunk.index, lines, rejects=[], dropped=dropped)
@@ -162,6 +166,16 @@ def join_paragraphs(lines: Texts) -> tuple[Texts, np.ndarray]:
         stops=lines.stops[is_last],
         lines=lines.lines[is_first],
     ), is_blank[is_first]
+
+
+def _texts_between_marks(data: bytes, first_line: int) -> Texts:
+    texts = data.split(END_OF_TEXT)
+    if not texts[-1].strip():  # the last mark ends a document, it does not begin one
+        texts.pop()
+    ends = np.cumsum([text.count(b"\n") for text in texts])
+    leading = [text[: len(text) - len(text.lstrip())].count(b"\n") for text in texts]
+    lines = first_line + np.append(0, ends[:-1])[: len(texts)] + leading
+    return Texts.of_rows(texts, lines.tolist())
 
 
 def _join_articles(lines: Texts) -> Texts:

@@ -12,13 +12,14 @@ from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.blocks.raw_block import Texts
 from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK
 
-WIKI_BEGIN = b'<doc id="'
+WIKI_BEGIN = b"<doc "
 _BEGIN = re.compile(rb"^" + WIKI_BEGIN + rb"[^\n]*", re.MULTILINE)
 _END = re.compile(rb"^</doc>[ \t\r]*$", re.MULTILINE)
-_TITLE = re.compile(rb'title="(.*)"')
+_TITLE = re.compile(rb"title=([\"'])(.*)\1")
 _FIRST_LINE = re.compile(rb"\s*([^\n]*)")
 _JSON_KEYS = (b'{"id":', b'"url":', b'"title":', b'"text":')
 _PEEKED_BYTES = 1 << 12
+_URL_BYTES = 1 << 8
 OUTSIDE = "text outside of <doc>"
 
 
@@ -31,6 +32,8 @@ def format_of_wiki_file(path: str) -> str | None:
         return None
     if head.startswith(WIKI_BEGIN):
         return "text"
+    if head.startswith(b'{"url":') and b"curid=" in head[:_URL_BYTES]:  # of older versions
+        return "jsonl"
     keys = _JSON_KEYS if b"\n" in head else _JSON_KEYS[:3]  # a long text may hide its key
     return "jsonl" if head.startswith(keys[0]) and all(key in head for key in keys) else None
 
@@ -49,14 +52,19 @@ def read_wiki_documents(data: bytes, first_line: int) -> tuple[Texts, dict[str, 
     lines: list[int] = []
     place, line = 0, first_line
     begins = list(_BEGIN.finditer(data))
-    ends = [begin.start() for begin in begins[1:]] + [len(data)]
-    outside = int(bool(data[: begins[0].start() if begins else len(data)].strip()))
-    for begin, stop in zip(begins, ends, strict=True):
+    stops = [*(begin.start() for begin in begins), len(data)]
+    before = data[: stops[0]]
+    end = _END.search(before)
+    if end:  # a file that was cut begins with the rest of an element
+        texts.append(_unescaped(before[: end.start()]))
+        lines.append(first_line)
+    outside = int(bool(before[end.end() if end else 0 :].strip()))
+    for begin, stop in zip(begins, stops[1:], strict=True):
         end = _END.search(data, begin.end(), stop)
         outside += bool(end and data[end.end() : stop].strip())
         start = begin.end()
         title, first = _TITLE.search(begin[0]), _FIRST_LINE.match(data, start, stop)
-        if title and first and _plain(title[1]) == _plain(first[1]):
+        if title and first and _plain(title[2]) == _plain(first[1]):
             start = first.end()
         line += data.count(b"\n", place, begin.start())
         place = begin.start()

@@ -377,6 +377,17 @@ def test_a_document_may_be_larger_than_a_block(tmp_path):
     ]
 
 
+def test_marks_at_the_end_of_texts_separate_documents(tmp_path):
+    marked = (
+        b"<|endoftext|>One is. Two is.\nThree is.<|endoftext|>\n\xff is.\n\n<|endoftext|>\n"
+        b"Five is.\n<|endoftext|>"
+    )
+    found = check_reader(tmp_path, "a.txt", marked + b"\n")
+    assert found.documents == [["One is.", "Two is.", "Three is."], ["Five is."]]
+    assert [(line, reason) for line, reason, _ in found.rejects] == [(3, "invalid UTF-8")]
+    assert found.dropped == {"empty document": 1}
+
+
 def test_hard_wrapped_lines_are_joined_and_other_lines_are_not(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text(

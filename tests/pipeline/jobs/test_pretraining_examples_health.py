@@ -65,6 +65,13 @@ def test_a_good_corpus_is_told_in_a_line_without_warnings(folder):
     manifest, said = run(folder)
     assert manifest["notes"] == [] and "warning" not in said
     counts, metrics = manifest["counts"], manifest["metrics"]
+    line = "1 file, text: a sentence per line, blank lines between documents, "
+    line += "Latin script, 30 documents"
+    assert said.startswith(f"{line}\n")
+    assert manifest["corpus"] == {
+        "line": line,
+        "layouts": {"sentences": 1}, "language": "Latin script", "documents_about": 30,
+    }  # fmt: skip
     assert f"health: {metrics['reached_fraction']:.1%} of the tokens are in a record, " in said
     assert metrics["reached_fraction"] == round(counts["tokens_reached"] / counts["tokens"], 6)
     assert metrics["unknown_fraction"] == metrics["one_sentence_fraction"] == 0

@@ -43,6 +43,20 @@ def test_elements_are_named_by_their_lines_and_text_between_them_is_counted(tmp_
     assert [(line, reason) for line, reason, _ in found.rejects] == [(14, "invalid UTF-8")]
 
 
+@pytest.mark.parametrize("tag", ["<doc url='u' id='1' title='Clocks'>", "<doc id=1>"])
+def test_tags_of_other_versions(tag, tmp_path):
+    text = f"{tag}\nClocks\n\nA clock shows the time.\n</doc>\n"
+    title = [] if "title" in tag else ["Clocks"]
+    found = check_reader(tmp_path, "a.txt", text.encode())
+    assert found.documents == [[*title, "A clock shows the time."]]
+
+
+def test_a_file_may_begin_in_an_element(tmp_path):
+    found = check_reader(tmp_path, "part.txt", PAGES[PAGES.index("The oldest") :].encode())
+    assert found.documents == [DOCUMENTS[0][1:], DOCUMENTS[1]]
+    assert found.dropped == {"empty document": 1}
+
+
 def test_an_element_that_is_cut_short_ends_where_the_next_begins(tmp_path):
     (tmp_path / "wiki_00").write_text(PAGES.replace("\n</doc>", "", 1) + '<doc id="4" ')
     assert read_corpus(tmp_path / "wiki_00").documents == DOCUMENTS
@@ -61,6 +75,13 @@ def test_rows_of_json_have_no_title(tmp_path):
         ["Clocks are late.", "Some are."],
     ]
     assert found.dropped == {"empty document": 1}
+
+
+def test_rows_of_python_2_need_no_ending(tmp_path):
+    row = {"url": "https://xx.org/wiki?curid=1", "text": "A\n\nOne. Two.", "id": "1", "title": "A"}
+    assert check_reader(tmp_path, "wiki_02", json.dumps(row).encode()).documents == [
+        ["One.", "Two."]
+    ]
 
 
 def test_rows_of_other_json_stay_as_they_are(tmp_path):
