@@ -58,19 +58,19 @@ class EmbeddingRecipe:
         return self.lowercase_texts or any(self.prompts.values())
 
     def prompt(self, name: str | None = None) -> str:
-        """What is put before a text; see `prompt_name`."""
-        return self.prompts.get(name or self.default_prompt or "", "")
+        """What is put before a text, by the default prompt where no name is given."""
+        return self.prompts.get((self.default_prompt or "") if name is None else name, "")
 
-    def prompt_name(self, kind: str) -> str | None:
+    def prompt_name(self, kind: str) -> str:
         """The name of the prompt for a kind of text, as in the library sentence-transformers.
 
         Args:
             kind: `query` or `document`; a folder may call the latter `passage` or `corpus`.
 
         Returns:
-            None where it has none, and its default applies.
+            The empty name where it has none, as its default is not for texts of a kind.
         """
-        return next((name for name in _KINDS[kind] if name in self.prompts), None)
+        return next((name for name in _KINDS[kind] if name in self.prompts), "")
 
     @property
     def is_raw_cls(self) -> bool:

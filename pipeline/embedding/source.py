@@ -47,7 +47,7 @@ def open_vector_source(
         model: its folder.
         config: what is asked for.
         tokens: a vector for each token in place of one for each text.
-        prompt_name: of the model's prompts; None for its default.
+        prompt_name: of the model's prompts; None for its default, the empty name for none.
 
     Raises:
         UsageError: it is no BERT model, is not finished, has fewer positions or layers than asked
@@ -101,7 +101,7 @@ def open_vector_source(
 
 
 def _prompt(model: str, recipe: EmbeddingRecipe, name: str | None) -> str:
-    if name is not None and name not in recipe.prompts:
+    if name and name not in recipe.prompts:
         known = ", ".join(recipe.prompts) or "none"
         raise UsageError(f"--prompt-name {name}: {model} has no such prompt; it has {known}")
     return recipe.prompt(name)

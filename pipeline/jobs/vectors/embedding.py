@@ -83,10 +83,10 @@ def _embed(
         record.console.info(note)
     record.console.info(f"vectors: {describe_settings(settings)}")
     named = [name for name, prompt in source.recipe.prompts.items() if prompt]
-    if named and not settings.prompt and config.prompt_name is None:
+    if named and not settings.prompt and not config.prompt_name:
         record.console.info(
-            f"{config.model} has prompts ({', '.join(named)}), none of which is its default; texts "
-            "get none. --prompt-name puts one before them"
+            f"{config.model} has prompts ({', '.join(named)}), none of which is for these texts; "
+            "they get none. embed --prompt-name puts one before them"
         )
     with record.stage("embed"):
         run_blocks(plan, runner, record.console, label="embedding", write=write_vectors)

@@ -104,6 +104,10 @@ def test_lower_casing_and_prompts_come_back(tmp_path):
     assert read_recipe(tmp_path, max_positions=512) == recipe
     assert recipe.prompt() == recipe.prompt(recipe.prompt_name("document")) == "p: "
     assert recipe.prompt(recipe.prompt_name("query")) == "q: "
+    # The library's default is not for texts of a kind.
+    recipe = EmbeddingRecipe(max_seq_length=8, prompts={"query": "q: "}, default_prompt="query")
+    assert recipe.prompt() == "q: "
+    assert recipe.prompt(recipe.prompt_name("document")) == ""
 
 
 def test_old_folders_keep_the_settings_in_the_encoders_folder(folder):
