@@ -191,13 +191,13 @@ def _added_notes(folder: Path, added: Iterable[str], *, lowercase: Lowercase) ->
     notes = []
     if split:
         notes.append(
-            f"{folder}: has the added {_listed(split)}; they are entries, but BERT's rules split "
-            "them in a text, which HuggingFace does not"
+            f"{folder}: has the added {_listed(split)}, which BERT's rules split in a text, "
+            "and HuggingFace does not"
         )
     if words:
         notes.append(
-            f"{folder}: has the added {_listed(words)}; they are found as whole words, which "
-            "HuggingFace finds inside of longer ones, too"
+            f"{folder}: has the added {_listed(words)}, found here only as whole words, and "
+            "by HuggingFace inside of longer ones, too"
         )
     return tuple(notes)
 

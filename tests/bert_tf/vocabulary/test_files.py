@@ -114,7 +114,7 @@ def test_added_tokens_become_entries_wherever_they_stand(tmp_path, file, documen
     assert read.vocab == [*VOCAB, "<url>", "[unused0]", "covid19"]
     split, words = read.notes
     assert "the added token '<url>'" in split
-    assert "the added token 'covid19'; they are found as whole words" in words
+    assert "the added token 'covid19', found here only as whole words" in words
 
 
 def test_added_tokens_without_a_row_are_left_out(tmp_path):
