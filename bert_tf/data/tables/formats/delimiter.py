@@ -18,8 +18,10 @@ _NAMED_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\1*[\r\n]', re.IGNORECASE)  #
 def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end: bool) -> str:
     """The one of comma, semicolon, tab and bar that gives the header most columns.
 
-    Without a header, the one that gives most of the first rows as many cells as the first of them,
-    two or more; bars, which are common in texts, must do so in all of these rows.
+    Bars, which names of columns may hold as well, do so beside another delimiter only if the first
+    rows have as many cells. Without a header, the one that gives most of the first rows as many
+    cells as the first of them, two or more; bars, which are common in texts, must do so in all of
+    these rows.
 
     Args:
         sample: uint8, the beginning of the file.
@@ -28,21 +30,22 @@ def find_delimiter(sample: np.ndarray, *, has_header: bool, longest: int, is_end
         is_end: whether the sample is the whole file.
     """
 
-    def agreement(delimiter: str) -> int:
+    def agreement(delimiter: str) -> float:
         records = find_records(
             sample,
             delimiter=ord(delimiter),
             has_quotes=True,
             first_line=1,
             longest=longest,
-            most_records=1 if has_header else _SAMPLED_RECORDS,
+            most_records=1 if has_header and delimiter != "|" else _SAMPLED_RECORDS,
             is_end=is_end,
         )
         counts = np.diff(records.offsets)[records.faults == SOUND]
-        if not len(counts):
+        if not len(counts) or (has_header and records.faults[0] != SOUND):
             return 0
         if has_header:
-            return int(counts[0])
+            are_alike = bool((counts == counts[0]).all())
+            return int(counts[0]) if are_alike else min(int(counts[0]), 1.5)
         alike = (counts == counts[0]) & (counts > 1)
         return int(alike.sum()) if delimiter != "|" or alike.all() else 0
 

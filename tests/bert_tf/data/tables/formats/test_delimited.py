@@ -47,6 +47,20 @@ def test_semicolons_are_found_and_reported(tmp_path):
     assert "separated by semicolons" in said.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        (b"text,a|b|c\nx,a|b\n", ("text", "a|b|c")),
+        (b"text,a|b|c\nx,a|b|c\ny,b\n", ("text", "a|b|c")),
+        (b'"text","label"\na|b|c,x\nd|e|f,y\n', ("text", "label")),
+        (b"a, b|text|c\n1|x|2\n", ("a, b", "text", "c")),
+        (b"text|c\nx|1\ny\nz|2|3\n", ("text", "c")),
+    ],
+)
+def test_bars_separate_columns_where_rows_agree_or_nothing_else_does(tmp_path, content, columns):
+    assert read_block(tmp_path / "a.csv", content).columns == columns
+
+
 def read_block(path, content, **keys):
     path.write_bytes(content)
     return next(read_table_blocks(path, text_columns=["text"], **keys))
