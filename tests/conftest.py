@@ -9,12 +9,15 @@ import os
 import pkgutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import bert_tf
 import pipeline
+from bert_tf.base.processor import is_bfloat16_excluded, usable_cores
+from bert_tf.training.devices.machine_memory import machine_memory
 
 # `behavior`, the checks that tests share; after everything else, since the folders here have the
 # names of the packages.
@@ -22,6 +25,8 @@ sys.path.append(str(Path(__file__).parent))
 pytest.register_assert_rewrite(
     "behavior.layers", "behavior.pages", "behavior.readers", "behavior.tasks"
 )
+
+from forked_tests import MEMORY_PER_WORKER, ForkedTests  # noqa: E402
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -40,7 +45,17 @@ settings.register_profile("quick", _ANYWHERE, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, max_examples=500)
 settings.load_profile("repeatable")
 
+LARGEST = pytest.StashKey[int]()
 OPTIONAL_PACKAGES = {"onnx", "onnxruntime", "openvino"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips bfloat16 where ONEDNN_MAX_CPU_ISA excludes it: TensorFlow aborts on its products."""
+    if is_bfloat16_excluded():
+        skipped = pytest.mark.skip(reason="ONEDNN_MAX_CPU_ISA excludes bfloat16")
+        for item in items:
+            if "bfloat16" in item.nodeid:
+                item.add_marker(skipped)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -59,3 +74,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                     assert error.name in OPTIONAL_PACKAGES
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """As many processes as there are cores and memory for."""
+    return max(1, min(usable_cores(), int(machine_memory().total / MEMORY_PER_WORKER)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(ForkedTests())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    largest = getattr(node, "workeroutput", {}).get("largest_process", 0)
+    node.config.stash[LARGEST] = max(largest, node.config.stash.get(LARGEST, 0))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if LARGEST in config.stash:
+        terminalreporter.line(f"largest process: {config.stash[LARGEST] / 1e9:.1f} GB")

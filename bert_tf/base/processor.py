@@ -11,6 +11,9 @@ from typing import Self
 
 _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
+# The values of oneDNN's ONEDNN_MAX_CPU_ISA without bfloat16. TensorFlow asks the processor only,
+# and its products abort the process where oneDNN is limited to one of these.
+_WITHOUT_BFLOAT16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI"}
 
 
 def usable_cores() -> int:
@@ -72,8 +75,13 @@ def vector_extensions() -> list[str]:
 
 
 def has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 faster than float32."""
-    return not _BFLOAT16_FLAGS.isdisjoint(processor_flags())
+    """Whether the processor multiplies bfloat16 faster than float32, and oneDNN may."""
+    return not is_bfloat16_excluded() and not _BFLOAT16_FLAGS.isdisjoint(processor_flags())
+
+
+def is_bfloat16_excluded() -> bool:
+    """Whether ONEDNN_MAX_CPU_ISA limits oneDNN to instructions without bfloat16."""
+    return os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _WITHOUT_BFLOAT16
 
 
 def describe_processor() -> str:

@@ -7,7 +7,7 @@ import dataclasses
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.base.processor import processor_flags
+from bert_tf.base.processor import has_bfloat16
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 _BFLOAT16_CAPABILITY = (8, 0)
@@ -68,8 +68,8 @@ def choose_precision(
     """Resolves what the config leaves to "auto", and reports the choice.
 
     "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
-    AVX-512 bf16, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are static. On
-    processors oneDNN's products and fused kernels are faster.
+    AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are
+    static. On processors oneDNN's products and fused kernels are faster.
 
     Args:
         precision: "auto", "float32", "bfloat16" or "float16".
@@ -78,9 +78,9 @@ def choose_precision(
         strategy: of the run.
         console: where the choice is reported.
     """
-    device, has_bfloat16 = _device(strategy)
+    device, is_fast = _device(strategy)
     if precision == "auto":
-        precision = "bfloat16" if has_bfloat16 else "float32"
+        precision = "bfloat16" if is_fast else "float32"
     use_xla = xla == "on"
     if xla == "auto":
         use_xla = device == "TPU" or (device == "GPU" and static_shapes)
@@ -104,4 +104,4 @@ def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
     if gpus:
         details = tf.config.experimental.get_device_details(gpus[0])
         return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
-    return "CPU", "avx512_bf16" in processor_flags()
+    return "CPU", has_bfloat16()

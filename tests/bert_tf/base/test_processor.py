@@ -1,4 +1,4 @@
-"""How busy other processes keep the cores."""
+"""How busy other processes keep the cores, and which instructions may be used."""
 
 import dataclasses
 import time
@@ -48,3 +48,19 @@ class FileNotFoundPath:
 
     def read_text(self, encoding):
         raise FileNotFoundError
+
+
+@pytest.mark.parametrize(
+    ("flags", "limit", "expected"),
+    [
+        ({"avx2", "avx512f", "avx512_bf16"}, "", True),
+        ({"avx2", "avx512f", "avx512_bf16"}, "ALL", True),
+        ({"avx2", "avx512f", "avx512_bf16"}, "avx2", False),
+        ({"avx2", "avx512f"}, "", False),
+        ({"amx_bf16"}, "AVX512_CORE_BF16", True),
+    ],
+)
+def test_bfloat16_where_the_processor_has_it_and_onednn_may(monkeypatch, flags, limit, expected):
+    monkeypatch.setattr(processor, "processor_flags", lambda: flags)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert processor.has_bfloat16() == expected

@@ -102,7 +102,7 @@ def test_keras_summarizes_it_down_to_the_blocks(name):
 
 @pytest.mark.parametrize("name", SHAPES)
 @KERAS_SAVES
-def test_keras_saves_and_loads_it(name, inputs, tmp_path):
+def test_keras_saves_and_loads_it_with_its_policy_bfloat16(name, inputs, tmp_path):
     model = make_model(name, dtype="mixed_bfloat16")
     model.build_weights()
     model.save(tmp_path / "model.keras")

@@ -135,8 +135,8 @@ def test_steps_with_the_gradient_of_embeddings_as_rows_are_those_without(
     require_same_steps(mine, theirs)
 
 
-def test_calls_that_follow_one_another_do_the_steps_of_one():
-    """In bfloat16, of which parts of a batch read copies, until others assign the weights."""
+def test_calls_that_follow_one_another_do_the_steps_of_one_in_bfloat16():
+    """Parts of a batch read copies, until others assign the weights."""
     config = dataclasses.replace(CONFIG, vocab_size=10_000, intermediate_size=2**13)
     batch = {
         "input_word_ids": np.arange(128, dtype=np.int32).reshape(8, 16),

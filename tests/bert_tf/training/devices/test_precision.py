@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from bert_tf.training.devices import precision
+from bert_tf.base import processor
 from bert_tf.training.devices.precision import choose_precision
 
 
@@ -20,7 +20,7 @@ from bert_tf.training.devices.precision import choose_precision
 def test_what_auto_means_on_processors(
     monkeypatch, console, asked, xla, static, flags, policy, compiled
 ):
-    monkeypatch.setattr(precision, "processor_flags", lambda: flags)
+    monkeypatch.setattr(processor, "processor_flags", lambda: flags)
     chosen = choose_precision(
         asked, xla, static_shapes=static, strategy=tf.distribute.get_strategy(), console=console
     )

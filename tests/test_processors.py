@@ -1,0 +1,46 @@
+"""The tests of arithmetic once more, compiled as for older processors than this one.
+
+Numba and oneDNN choose instructions by processor, and sums round differently in each; whether the
+tests pass must not depend on the machine they run on.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_tf.base.processor import processor_flags
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+ARITHMETIC = (
+    "tests/bert_tf/layers",
+    "tests/bert_tf/models",
+    "tests/bert_tf/training/optimizers",
+    "tests/bert_tf/training/test_step_kernels.py",
+    "tests/bert_tf/training/test_step_huggingface.py",
+)
+
+
+@pytest.mark.parametrize(
+    ("flag", "numba_name", "onednn_name"),
+    [("avx2", "haswell", "AVX2"), ("avx512f", "skylake-avx512", "AVX512_CORE")],
+    ids=["AVX2", "AVX-512 without bf16"],
+)
+def test_arithmetic_as_on_an_older_processor(flag, numba_name, onednn_name):
+    if flag not in processor_flags():
+        pytest.skip(f"this processor lacks {flag}")
+    older = {
+        **os.environ,
+        "NUMBA_CPU_NAME": numba_name,
+        "NUMBA_CPU_FEATURES": "",
+        "ONEDNN_MAX_CPU_ISA": onednn_name,
+    }
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    run = subprocess.run(
+        [*command, *ARITHMETIC], cwd=ROOT, env=older, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
