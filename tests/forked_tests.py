@@ -43,6 +43,10 @@ class ForkedTests:
         session.config.workeroutput["largest_process"] = 1024 * largest
 
     def _fork(self, session) -> None:
+        from tensorflow.python.eager import context  # the controller needs no TensorFlow
+
+        if context._context is not None and context._context._initialized:
+            raise RuntimeError("a module of tests starts TensorFlow, whose threads no fork has")
         self._connection, theirs = Pipe()
         self._child = os.fork()
         if self._child == 0:

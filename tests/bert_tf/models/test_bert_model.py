@@ -22,7 +22,7 @@ CONFIG = BertConfig(
 )
 # Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
 KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-KEY = tf.constant([1, 2])
+KEY = np.int32([1, 2])
 BATCH, LENGTH, PREDICTIONS, LABELS = 3, 6, 2, 4
 SHAPES = {
     "pretraining": {

@@ -19,7 +19,7 @@ CONFIG = BertConfig(
 )
 # Keras 3 saves weights through a NumPy conversion that NumPy 2 warns of.
 KERAS_SAVES = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-KEY = tf.constant([3, 4])
+KEY = np.int32([3, 4])
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
 
-KEY = tf.constant([1, 2])
+KEY = np.int32([1, 2])
 POLICIES = pytest.mark.parametrize(
     ("policy", "tolerance"), [("float32", 3e-6), ("mixed_bfloat16", 0.02)]
 )
@@ -115,10 +115,10 @@ def test_layer_norm_of_sum(policy, tolerance, rate):
 
 MASK = np.random.default_rng(4).random((3, 50)) < 0.7
 BIASES = {
-    "no bias": None,
-    "of rows": attention_bias(MASK),
-    "of queries": attention_bias(same_sequence_mask(tf.constant(np.cumsum(MASK, axis=1)))),
-    "of heads": tf.random.stateless_normal([1, 4, 1, 50], [1, 2]),
+    "no bias": lambda: None,
+    "of rows": lambda: attention_bias(MASK),
+    "of queries": lambda: attention_bias(same_sequence_mask(np.cumsum(MASK, axis=1))),
+    "of heads": lambda: tf.random.stateless_normal([1, 4, 1, 50], [1, 2]),
 }
 
 
@@ -132,6 +132,7 @@ def test_attention(policy, tolerance, bias, rate):
     )
     layer.build((None, None, 16))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
+    bias = bias()
     # Where scores are float32 alike, gradients differ by those of a hundred keys.
     check_kernels(
         lambda hidden: layer(hidden, bias, KEY),
@@ -160,9 +161,10 @@ def test_attention_of_few_tokens_to_all(policy, tolerance):
     )
     layer.build((None, None, 16))
     inputs = np.random.default_rng(1).normal(0, 0.3, size=(3, 50, 16))
+    bias = BIASES["of rows"]()
     positions = tf.constant([[0, 7], [0, 49], [3, 3]])
     check_kernels(
-        lambda hidden: layer(hidden, BIASES["of rows"], positions=positions),
+        lambda hidden: layer(hidden, bias, positions=positions),
         *(layer, [inputs], 5 * tolerance),
         kernels=4,
     )

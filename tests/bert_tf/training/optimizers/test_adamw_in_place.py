@@ -173,13 +173,15 @@ def dense(slices):
     return tf.constant(total)
 
 
-LOOKED_UP = (rows(0, 3, 3, 500), rows(1, 0, 512, 0, 0), rows(2, 7))
+@pytest.fixture
+def looked_up():
+    return rows(0, 3, 3, 500), rows(1, 0, 512, 0, 0), rows(2, 7)
 
 
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_a_table_of_which_few_rows_have_gradients_is_updated_as_from_a_gradient_of_all(
-    decay, cores, monkeypatch
+    looked_up, decay, cores, monkeypatch
 ):
     monkeypatch.setattr(workers, "usable_cores", lambda: cores)
     workers.board_address.cache_clear()
@@ -187,7 +189,7 @@ def test_a_table_of_which_few_rows_have_gradients_is_updated_as_from_a_gradient_
     optimizer, other = (made([weight], weight_decay=decay) for weight in (table, expected))
     assert optimizer.takes_rows(0)
     # The second function finds which rows have moments.
-    for steps in (LOOKED_UP[:2], LOOKED_UP[2:]):
+    for steps in (looked_up[:2], looked_up[2:]):
         take_steps(optimizer, [joined([slices]) for slices in steps])
         take_steps(other, [dense(slices) for slices in steps])
     workers.board_address.cache_clear()
@@ -198,8 +200,8 @@ def test_a_table_of_which_few_rows_have_gradients_is_updated_as_from_a_gradient_
         assert set(np.flatnonzero(found.any(axis=1))) == {0, 3, 7, 500, 512}
 
 
-def test_rows_of_parts_are_added_up_once():
-    parts = LOOKED_UP[:2]
+def test_rows_of_parts_are_added_up_once(looked_up):
+    parts = looked_up[:2]
     gradient = joined(parts)
     assert sorted(gradient.indices.numpy()) == [0, 3, 500, 512]
     whole = sum(dense(slices).numpy().astype(np.float64) for slices in parts)
@@ -207,13 +209,13 @@ def test_rows_of_parts_are_added_up_once():
     assert float(global_norm([gradient])) == pytest.approx(np.linalg.norm(whole), rel=1e-6)
 
 
-def test_a_skipped_step_changes_no_row_whatever_the_gradient():
+def test_a_skipped_step_changes_no_row_whatever_the_gradient(looked_up):
     table = keras.Variable(normal(9), name="table")
     optimizer = made([table])
-    take_steps(optimizer, LOOKED_UP[2:])
+    take_steps(optimizer, looked_up[2:])
     watched = [table, *optimizer._momentums, *optimizer._velocities]
     before = [variable.numpy() for variable in watched]
-    slices = LOOKED_UP[0]
+    slices = looked_up[0]
     bad = tf.IndexedSlices(slices.values * np.nan, slices.indices, slices.dense_shape)
     take_steps(optimizer, [joined([bad])], applied=0.0, factor=np.nan)
     for variable, value in zip(watched, before, strict=True):
