@@ -39,7 +39,7 @@ PIPELINE_LEVELS = {
     "proposal": 4,
     "report": 4,
     "lineage": 5,
-    "search": 5,
+    "retrieval": 5,
     "summarization": 5,
     "trying": 5,
     "jobs": 6,

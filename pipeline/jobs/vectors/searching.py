@@ -26,9 +26,9 @@ from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vect
 from pipeline.jobs.vectors import embedding
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.search.hnsw import build_index, search_index
-from pipeline.search.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
-from pipeline.search.results import check_output, write_results
+from pipeline.retrieval.hnsw import build_index, search_index
+from pipeline.retrieval.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
+from pipeline.retrieval.results import check_output, write_results
 
 
 def run(config: SearchConfig, runner: RunnerConfig, options: RunOptions) -> dict[str, Any]:

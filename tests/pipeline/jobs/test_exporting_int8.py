@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from behavior.engines import check_engine
-from behavior.small_models import write_classifier
+from behavior.small_models import write_classifier, write_encoder
 
 from bert_tf.base.checksums import CARD, read_sums
 from bert_tf.base.console import Console
@@ -231,12 +231,9 @@ def test_what_it_needs_is_said_before_anything_is_written(model, rows, tmp_path)
     missing = build_section(ExportConfig, {**given, "calibrate": str(tmp_path / "no.csv")})
     with pytest.raises(UsageError, match=r"--calibrate .*no.csv: no such file"):
         exporting.run(missing, RunOptions(console=Console(io.StringIO())))
-    encoder = tmp_path / "encoder"
-    encoder.mkdir()
-    for file in model.iterdir():
-        if file.name not in ("task.json", "SHA256SUMS"):
-            (encoder / file.name).write_bytes(file.read_bytes())
+    sizes = {"num_hidden_layers": 1, "intermediate_size": 8, "max_position_embeddings": 32}
+    encoder = write_encoder(tmp_path / "encoder", vocab=VOCAB, seed=3, hidden_size=8, **sizes)
     untuned = build_section(ExportConfig, {**given, "run": str(encoder), "calibrate": str(rows)})
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="run of finetune"):
         exporting.run(untuned, RunOptions(console=Console(io.StringIO())))
     assert not (tmp_path / "out").exists()

@@ -41,7 +41,7 @@ class Built(Exception):
 @pytest.fixture
 def graph(tmp_path, monkeypatch):
     """The graph for Dataflow, of a corpus with the pools of a terabyte and BERT's vocabulary."""
-    (tmp_path / "corpus.txt").write_text("ba be .\nbi bo .\n")
+    (tmp_path / "corpus.txt").write_text("piece1 piece2\npiece3 piece4\n")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"piece{n}" for n in range(30_000))]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
     monkeypatch.setattr(

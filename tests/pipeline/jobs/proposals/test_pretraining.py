@@ -100,6 +100,8 @@ def test_what_cannot_be_used_is_refused(
     assert not list(tmp_path.glob("*.yaml"))
 
 
-def test_weights_are_for_tasks_alone():
-    ran = CliRunner().invoke(command, ["pretrain", "--from", "a.txt", "--init", "bert"])
+def test_weights_are_for_tasks_alone(tmp_path):
+    (tmp_path / "a.txt").write_text("A text.\n")
+    given = ["--from", str(tmp_path / "a.txt"), "--init", str(tmp_path)]
+    ran = CliRunner().invoke(command, ["pretrain", *given])
     assert isinstance(ran.exception, UsageError) and "train --init" in str(ran.exception)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.search.neighbors import Neighbors
+from pipeline.retrieval.neighbors import Neighbors
 
 _LINKS = 32  # of a vector
 _BUILD_CANDIDATES = 80

@@ -14,7 +14,7 @@ from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.vectors import TextVectors
-from pipeline.search.neighbors import NONE, Neighbors
+from pipeline.retrieval.neighbors import NONE, Neighbors
 
 COLUMNS = ("query_row", "query", "rank", "corpus_row", "score", "text")
 ENDINGS = (".jsonl", ".csv")
