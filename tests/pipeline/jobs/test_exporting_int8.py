@@ -234,6 +234,6 @@ def test_what_it_needs_is_said_before_anything_is_written(model, rows, tmp_path)
     sizes = {"num_hidden_layers": 1, "intermediate_size": 8, "max_position_embeddings": 32}
     encoder = write_encoder(tmp_path / "encoder", vocab=VOCAB, seed=3, hidden_size=8, **sizes)
     untuned = build_section(ExportConfig, {**given, "run": str(encoder), "calibrate": str(rows)})
-    with pytest.raises(UsageError, match="run of finetune"):
+    with pytest.raises(UsageError, match="not fine-tuned for a task"):
         exporting.run(untuned, RunOptions(console=Console(io.StringIO())))
     assert not (tmp_path / "out").exists()
