@@ -3,10 +3,11 @@
 import pytest
 import tensorflow as tf
 
+from bert_tf.base import processor
 from bert_tf.base.sealed_json import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.training.devices import cores, precision
+from bert_tf.training.devices import cores
 from bert_tf.training.run import arithmetic
 from bert_tf.training.run.arithmetic import (
     ARITHMETIC_FILE,
@@ -25,7 +26,7 @@ def machine(monkeypatch):
 
     def set_machine(usable_cores, flags):
         monkeypatch.setattr(cores, "usable_cores", lambda: usable_cores)
-        monkeypatch.setattr(precision, "processor_flags", lambda: flags)
+        monkeypatch.setattr(processor, "processor_flags", lambda: flags)
 
     return set_machine
 
