@@ -101,7 +101,7 @@ def run(config: PreprocessConfig, runner: RunnerConfig, options: RunOptions) -> 
         record.extra["found_finished"] = _report_found(job, options.console)
         with keeping_finished_work(work, options.console):
             with record.stage("sample"):
-                _check_sample(config, files, vocab)
+                _check_sample(config, files, corpus.layouts, vocab)
             with record.stage("examples"):
                 _make_shards(job, runner, files, corpus.layouts, record)
             write_rejects(job.work, rejects_path(output))
@@ -177,9 +177,14 @@ def _make_shards(
     )
 
 
-def _check_sample(config: PreprocessConfig, files: list[FileInfo], vocab: list[str]) -> None:
+def _check_sample(
+    config: PreprocessConfig,
+    files: list[FileInfo],
+    layouts: Mapping[str, str],
+    vocab: list[str],
+) -> None:
     """Refuses a vocabulary of another language before the whole corpus is read."""
-    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES)
+    sample = read_sample(config, files, most_bytes=_SAMPLE_BYTES, layouts=layouts)
     texts = pa.chunked_array([block.sentences for block in sample.blocks], pa.string())
     is_whole = sample.is_whole and len(texts) <= _SAMPLE_SENTENCES
     tokenizer = HostTokenizer(vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -59,7 +59,11 @@ class CorpusSample:
 
 
 def read_sample(
-    config: CorpusSection, files: Sequence[FileInfo], *, most_bytes: int = MOST_BYTES
+    config: CorpusSection,
+    files: Sequence[FileInfo],
+    *,
+    most_bytes: int = MOST_BYTES,
+    layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
     """Reads all of a small corpus, and of a large one the beginnings of files spread over it.
 
@@ -67,6 +71,7 @@ def read_sample(
         config: how the files are read and cleaned.
         files: of the corpus, at least one.
         most_bytes: of text, about.
+        layouts: of files of plain text, by path; None to look for them.
 
     Raises:
         UsageError, InputError: as the readers.
@@ -74,7 +79,8 @@ def read_sample(
     places = np.linspace(0, len(files) - 1, min(len(files), _MOST_FILES)).round().astype(int)
     chosen = [files[place] for place in np.unique(places)]
     rules = dataclasses.replace(DocumentRules.from_config(config), limits=DocumentRules.limits)
-    layouts = look_at_text(config, files).layouts
+    if layouts is None:
+        layouts = look_at_text(config, files).layouts
     raw: list[RawBlock] = []
     sampled: list[SampledFile] = []
     left = most_bytes
