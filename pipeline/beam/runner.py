@@ -59,7 +59,7 @@ _WHO_DECIDES = {
     "spark": "set the executors where the cluster is set up",
 }
 # Without the variable each of a worker's threads fills an arena of glibc's malloc of its own, which
-# takes twice the memory in the end; see docs/performance.md.
+# takes twice the memory in the end; see benchmarks/NOTES.md.
 _WORKER_COMMAND = (
     "MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-2} "
     f"{shlex.quote(sys.executable)} -m pipeline.beam.worker_process"

@@ -16,7 +16,7 @@ def without_graph_rewrites() -> Iterator[None]:
 
     Grappler searches the thousands of operations of a training step for a second or two. It finds
     nothing there that pays: steps on long rows take as long without it, those on short rows are
-    a fifth faster (docs/performance.md). What XLA compiles is left to XLA either way.
+    a fifth faster (benchmarks/NOTES.md). What XLA compiles is left to XLA either way.
     """
     options = tf.config.optimizer
     before = bool(options.get_experimental_options().get(_OFF, False))
