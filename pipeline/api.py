@@ -70,7 +70,7 @@ class Job:
         """
         from pipeline.cli.command import complaint_of_run
         from pipeline.outputs.job import RunOptions
-        from pipeline.outputs.rejected_rows import RejectLimit
+        from pipeline.outputs.rejects import RejectLimit
 
         os.environ.setdefault("KERAS_BACKEND", "tensorflow")
         call = self._call()

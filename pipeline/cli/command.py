@@ -31,7 +31,7 @@ from pipeline.cli.startup.third_party_output import logged_third_party_output
 from pipeline.cli.usage import HELP_FLAGS
 from pipeline.outputs.identity import already_finished
 from pipeline.outputs.job import RunOptions
-from pipeline.outputs.rejected_rows import RejectLimit, excess_of
+from pipeline.outputs.rejects import RejectLimit, excess_of
 
 _FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
 _LONGEST_EXAMPLE = 90  # characters of a line, indented

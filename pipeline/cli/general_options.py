@@ -8,7 +8,7 @@ import click
 
 from pipeline.cli.startup.third_party_output import QUIET_HELP, VERBOSE_HELP
 from pipeline.cli.usage import PathText
-from pipeline.outputs.rejected_rows import RejectLimit
+from pipeline.outputs.rejects import RejectLimit
 
 _COMMON = (
     click.Option(

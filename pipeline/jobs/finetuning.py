@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-from collections.abc import Sequence
+import gc
+import re
+import shutil
+import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
+import keras
+
+from bert_tf.base.atomic_files import (
+    remove,
+    replacing_directory,
+    replacing_file,
+    write_text_atomically,
+)
+from bert_tf.base.console import Console
+from bert_tf.base.wording import quantity, shown_setting
 from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
@@ -17,24 +31,240 @@ from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT
 from bert_tf.tasks.running.learning_doubts import learning_doubts
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.training.devices.strategy import is_chief_process
-from pipeline.jobs.finetuning_series import run_series
+from bert_tf.training.run.best_model import rank
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,
+    log_if_nothing_resumes,
     log_report,
     row_counts,
+    train_along,
+    warn_of_unfinished_run,
     write_metrics,
     write_predictions,
 )
-from pipeline.jobs.training_runs import (
-    log_if_nothing_resumes,
-    train_along,
-    warn_of_unfinished_run,
-)
+from pipeline.outputs.identity import Inputs
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
 from pipeline.report.evaluation_page import evaluation_page
+
+# What the best run has that its series has too, so that this can be used like a run.
+_FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")
+_KEYS_OF_BEST = ("task", "best_model", "stopped_early", "eval_rows")
+_UNSAFE = re.compile(r"[^\w.,=+-]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeriesRun:
+    """A finished run of a series.
+
+    Attributes:
+        settings: values of the grid by key.
+        seed: its seed.
+        path: its folder.
+        manifest: its manifest.
+    """
+
+    settings: dict[str, Any]
+    seed: int
+    path: Path
+    manifest: dict[str, Any]
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Those of its best epoch."""
+        best = self.manifest["metrics"]["best"]
+        return {name: value for name, value in best.items() if name != "step"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Combination:
+    """The runs with the same settings.
+
+    Attributes:
+        settings: values of the grid by key.
+        runs: a run per seed.
+    """
+
+    settings: dict[str, Any]
+    runs: tuple[SeriesRun, ...]
+
+    def mean(self) -> dict[str, float]:
+        """Mean of each metric over the seeds."""
+        return {name: statistics.fmean(values) for name, values in self._values().items()}
+
+    def deviation(self) -> dict[str, float | None]:
+        """Standard deviation of each metric over the seeds, with n - 1; None for a single one."""
+        return {
+            name: statistics.stdev(values) if len(values) > 1 else None
+            for name, values in self._values().items()
+        }
+
+    def _values(self) -> dict[str, list[float]]:
+        names = [n for n in self.runs[0].metrics if all(n in run.metrics for run in self.runs)]
+        return {name: [run.metrics[name] for run in self.runs] for name in names}
+
+
+def run_series(
+    config: FinetuneConfig,
+    options: RunOptions,
+    *,
+    inputs: Inputs,
+    run: Callable[[FinetuneConfig, RunOptions], dict[str, Any]],
+) -> dict[str, Any]:
+    """Makes all runs of a series that are not finished, and compares them; returns the manifest.
+
+    The best model is that of the best run with the settings whose mean over the seeds is best.
+
+    Args:
+        config: asks for several runs.
+        options: how to run.
+        inputs: files and folders that every run reads.
+        run: makes a single run.
+    """
+
+    def body(record: JobRecord) -> None:
+        asked = config.runs()
+        found = []
+        for number, (settings, single) in enumerate(asked, start=1):
+            path = _folder(config, settings, single.seed)
+            named = _named({**settings, "seed": single.seed})
+            options.console.info(f"run {number} of {len(asked)}: {named}")
+            with record.stage(path.relative_to(config.output).as_posix()):
+                manifest = run(
+                    dataclasses.replace(single, output=str(path)),
+                    dataclasses.replace(options, overwrite=False, is_part=True),
+                )
+            remove(path / "checkpoints")  # a finished run of a series is not extended
+            found.append(
+                SeriesRun(settings=settings, seed=single.seed, path=path, manifest=manifest)
+            )
+            keras.backend.clear_session()
+            gc.collect()
+        _record_series(record, config, combinations(found))
+
+    return run_job(
+        "finetune",
+        config,
+        options,
+        output=config.output,
+        output_is_directory=True,
+        inputs=inputs,
+        body=body,
+        can_resume=True,
+        extendable_key="seeds",
+    )
+
+
+def combinations(runs: Sequence[SeriesRun]) -> list[Combination]:
+    """The runs by their settings, in order."""
+    grouped: dict[str, list[SeriesRun]] = {}
+    for run in runs:
+        grouped.setdefault(_named(run.settings), []).append(run)
+    return [Combination(settings=each[0].settings, runs=tuple(each)) for each in grouped.values()]
+
+
+def best_of(found: Sequence[Combination], metric: str) -> tuple[Combination, SeriesRun]:
+    """The settings with the best mean, and the best run with them; the first among equals."""
+    chosen = max(found, key=lambda each: rank(each.mean(), metric))
+    return chosen, max(chosen.runs, key=lambda run: rank(run.metrics, metric))
+
+
+def series_table(found: Sequence[Combination], names: Sequence[str]) -> list[str]:
+    """Lines with a row per settings: mean and standard deviation of metrics."""
+    cells = [["settings", "seeds", *names]]
+    for each in found:
+        mean, deviation = each.mean(), each.deviation()
+        shown = [_shown(mean[name], deviation[name]) for name in names]
+        cells.append([_named(each.settings) or "as given", str(len(each.runs)), *shown])
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    return [
+        "  "
+        + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+
+
+def _shown(mean: float, deviation: float | None) -> str:
+    return f"{mean:.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
+
+
+def _record_series(record: JobRecord, config: FinetuneConfig, found: list[Combination]) -> None:
+    """Keeps the best model, writes the table, fills the manifest."""
+    output = Path(config.output)
+    chosen, best = best_of(found, config.selection_metric)
+    runs = [run for each in found for run in each.runs]
+    with replacing_directory(output / "best") as aside:
+        shutil.copytree(best.path / "best", aside, dirs_exist_ok=True)
+    for name in _FILES_OF_BEST:
+        with replacing_file(output / name) as aside:
+            shutil.copyfile(best.path / name, aside)
+    with replacing_file(rejects_path(output)) as aside:
+        shutil.copyfile(rejects_path(best.path), aside)
+    names = [name for name in (*config.metrics, "loss") if name in chosen.mean()]
+    _write_runs(output / "runs.csv", runs)
+    _log_series(record.console, found, names)
+    record.counts = {**best.manifest["counts"], "runs": len(runs)}
+    record.metrics = {
+        **best.manifest["metrics"],
+        "mean": chosen.mean(),
+        "deviation": chosen.deviation(),
+    }
+    record.extra = {
+        **{key: best.manifest[key] for key in _KEYS_OF_BEST},
+        "best_run": best.path.relative_to(output).as_posix(),
+        "runs": [
+            {
+                "path": run.path.relative_to(output).as_posix(),
+                "settings": run.settings,
+                "seed": run.seed,
+                "metrics": run.metrics,
+            }
+            for run in runs
+        ],
+    }
+    record.made = [
+        (
+            str(output / "best"),
+            f"the best of {quantity(len(runs), 'run')} by {config.selection_metric}: "
+            f"{_named({**best.settings, 'seed': best.seed})}",
+        ),
+        (str(output / "runs.csv"), "settings, seed and metrics of every run"),
+    ]
+    record.next_command = [
+        *("bert-pipeline", "export", "--run", config.output),
+        *("--output", f"{output}-model"),
+    ]
+
+
+def _log_series(console: Console, found: Sequence[Combination], names: Sequence[str]) -> None:
+    if len(found) == 1:
+        for run in found[0].runs:
+            shown = "  ".join(f"{name} {run.metrics[name]:.4f}" for name in names)
+            console.info(f"  seed {run.seed}: {shown}")
+    console.info("mean over the seeds, ± standard deviation:")
+    for line in series_table(found, names):
+        console.info(line)
+
+
+def _write_runs(path: Path, runs: Sequence[SeriesRun]) -> None:
+    names = [n for n in runs[0].metrics if all(n in run.metrics for run in runs)]
+    with replacing_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as stream:
+        rows = csv.writer(stream, lineterminator="\n")
+        rows.writerow([*runs[0].settings, "seed", *names])
+        for run in runs:
+            values = [run.metrics[name] for name in names]
+            rows.writerow([*map(shown_setting, run.settings.values()), run.seed, *values])
+
+
+def _folder(config: FinetuneConfig, settings: dict[str, Any], seed: int) -> Path:
+    grid = ",".join(f"{key}={shown_setting(value)}" for key, value in settings.items())
+    return Path(config.output) / _UNSAFE.sub("_", grid) / f"seed-{seed}"
+
+
+def _named(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {shown_setting(value)}" for key, value in settings.items())
 
 
 def run(config: FinetuneConfig, options: RunOptions) -> dict[str, Any]:

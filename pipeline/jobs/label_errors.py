@@ -16,10 +16,10 @@ from pipeline.jobs.task_reports import (
     check_inputs_exist,
     log_report,
     row_counts,
+    warn_of_unfinished_run,
     write_metrics,
     write_predictions,
 )
-from pipeline.jobs.training_runs import warn_of_unfinished_run
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 

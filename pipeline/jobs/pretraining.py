@@ -35,15 +35,14 @@ from bert_tf.training.tracking.registry import TENSORBOARD
 from bert_tf.vocabulary.files import VOCAB
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
-from pipeline.jobs.training_runs import (
+from pipeline.jobs.task_reports import (
     log_if_nothing_resumes,
     train_along,
     warn_of_unfinished_run,
 )
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
-from pipeline.outputs.stored_records import fetched_records
-from pipeline.outputs.stored_run import StoredRun
+from pipeline.outputs.stored_run import StoredRun, fetched_records
 from pipeline.report.loss_curve import loss_curve_lines
 
 

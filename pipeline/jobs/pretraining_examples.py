@@ -49,7 +49,7 @@ from pipeline.jobs.health import MOST_UNKNOWN, PREPROCESS_CHECKS, examine, refus
 from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
-from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
+from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
 from pipeline.report.corpus.sample import read_sample
 from pipeline.report.corpus.understood import understand_corpus

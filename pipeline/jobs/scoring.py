@@ -16,7 +16,7 @@ from pipeline.outputs.lock import holding_output
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import exported_model
-from pipeline.outputs.rejected_rows import report_rejects
+from pipeline.outputs.rejects import report_rejects
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.engine_choice import (
     choose_engine,

@@ -36,7 +36,7 @@ from pipeline.jobs.health import VOCAB_CHECKS, examine
 from pipeline.outputs.casing import with_casing
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, rejects_path
-from pipeline.outputs.rejected_rows import corpus_rows, report_rejects
+from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.report.corpus.understood import understand_corpus
 from pipeline.vocabulary.counting import CountWords, WordCounts, read_counts
 from pipeline.vocabulary.learner import SPECIALS, LearnedVocabulary, learn_vocabulary

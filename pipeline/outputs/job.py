@@ -49,7 +49,7 @@ from pipeline.outputs.manifest import (
 )
 from pipeline.outputs.place import OutputPlace, check_place
 from pipeline.outputs.places import remove_marks, writing_file, writing_folder
-from pipeline.outputs.rejected_rows import RejectLimit
+from pipeline.outputs.rejects import RejectLimit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.base.console import Console
+from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.choice import (
     ChosenEngine,
@@ -18,7 +19,14 @@ from pipeline.outputs.manifest import read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.scoring.blocks import first_texts
 from pipeline.scoring.plan import ScoringPlan
-from pipeline.scoring.threads import threads_per_worker
+
+
+def threads_per_worker(runner: RunnerConfig) -> int | None:
+    """Threads of a worker process on this machine; None on other runners, whose cores they are."""
+    if runner.runner != "local":
+        return None
+    return max(1, usable_cores() // max(1, runner.workers))
+
 
 _TRIAL_ROWS = 4096  # in the first block; fewer are scored before a trial has ended
 

@@ -13,7 +13,7 @@ from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.parquet_file import open_parquet
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
 from pipeline.beam.storage import list_stored
-from pipeline.outputs.rejected_rows import warn_of_rejects
+from pipeline.outputs.rejects import warn_of_rejects
 from pipeline.scoring.blocks import read_first_block
 from pipeline.scoring.plan import ScoringPlan
 from pipeline.scoring.tables import ScoredTable

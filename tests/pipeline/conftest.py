@@ -16,14 +16,14 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
     from memory_storage import FAULTS, FILES, FOLDERS
 
     from pipeline.beam import stored_path
-    from pipeline.outputs import remote_lock
+    from pipeline.outputs import lock
 
     def empty():
         for each in (FILES, FOLDERS, stored_path._MADE):
             each.clear()
         FAULTS.reset()
 
-    monkeypatch.setattr(remote_lock, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(lock, "_SETTLE_SECONDS", 0.0)
     empty()
     yield FILES
     empty()

@@ -7,7 +7,7 @@ from pathlib import Path
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig, SummarizeConfig
-from pipeline.jobs.vectors import embedding, searching, summarizing
+from pipeline.jobs import embedding, searching, summarizing
 from pipeline.outputs.job import RunOptions
 
 MODEL = Path(__file__).parents[1] / "golden" / "models" / "encoder"

@@ -7,7 +7,7 @@ command = job_command(
     "embed",
     EmbedConfig,
     RunnerConfig,
-    job="pipeline.jobs.vectors.embedding",
+    job="pipeline.jobs.embedding",
     summary=(
         "Writes a vector for the text of every input row, in input order, or with --tokens a "
         "vector for each of its tokens."

@@ -7,7 +7,7 @@ command = job_command(
     "search",
     SearchConfig,
     RunnerConfig,
-    job="pipeline.jobs.vectors.searching",
+    job="pipeline.jobs.searching",
     summary="Writes for every query the nearest texts of a corpus, by the vectors of a model.",
     example=(
         "bert-pipeline search --queries queries.csv --corpus texts.csv --model minilm "

@@ -7,7 +7,7 @@ command = job_command(
     "summarize",
     SummarizeConfig,
     RunnerConfig,
-    job="pipeline.jobs.vectors.summarizing",
+    job="pipeline.jobs.summarizing",
     summary=(
         "Adds an extractive summary to every input row, in input order: the sentences that are "
         "most similar to the document and differ from each other, with their places in it."

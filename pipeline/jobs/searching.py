@@ -23,11 +23,17 @@ from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import VectorSource, open_vector_source
 from pipeline.embedding.vectors import TextVectors, check_comparable, holds_vectors, read_vectors
-from pipeline.jobs.vectors import embedding
+from pipeline.jobs import embedding
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.retrieval.hnsw import build_index, search_index
-from pipeline.retrieval.neighbors import Neighbors, exact_neighbors, recall, unit_vectors
+from pipeline.retrieval.neighbors import (
+    Neighbors,
+    build_index,
+    exact_neighbors,
+    recall,
+    search_index,
+    unit_vectors,
+)
 from pipeline.retrieval.results import check_output, write_results
 
 

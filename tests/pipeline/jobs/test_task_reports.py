@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.training.run.checkpoints import write_checkpoint
-from pipeline.jobs.training_runs import warn_of_unfinished_run
+from pipeline.jobs.task_reports import warn_of_unfinished_run
 from pipeline.outputs.manifest import write_manifest
 
 

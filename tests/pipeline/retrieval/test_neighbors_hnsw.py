@@ -7,8 +7,13 @@ import pytest
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.searching import check_index_installed
-from pipeline.retrieval.hnsw import build_index, search_index
-from pipeline.retrieval.neighbors import exact_neighbors, recall, unit_vectors
+from pipeline.retrieval.neighbors import (
+    build_index,
+    exact_neighbors,
+    recall,
+    search_index,
+    unit_vectors,
+)
 
 
 def clustered(number: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import BenchConfig, ScoreConfig, VocabConfig
 from bert_tf.tasks.registry import finetune_config
-from pipeline.outputs.rejected_rows import RejectLimit, excess_of
+from pipeline.outputs.rejects import RejectLimit, excess_of
 
 
 @pytest.mark.parametrize(

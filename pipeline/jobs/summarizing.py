@@ -16,7 +16,7 @@ from pipeline.corpus.sentences.splitters import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
-from pipeline.outputs.rejected_rows import report_rejects
+from pipeline.outputs.rejects import report_rejects
 from pipeline.scoring.blocks import check_tables
 from pipeline.scoring.columns import ScoringColumns
 from pipeline.scoring.join import join_parts

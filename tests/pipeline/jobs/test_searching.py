@@ -19,7 +19,7 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import write_recipe
-from pipeline.jobs.vectors import embedding, searching
+from pipeline.jobs import embedding, searching
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact
 

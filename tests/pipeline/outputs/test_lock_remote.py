@@ -11,8 +11,8 @@ from memory_storage import FAULTS, FILES
 
 from bert_tf.base.errors import UsageError
 from pipeline.beam.stored_path import path_of
-from pipeline.outputs import remote_lock
-from pipeline.outputs.remote_lock import holding_remote
+from pipeline.outputs import lock
+from pipeline.outputs.lock import holding_remote
 
 pytestmark = pytest.mark.usefixtures("files")
 
@@ -58,7 +58,7 @@ def test_a_run_on_another_machine_counts_as_long_as_it_gives_signs_of_life():
 
 def test_a_process_that_ended_on_this_machine_holds_nothing():
     ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    host, started = remote_lock.socket.gethostname(), remote_lock._start_of(ended.pid)
+    host, started = lock.socket.gethostname(), lock._start_of(ended.pid)
     ended.communicate(b"\n")
     FILES[NAME] = marker(host=host, pid=ended.pid, started=started)
     with hold():
@@ -66,7 +66,7 @@ def test_a_process_that_ended_on_this_machine_holds_nothing():
     FILES[NAME] = marker(host=host, pid=os.getppid(), started=0)  # the number was given again
     with hold():
         pass
-    FILES[NAME] = marker(host=host, pid=os.getppid(), started=remote_lock._start_of(os.getppid()))
+    FILES[NAME] = marker(host=host, pid=os.getppid(), started=lock._start_of(os.getppid()))
     with pytest.raises(UsageError), hold():
         pass
 
@@ -75,7 +75,7 @@ def test_of_two_that_start_at_once_one_is_refused(monkeypatch):
     def other_writes(seconds):
         FILES[NAME] = marker()
 
-    monkeypatch.setattr(remote_lock.time, "sleep", other_writes)
+    monkeypatch.setattr(lock.time, "sleep", other_writes)
     with pytest.raises(UsageError, match="pid 1 on elsewhere"), hold():
         pass
     assert json.loads(FILES[NAME])["id"] == "x"
@@ -104,15 +104,15 @@ def test_a_marker_that_storage_does_not_show_for_a_moment_is_not_lost(monkeypatc
         if hidden:
             FILES[NAME] = hidden.pop()
 
-    monkeypatch.setattr(remote_lock.time, "sleep", shown_again)
-    write = remote_lock._write
+    monkeypatch.setattr(lock.time, "sleep", shown_again)
+    write = lock._write
 
     def write_late(path, own):
         write(path, own)
         hidden.append(FILES.pop(NAME))
 
-    monkeypatch.setattr(remote_lock, "_write", write_late)
-    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(lock, "_write", write_late)
+    monkeypatch.setattr(lock, "_BEAT_SECONDS", 3600.0)
     with hold() as check:
         hidden.append(FILES.pop(NAME))
         check()
@@ -121,7 +121,7 @@ def test_a_marker_that_storage_does_not_show_for_a_moment_is_not_lost(monkeypatc
 
 
 def test_a_marker_that_was_not_shown_is_renewed_once_it_is(monkeypatch):
-    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(lock, "_BEAT_SECONDS", 0.01)
     with hold():
         gone = FILES.pop(NAME)
         time.sleep(0.05)
@@ -134,14 +134,14 @@ def test_a_marker_that_was_not_shown_is_renewed_once_it_is(monkeypatch):
 
 
 def test_the_marker_is_renewed(monkeypatch):
-    monkeypatch.setattr(remote_lock, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(lock, "_BEAT_SECONDS", 0.01)
     with hold():
         first = json.loads(FILES[NAME])["renewed"]
         FAULTS.fails = ("write", 1)  # one sign of life may fail
         time.sleep(0.05)
         FAULTS.reset()
         deadline = time.monotonic() + 30
-        while (remote_lock._read(PATH) or {}).get("renewed", first) == first:
+        while (lock._read(PATH) or {}).get("renewed", first) == first:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

@@ -21,7 +21,7 @@ from bert_tf.config.sections import EmbedConfig, RunnerConfig
 from bert_tf.embeddings.embedder import Embedder
 from bert_tf.embeddings.settings import EmbedderSettings
 from bert_tf.weights.sentence_transformers import write_recipe
-from pipeline.jobs.vectors import embedding
+from pipeline.jobs import embedding
 from pipeline.outputs.job import RunOptions
 from pipeline.report.artifact import describe_artifact
 

@@ -8,7 +8,7 @@ from bert_tf.base.console import Console
 from pipeline.beam.progress import Progress, ProgressWatch
 from pipeline.scoring.blocks import cut_table, read_block
 from pipeline.scoring.parts import write_part
-from pipeline.scoring.progress import RowsLine
+from pipeline.scoring.running import RowsLine
 from pipeline.scoring.transforms import EngineHandler, _is_left
 
 

@@ -1,1 +1,0 @@
-"""Jobs that make vectors of texts: `embed`, and what compares these."""
