@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.base.remote_path import as_path
+from bert_tf.base.files import as_path, write_text_atomically
 
 SUMS = "SHA256SUMS"
 CARD = "README.md"  # of a model; not vouched for, since people add to it before they publish it

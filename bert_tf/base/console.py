@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from bert_tf.base.progress.advance import Advance, Closing
-
 if TYPE_CHECKING:
-    from bert_tf.base.progress.terminal import Terminal
+    from bert_tf.base.terminal import Terminal
+
+
+@dataclasses.dataclass(frozen=True)
+class Advance:
+    """How far some work is.
+
+    Attributes:
+        text: in words, as a log shows it.
+        fraction: of the work that is done, 0 to 1; None where that cannot be known.
+        says_time_left: whether the text says how long the rest takes. Where it does not, a terminal
+            adds an estimate from the speed of the last half minute.
+    """
+
+    text: str
+    fraction: float | None = None
+    says_time_left: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Closing:
+    """What a job says at its end.
+
+    Attributes:
+        command: its name.
+        made: paths, with a word on each.
+        counts: numbers worth a look, by name.
+        seconds: that it took.
+        next_command: what to run next; None for nothing.
+    """
+
+    command: str
+    made: Sequence[tuple[str, str]]
+    counts: Sequence[tuple[str, str]]
+    seconds: float
+    next_command: str | None
+
 
 _NO_TERMINALS = ("dumb", "unknown")
 
@@ -136,7 +171,7 @@ class Console:
         """The bars; the library for them is loaded when the first is shown."""
         self._clear_first_words()
         if self._terminal is None:
-            from bert_tf.base.progress.terminal import Terminal
+            from bert_tf.base.terminal import Terminal
 
             self._terminal = Terminal(self._stream)
         return self._terminal

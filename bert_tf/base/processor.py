@@ -1,13 +1,16 @@
-"""What processor this is, and which of its instructions decide the speed."""
+"""Cores and instruction sets of the processor, and a pool of threads that maps items ahead."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import platform
 import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 _VECTOR_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 _BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
@@ -99,3 +102,38 @@ def _first_value(key: str) -> str:
         return ""
     pairs = (line.split(":", 1) for line in lines if ":" in line)
     return next((value.strip() for name, value in pairs if name.strip() == key), "")
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_ahead(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    threads: int | None = None,
+    depth: int | None = None,
+) -> Iterator[Result]:
+    """Yields `function` of every item in order.
+
+    Pays off where `function` or the consumer spends its time outside Python (TensorFlow, compiled
+    loops).
+
+    Args:
+        function: called in a thread.
+        items: what it is called with.
+        threads: how many items are mapped at once; None for one per core.
+        depth: how many items are mapped, or wait for the consumer, beside the one that it has;
+            None for two per thread.
+    """
+    threads = usable_cores() if threads is None else threads
+    depth = 2 * threads if depth is None else depth
+    pending: collections.deque[Future[Result]] = collections.deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > depth:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

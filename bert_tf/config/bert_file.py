@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.json_file import read_json_object
+from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bert_tf.base.remote_path import as_path
+from bert_tf.base.files import as_path
 
 LARGEST_YAML_BYTES = 1 << 20  # a config of every key takes 6 kB
 _TEXT_TAG = "tag:yaml.org,2002:str"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.ahead import map_ahead
 from bert_tf.base.errors import InputError
+from bert_tf.base.processor import map_ahead
 from bert_tf.data.rows.batching import budgeted_batches
 
 ROWS_PER_CALL = 256

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the operations that the graph uses
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.plain_path import plain_path
+from bert_tf.base.files import plain_path
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.frozen_weights import lay_out_weights_once
 from bert_tf.engines.registry import BFLOAT16, FLOAT32

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, UsageError, check_packages
-from bert_tf.base.progress.advance import Advance
 from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
 from bert_tf.export.formats.registry import FormatEntry
 from bert_tf.tasks.base.task import LabeledRows, Task

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import RunnerFailed
-from bert_tf.base.sealed_json import read_if_sound, sealed
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.base.wording import gigabytes, quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig

@@ -10,9 +10,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.seeds import int32_seed
+from bert_tf.base.arrays import int32_seed
 from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.training.compute_copies import ComputeCopies

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json_object
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_json_object
 from bert_tf.data.text.casing import vocabulary_casing
 from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS, read_vocab

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json_object
+from bert_tf.base.json_files import read_json_object
 from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
 

@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import check_lfs_pointer
-from bert_tf.base.plain_path import plain_path
+from bert_tf.base.files import check_lfs_pointer, plain_path, write_text_atomically
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.model_files import GOOGLE_CONFIG

@@ -12,11 +12,9 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json_object
-from bert_tf.base.lfs_pointer import check_lfs_pointer
-from bert_tf.base.storage_errors import check_free_space
+from bert_tf.base.files import check_free_space, check_lfs_pointer, write_text_atomically
+from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.model_files import CONFIG, TASK
 from bert_tf.data.text.lowercase import Lowercase

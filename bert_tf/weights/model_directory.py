@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from bert_tf.base.atomic_files import replacing_directory, write_text_atomically
 from bert_tf.base.checksums import SUMS, check_sums, read_sums, withdraw_sums, write_sums
 from bert_tf.base.errors import UsageError, no_folder
-from bert_tf.base.json_file import read_json_object
+from bert_tf.base.files import replacing_directory, write_text_atomically
+from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe

@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json, read_json_object
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_json, read_json_object
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.vocabulary.files import TOKENIZER_CONFIG
 

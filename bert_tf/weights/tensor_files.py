@@ -12,10 +12,9 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.json_file import read_json_object
-from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.files import check_lfs_pointer, replacing_file
+from bert_tf.base.json_files import read_json_object
 from bert_tf.weights.containers.pytorch_file import PyTorchFile
 from bert_tf.weights.containers.tensorflow_file import TensorFlowFile
 from bert_tf.weights.found_files import describe_folder

@@ -16,10 +16,8 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.remote_path import RemotePath
-from bert_tf.base.sealed_json import read_if_sound, sealed
-from bert_tf.base.storage_errors import naming_file
+from bert_tf.base.files import RemotePath, naming_file, write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.beam.stored_path import path_of
 from pipeline.beam.visibility import NotYetSeen, wait_until_seen

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.errors import InputError
+from bert_tf.base.files import replacing_file
 
 _AT_ONCE = 8  # a file alone does not use the whole network
 _CHUNK_BYTES = 16 << 20

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from apache_beam.io.filesystems import FileSystems
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import replacing_file
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS
 from bert_tf.data.tables.text_files import SAMPLE_BYTES, checked_part, transcoder_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from pipeline.beam.globs import GLOB_MARK, list_local
 from pipeline.beam.stored_path import path_of
 

@@ -19,8 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.wording import shown_size
 
 _VARIABLE = "BERT_PIPELINE_PROGRESS_FILE"

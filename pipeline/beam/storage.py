@@ -13,7 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentParser
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import POINTER_START, check_lfs_pointer
+from bert_tf.base.files import POINTER_START, check_lfs_pointer
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
 from pipeline.beam.s3_clients import keep_s3_clients
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from pipeline.beam.s3_clients import keep_s3_clients
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
 from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.corpus.blocks.document_block import DocumentBlock

@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bert_tf.base.atomic_files import replacing_directory
 from bert_tf.base.errors import InputError
+from bert_tf.base.files import replacing_directory
 from pipeline.demo.prose import split_into_sentences
 
 _PACKAGES = ("numpy", "apache_beam", "keras")

@@ -6,8 +6,8 @@ import importlib.util
 from importlib import resources
 from pathlib import Path
 
-from bert_tf.base.atomic_files import replacing_directory
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import replacing_directory
 
 DATA_FILES = (
     "complaints-train.csv",

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import replacing_file
 from bert_tf.embeddings.settings import EMBEDDING, TOKEN_COLUMNS
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.parts import ROW, read_parts

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.atomic_files import replacing_file
-from bert_tf.base.remote_path import RemotePath
-from bert_tf.base.sealed_json import read_sealed
+from bert_tf.base.files import RemotePath, replacing_file
+from bert_tf.base.json_files import read_sealed
 from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, TOKEN_COLUMNS, EmbedderSettings
 from pipeline.scoring.blocks import RowBlock, read_summary
 from pipeline.scoring.join import block_files

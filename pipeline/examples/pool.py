@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.base.ahead import map_ahead
+from bert_tf.base.processor import map_ahead
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.features import (
     pair_lengths,

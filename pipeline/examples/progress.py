@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance
 from bert_tf.base.wording import quantity
 from pipeline.beam.progress import Progress, ProgressLine, text_line
 

@@ -11,9 +11,9 @@ import google_crc32c
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import HashingStream
 from bert_tf.base.errors import RunnerFailed
+from bert_tf.base.files import replacing_file
 from bert_tf.base.kernels import take_ranges
 from pipeline.beam.blobs import BlobReference, BlobStore
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.ahead import map_ahead
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.processor import map_ahead
 from bert_tf.data.examples.flat_documents import (
     FlatDocuments,
     concatenate_documents,

@@ -12,7 +12,7 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.metrics import Metrics
 
-from bert_tf.base.sealed_json import finished_sha256, note_finished
+from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.token_counts import write_token_counts

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.model_files import CONFIG, model_folder
 from bert_tf.config.sections import EvaluateConfig

@@ -6,9 +6,8 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import remove, sync_tree, write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, read_sums, write_sums
-from bert_tf.base.storage_errors import naming_file
+from bert_tf.base.files import naming_file, remove, sync_tree, write_text_atomically
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.exported_folder import SERVING_VERSION
 from bert_tf.engines.registry import INT8, is_exported

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import write_text_atomically
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import name_without_compression
 from bert_tf.data.text.lowercase import Lowercase

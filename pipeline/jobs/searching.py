@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import remove, replacing_file
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.files import remove, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import DOCUMENT, QUERY
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig

@@ -9,8 +9,8 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import remove, write_text_atomically
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection

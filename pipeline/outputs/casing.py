@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
 from bert_tf.data.text.casing import vocabulary_casing
 from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase, lowercase_of

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.remote_path import RemotePath
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.files import RemotePath, write_text_atomically
+from bert_tf.base.json_files import read_sealed, sealed
 
 _SECONDS, _REMOTE_SECONDS = 5.0, 60.0
 

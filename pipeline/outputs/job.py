@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import remove
-from bert_tf.base.console import Console
+from bert_tf.base.console import Closing, Console
 from bert_tf.base.errors import RowsRejected
-from bert_tf.base.progress.advance import Closing
+from bert_tf.base.files import remove
 from bert_tf.base.wording import quantity, shown_number
 from bert_tf.config.section import Section
 from bert_tf.data.tables.rejects import write_rejects

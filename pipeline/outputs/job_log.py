@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bert_tf.base.errors import GraphWritten, StoppedEarly
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from pipeline.beam.stored_path import path_of
 
 LOG = "job.log"

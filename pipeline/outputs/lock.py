@@ -18,7 +18,7 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import LOCK
 

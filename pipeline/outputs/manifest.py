@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sums
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.remote_path import RemotePath
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.files import RemotePath, write_text_atomically
+from bert_tf.base.json_files import read_sealed, sealed
 from pipeline.beam.installed_versions import installed_versions
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.job_log import LOG, OLDER

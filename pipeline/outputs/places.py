@@ -8,16 +8,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import (
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import (
+    RemotePath,
     remove,
     remove_leftovers,
     replacing_file,
     write_text_atomically,
 )
-from bert_tf.base.console import Console
-from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.remote_path import RemotePath
-from bert_tf.base.sealed_json import read_sealed, sealed
+from bert_tf.base.json_files import read_sealed, sealed
 from bert_tf.config.plain_yaml import yaml_text
 from bert_tf.config.section import Section, plain_values
 from bert_tf.engines.registry import exported_folder

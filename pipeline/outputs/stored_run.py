@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from bert_tf.base.checksums import SUMS, check_sums, file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath
 from bert_tf.base.wording import quantity
 from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
 from bert_tf.data.records.dataset_info import PretrainingData

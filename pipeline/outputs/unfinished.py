@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import remove, write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import BertPipelineError, GraphWritten, RunnerFailed
-from bert_tf.base.sealed_json import read_if_sound, sealed
+from bert_tf.base.files import remove, write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from pipeline.beam.blobs import remove_unfinished_work
 from pipeline.outputs.manifest import JOB_FILES
 

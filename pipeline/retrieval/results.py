@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import replacing_file
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.vectors import TextVectors
 from pipeline.retrieval.neighbors import NONE, Neighbors

@@ -11,9 +11,9 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError, UsageError
+from bert_tf.base.files import write_text_atomically
 from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject

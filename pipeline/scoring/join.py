@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from bert_tf.base.atomic_files import replacing_file
-from bert_tf.base.sealed_json import read_sealed
+from bert_tf.base.files import replacing_file
+from bert_tf.base.json_files import read_sealed
 from bert_tf.data.tables.compression import compressing
 from pipeline.beam.stored_path import path_of
 from pipeline.scoring.blocks import TableSummary, read_summary

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError
-from bert_tf.base.sealed_json import read_sealed
+from bert_tf.base.files import replacing_file
+from bert_tf.base.json_files import read_sealed
 from bert_tf.data.tables.formats.parquet_file import open_parquet, read_batches
 from bert_tf.data.tables.formats.parquet_types import is_view, without_views
 from bert_tf.data.tables.rejects import read_rejects

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import file_sha256
-from bert_tf.base.sealed_json import read_if_sound, sealed
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.data.tables.rejects import Reject, count_reasons, write_rejects
 from bert_tf.serving.signatures import LOST_TOKENS
 from bert_tf.tasks.base.prediction_rows import prediction_rows

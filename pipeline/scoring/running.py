@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from bert_tf.base.atomic_files import remove
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
+from bert_tf.base.files import remove
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.sections import RunnerConfig
 from bert_tf.serving.signatures import MANY_CUT

@@ -20,7 +20,7 @@ import constant_engine
 from constant_engine import CONSTANT
 
 from bert_tf.base.console import Console
-from bert_tf.base.sealed_json import read_if_sound
+from bert_tf.base.json_files import read_if_sound
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
 from bert_tf.engines.registry import ENGINES

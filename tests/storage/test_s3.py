@@ -6,8 +6,8 @@ import os
 import pytest
 from remote_outputs import local_files
 
-from bert_tf.base.atomic_files import remove, replacing_file
 from bert_tf.base.console import Console
+from bert_tf.base.files import remove, replacing_file
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, ScoreConfig, VocabConfig
 from pipeline.beam.stored_path import path_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.kernels import GOLDEN_RATIO, mix64
-from bert_tf.base.seeds import unsigned_seed
 
 _UNIT = 1.0 / (1 << 53)
 

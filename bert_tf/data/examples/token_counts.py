@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.base.remote_path import as_path
+from bert_tf.base.files import as_path, write_text_atomically
 
 TOKEN_COUNTS_FILE = "piece_counts.txt"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bert_tf.base.seeds import unsigned_seed
+from bert_tf.base.arrays import unsigned_seed
 
 _BATCHES_PER_WINDOW = 50
 _WINDOWS = 4

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import InputError, RowsRejected, UsageError
-from bert_tf.base.remote_path import as_path
+from bert_tf.base.files import as_path, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.data.tables.reasons import INVALID_UTF8, REMEDIES
 

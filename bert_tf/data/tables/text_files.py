@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.files import check_lfs_pointer
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.encodings import (
     control_count,

@@ -6,8 +6,7 @@ import hashlib
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
-from bert_tf.base.lfs_pointer import check_lfs_pointer
-from bert_tf.base.remote_path import as_path
+from bert_tf.base.files import as_path, check_lfs_pointer
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"

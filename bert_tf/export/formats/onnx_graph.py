@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.console import Console
+from bert_tf.base.files import replacing_file
 from bert_tf.config.bert import BertConfig
 from bert_tf.export.formats.huggingface import HuggingFaceFormat
 from bert_tf.export.loading import TrainedModel

@@ -13,10 +13,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.plain_path import plain_path
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.files import plain_path
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.exported_folder import SERVING_VERSION

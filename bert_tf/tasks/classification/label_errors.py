@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.console import Console
-from bert_tf.base.sealed_json import finished_sha256, note_finished
+from bert_tf.base.files import replacing_file
+from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.folds import stratified_folds
 from bert_tf.data.tables.tables import Table

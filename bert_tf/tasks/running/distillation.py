@@ -11,11 +11,11 @@ import numpy as np
 import tensorflow as tf
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.base.sealed_json import finished_sha256, note_finished
+from bert_tf.base.files import replacing_file
+from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.config.teaching import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer

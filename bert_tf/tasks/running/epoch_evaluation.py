@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.files import write_text_atomically
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.running.prediction import Evaluator

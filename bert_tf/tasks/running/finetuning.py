@@ -9,8 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.base.arrays import unsigned_seed
 from bert_tf.base.console import Console
-from bert_tf.base.seeds import unsigned_seed
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer

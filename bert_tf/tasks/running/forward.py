@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.ahead import map_ahead
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
+from bert_tf.base.processor import map_ahead
 from bert_tf.base.wording import quantity
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData

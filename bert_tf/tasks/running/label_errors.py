@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.files import replacing_file
 from bert_tf.tasks.base.task import LabeledRows, TaskResults
 
 _PROBABILITY_DIGITS = 6

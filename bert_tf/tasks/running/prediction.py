@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.running.forward import ForwardPass, forward_progress
 from bert_tf.training.plan.protocols import Batch

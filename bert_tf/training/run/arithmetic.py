@@ -8,9 +8,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
-from bert_tf.base.sealed_json import read_if_sound, sealed
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
 from bert_tf.training.devices.precision import (

@@ -20,11 +20,11 @@ import tensorflow as tf
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from bert_tf.base.atomic_files import replacing_directory
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.sealed_json import read_if_sound, read_sealed, sealed
+from bert_tf.base.files import replacing_directory
+from bert_tf.base.json_files import read_if_sound, read_sealed, sealed
 
 _TENSORS, STATE_FILE = "state.safetensors", "state.json"
 _NAME = re.compile(r"step-(\d{8,})")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import remove_leftovers
 from bert_tf.base.console import Console
+from bert_tf.base.files import remove_leftovers
 from bert_tf.training.run.checkpoints import Checkpoint, CheckpointStore, write_checkpoint
 from bert_tf.training.run.log_lines import Line
 from bert_tf.training.run.metrics_log import MetricsLog

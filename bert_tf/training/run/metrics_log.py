@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
-from bert_tf.base.storage_errors import naming_file
+from bert_tf.base.files import naming_file, write_text_atomically
 from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS
 from bert_tf.training.tracking.sender import TrackerSender

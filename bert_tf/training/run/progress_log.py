@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
 from bert_tf.training.plan.settings import LoopSettings
 from bert_tf.training.plan.step_timer import StepTimer
 from bert_tf.training.plan.timeline import Timeline

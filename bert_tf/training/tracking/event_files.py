@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.files import replacing_file
 
 Scalar = tuple[int, str]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.base.storage_errors import naming_file
+from bert_tf.base.files import naming_file
 from bert_tf.training.tracking.event_files import Scalar, keep_scalars
 from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, numbers
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from bert_tf.base.atomic_files import write_text_atomically
+from bert_tf.base.files import write_text_atomically
 
 FOLDER = "tracking"
 SPLITS = ("train", "eval")

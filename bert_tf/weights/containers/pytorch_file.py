@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.files import check_lfs_pointer
 from bert_tf.weights.containers.pytorch_pickle import (
     LONGEST_PICKLE_BYTES,
     ForeignNameError,

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from bert_tf.base.errors import InputError
-from bert_tf.base.lfs_pointer import check_lfs_pointer
+from bert_tf.base.files import check_lfs_pointer
 
 # What HDF5's own errors become.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)

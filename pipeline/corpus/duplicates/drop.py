@@ -20,7 +20,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from bert_tf.base.atomic_files import replacing_file
+from bert_tf.base.files import replacing_file
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files

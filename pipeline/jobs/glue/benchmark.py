@@ -13,8 +13,8 @@ from typing import Any
 
 import keras
 
-from bert_tf.base.atomic_files import replacing_file
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.config.model_files import model_folder
 from bert_tf.config.section import build_section

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.file_names import name_without_compression

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section

@@ -5,8 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,7 +74,7 @@ def test_no_library_for_terminals_is_loaded_where_there_is_none():
     code = (
         "import sys\n"
         "from bert_tf.base.console import Console\n"
-        "from bert_tf.base.progress.advance import Advance, Closing\n"
+        "from bert_tf.base.console import Advance, Closing\n"
         "console = Console()\n"
         "with console.waiting('loading'), console.working('vocab: learn'):\n"
         "    console.progress(Advance('half', 0.5))\n"

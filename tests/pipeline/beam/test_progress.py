@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress.advance import Advance
+from bert_tf.base.console import Advance, Console
 from pipeline.beam import progress
 from pipeline.beam.progress import Progress, ProgressWatch, report_progress, text_line
 from pipeline.examples.progress import examples_line

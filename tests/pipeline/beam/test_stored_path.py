@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from memory_storage import FAULTS, FILES
 
-from bert_tf.base.atomic_files import remove, remove_leftovers, replacing_file
 from bert_tf.base.errors import UsageError
-from bert_tf.base.remote_path import RemotePath
+from bert_tf.base.files import RemotePath, remove, remove_leftovers, replacing_file
 from pipeline.beam.stored_path import StoredPath, path_of
 
 pytestmark = pytest.mark.usefixtures("files")

@@ -12,9 +12,8 @@ import pytest
 from behavior.small_models import write_encoder
 from safetensors.numpy import load_file
 
-from bert_tf.base.console import Console
+from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, TooManyRejects, UsageError
-from bert_tf.base.progress.advance import Advance
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig, ExportConfig
 from bert_tf.engines.registry import ENGINES

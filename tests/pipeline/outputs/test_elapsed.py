@@ -9,7 +9,7 @@ import time
 import pytest
 
 from bert_tf.base.console import Console
-from bert_tf.base.sealed_json import read_sealed
+from bert_tf.base.json_files import read_sealed
 from pipeline.outputs.elapsed import adding_up_seconds, keep_seconds
 
 

@@ -8,9 +8,9 @@ from importlib import metadata
 
 import pytest
 
-from bert_tf.base.atomic_files import remove_leftovers, replacing_directory, replacing_file
 from bert_tf.base.checksums import write_sums
 from bert_tf.base.errors import InputError
+from bert_tf.base.files import remove_leftovers, replacing_directory, replacing_file
 from pipeline.outputs.manifest import (
     check_files,
     describe_files,

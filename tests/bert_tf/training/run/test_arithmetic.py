@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.base import processor
-from bert_tf.base.sealed_json import sealed
+from bert_tf.base.json_files import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.training.devices import cores

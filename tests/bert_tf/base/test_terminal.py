@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from bert_tf.base.console import Console
-from bert_tf.base.progress import terminal
-from bert_tf.base.progress.advance import Advance, Closing
+from bert_tf.base import terminal
+from bert_tf.base.console import Advance, Closing, Console
 
 
 class Screen(io.StringIO):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.base.sealed_json import (
+from bert_tf.base.json_files import (
     finished_sha256,
     note_finished,
     read_if_sound,

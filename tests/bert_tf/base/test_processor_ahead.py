@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bert_tf.base.ahead import map_ahead
+from bert_tf.base.processor import map_ahead
 
 
 def test_results_come_in_order_whatever_finishes_first():

@@ -1,7 +1,4 @@
-"""JSON files that hold the SHA-256 of their own content, so that damage to them is noticed.
-
-They also record, written last, which other files are finished.
-"""
+"""JSON files of others, read in bounded memory, and sealed ones that hold their own checksum."""
 
 from __future__ import annotations
 
@@ -10,8 +7,50 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.atomic_files import write_text_atomically
 from bert_tf.base.checksums import file_sha256
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import check_lfs_pointer, write_text_atomically
+
+LARGEST_JSON_BYTES = 64 << 20  # the tokenizer of a vocabulary of 250,000 entries takes 9 MB
+
+
+def read_json_object(path: str | Path) -> dict[str, Any]:
+    """The object that a JSON file holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON object.
+    """
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: damaged; expected a JSON object")
+    return document
+
+
+def read_json(path: str | Path) -> Any:
+    """The value that a JSON file holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+        InputError: it is larger than LARGEST_JSON_BYTES, a Git LFS pointer, or no JSON.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(LARGEST_JSON_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+    check_lfs_pointer(path, content)
+    if len(content) > LARGEST_JSON_BYTES:
+        raise InputError(
+            f"{path}: is larger than {LARGEST_JSON_BYTES >> 20} MiB; expected JSON of settings"
+        )
+    try:
+        return json.loads(content.decode("utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); expected JSON") from None
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply; expected JSON of settings") from None
+
 
 _SEAL = "checksum"
 

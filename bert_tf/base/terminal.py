@@ -6,7 +6,7 @@ import atexit
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich import box
 from rich.console import Console as RichConsole
@@ -22,8 +22,10 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from bert_tf.base.progress.advance import Advance, Closing
 from bert_tf.base.wording import shown_duration
+
+if TYPE_CHECKING:
+    from bert_tf.base.console import Advance, Closing
 
 _FRAMES_PER_SECOND = 4
 _LEAST_SECONDS = 2.0  # of work, before an estimate says more than chance

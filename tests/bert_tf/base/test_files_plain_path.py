@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from bert_tf.base.plain_path import plain_path
+from bert_tf.base.files import plain_path
 
 
 @pytest.mark.parametrize("name", ["model[1]", "a*b", "what?", "back\\slash", "plain"])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bert_tf.base.seeds import int32_seed, unsigned_seed
+from bert_tf.base.arrays import int32_seed, unsigned_seed
 from bert_tf.data.examples.random_numbers import seed_key
 from bert_tf.data.rows.batching import epoch_batches
 

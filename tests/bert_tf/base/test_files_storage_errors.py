@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.base.atomic_files import replacing_directory, replacing_file, write_text_atomically
 from bert_tf.base.errors import InputError
-from bert_tf.base.storage_errors import check_free_space, naming_file
+from bert_tf.base.files import (
+    check_free_space,
+    naming_file,
+    replacing_directory,
+    replacing_file,
+    write_text_atomically,
+)
 from bert_tf.training.run.metrics_log import MetricsLog
 from bert_tf.weights.tensor_files import write_tensors
 

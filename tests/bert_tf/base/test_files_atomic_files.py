@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.base.atomic_files import (
+from bert_tf.base.files import (
     remove,
     replacing_directory,
     replacing_file,

@@ -1,0 +1,307 @@
+"""Local and remote paths; files that appear whole or not at all: written aside, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PosixPath
+from typing import NoReturn, Self
+
+from bert_tf.base.errors import BertPipelineError, InputError
+
+_BESIDE = re.compile(r"\.(.+)\.\d+(?:-[0-9a-f]{8})?\.(partial|before)")
+# What network and FUSE file systems answer that cannot sync a folder; their servers decide then.
+_NO_FOLDER_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+
+
+class RemotePath(PosixPath):
+    """`scheme://bucket/folder/file`; subclasses know how such files are read and written.
+
+    Code that uses nothing but a path's own methods works on files here and there, as with `epath`
+    and `cloudpathlib`. `os`, `open` and libraries that take names of files refuse it with a
+    TypeError, so that nothing is written to a folder named `scheme:` by mistake.
+    """
+
+    def __str__(self) -> str:
+        scheme, mark, rest = super().__str__().partition(":/")
+        return f"{scheme}://{rest}" if mark else scheme
+
+    def __fspath__(self) -> NoReturn:
+        raise TypeError(f"{self}: is not on a file system of this machine")
+
+    def absolute(self) -> Self:
+        """The path itself: there is no working folder."""
+        return self
+
+    def resolve(self, strict: bool = False) -> Self:
+        """The path itself: there are no links."""
+        return self
+
+    def is_symlink(self) -> bool:
+        """False: there are no links."""
+        return False
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Bytes of the file; fewer at its end.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        raise NotImplementedError
+
+    def remove_tree(self) -> None:
+        """Removes the folder with all in it, or the file, if there is one."""
+        raise NotImplementedError
+
+
+def as_path(path: str | Path) -> Path:
+    """A `Path` of a name; one that is a path already, of whatever storage, as it is."""
+    return path if isinstance(path, Path) else Path(path)
+
+
+@contextmanager
+def replacing_file(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
+    """Yields a path beside `path` to write to; it takes the place of `path` if nothing is raised.
+
+    The parent folders are made. On an exception the partial file is removed.
+
+    Args:
+        path: the file. On remote storage, the path that is yielded is remote as well.
+        lasting: whether content and name are on disk when this returns, which takes some
+            milliseconds. False for what is of no use once the machine has stopped.
+    """
+    target = as_path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = _beside(target, "partial")
+    # Other storage syncs by itself, and a folder that is itself written aside is synced as a whole.
+    lasting = (
+        lasting
+        and not isinstance(target, RemotePath)
+        and not any(_BESIDE.fullmatch(parent.name) for parent in target.parents)
+    )
+    try:
+        with naming_file(target, aside):
+            yield aside
+            if lasting:
+                _sync(aside)
+            aside.replace(target)
+            if lasting:
+                _sync(target.parent)
+    except BaseException:
+        with suppress(OSError):  # a read-only file system refuses even what is not there
+            aside.unlink()
+        raise
+
+
+@contextmanager
+def replacing_directory(path: str | Path) -> Iterator[Path]:
+    """Yields an empty folder beside `path`; it takes the place of `path` if nothing is raised.
+
+    All of it is on disk before it has that place.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside, before = _beside(target, "partial"), _beside(target, "before")
+    aside.mkdir()
+    try:
+        with naming_file(target, aside):
+            yield aside
+            sync_tree(aside)
+            if target.exists():
+                target.replace(before)
+            aside.replace(target)
+            _sync(target.parent)
+    finally:
+        if before.exists() and not target.exists():
+            before.replace(target)
+        shutil.rmtree(before, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_text_atomically(path: str | Path, text: str, *, lasting: bool = True) -> None:
+    """Writes UTF-8 text so that readers see the old file or the whole new one.
+
+    Args:
+        path: the file.
+        text: its content.
+        lasting: as in `replacing_file`.
+    """
+    with replacing_file(path, lasting=lasting) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def sync_tree(folder: str | Path) -> None:
+    """Syncs a folder and all its files to disk, after other libraries wrote them."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if not (file := Path(place, name)).is_symlink():
+                _sync(file)
+        _sync(Path(place))
+
+
+def remove(path: str | Path) -> None:
+    """Removes a file, a link (never what it leads to) or a folder with all in it, if it exists."""
+    path = as_path(path)
+    if isinstance(path, RemotePath):
+        path.remove_tree()
+    elif path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: str | Path, names: Collection[str] | None = None) -> None:
+    """Removes what killed processes left beside the files and folders they were replacing.
+
+    Where one was killed between the two renames of a folder, the old folder is put back. Only for
+    what no other process writes to.
+
+    Args:
+        folder: where to look; not in the folders inside it.
+        names: of the files and folders that were being replaced; None for any.
+    """
+    folder = as_path(folder)
+    begins = [""] if names is None else map(glob.escape, names)
+    for path in [path for begin in begins for path in folder.glob(f".{begin}*")]:
+        match = _BESIDE.fullmatch(path.name)
+        if match is None or (names is not None and match[1] not in names):
+            continue
+        if match[2] == "partial":
+            remove(path)
+        elif path.is_dir():
+            target = path.with_name(match[1])
+            if target.exists():
+                shutil.rmtree(path)
+            else:
+                path.rename(target)
+
+
+def _beside(target: Path, kind: str) -> Path:
+    """A name that no other process uses: in containers many have the same number."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{kind}")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if not path.is_dir() or error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
+
+@contextmanager
+def naming_file(path: str | Path, aside: str | Path | None = None) -> Iterator[None]:
+    """What fails in the block for lack of storage is raised as an OSError about `path`.
+
+    Python names the file on a full disk only when it opens it, not when it writes;
+    safetensors, TensorFlow and HDF5 raise errors of their own, with the system's words in them.
+
+    Args:
+        path: what the block writes.
+        aside: where it writes that to meanwhile; an OSError about it is one about `path`.
+
+    Raises:
+        OSError: there is no storage.
+    """
+    try:
+        yield
+    except BertPipelineError:
+        raise
+    except OSError as error:
+        named = _about(error, as_path(path), aside)
+        if named is None:
+            raise
+        raise named from error
+    except Exception as error:  # of any library; all but those about storage pass
+        code = _code_in(str(error))
+        if code is None:
+            raise
+        raise OSError(code, os.strerror(code), str(path)) from error
+
+
+def check_free_space(folder: str | Path, size: int) -> None:
+    """Checks that a folder has free space, for libraries that crash where it ends, as HDF5 does.
+
+    Args:
+        folder: that exists.
+        size: bytes.
+
+    Raises:
+        OSError: there is no free space.
+    """
+    with naming_file(folder), tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+
+
+def _about(error: OSError, path: Path, aside: str | Path | None) -> OSError | None:
+    """The error with its file; None where it has that already, or is of another kind."""
+    if isinstance(error.filename, str) and error.errno is not None:
+        if aside is None or not Path(error.filename).is_relative_to(aside):
+            return None
+        inside = Path(error.filename).relative_to(aside)
+        return OSError(error.errno, error.strerror, str(path / inside))
+    code = error.errno if error.errno in _STORAGE else _code_in(str(error))
+    return None if code is None else OSError(code, os.strerror(code), str(path))
+
+
+def _code_in(message: str) -> int | None:
+    return next((code for code in _STORAGE if os.strerror(code) in message), None)
+
+
+POINTER_START = b"version https://git-lfs.github.com/spec/v1"
+
+
+def check_lfs_pointer(path: str | Path, head: bytes | None = None) -> None:
+    """Checks that a file is not a Git LFS pointer.
+
+    Args:
+        path: the file; one that cannot be read is left to its reader.
+        head: its first bytes, if they are known already, as many as POINTER_START has.
+
+    Raises:
+        InputError: it is a pointer.
+    """
+    if head is None:
+        try:
+            with as_path(path).open("rb") as stream:
+                head = stream.read(len(POINTER_START))
+        except OSError:
+            return
+    if head.startswith(POINTER_START):
+        raise InputError(
+            f"{path}: is a Git LFS pointer, not the file itself; run 'git lfs pull' in its "
+            "repository, or download the file"
+        )
+
+
+_MARKS = re.compile(r"[*?\[\\]")
+
+
+@contextmanager
+def plain_path(folder: str | Path) -> Iterator[Path]:
+    """Yields a path to a folder that no pattern differs from: its own, or a link that is removed
+    in the end where its own has brackets, asterisks, question marks or backslashes.
+
+    Args:
+        folder: that exists.
+    """
+    if not _MARKS.search(str(folder)):
+        yield Path(folder)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        link = Path(place) / "folder"
+        link.symlink_to(Path(folder).resolve(), target_is_directory=True)
+        yield link

@@ -1,1 +1,0 @@
-"""What is shown of running work, in words and on terminals."""
