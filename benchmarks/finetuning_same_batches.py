@@ -176,7 +176,7 @@ def main() -> None:
     options = parser.parse_args()
     keep_freed_memory()
 
-    from bert_tf.training.devices.cores import divide_cores_among_parts
+    from bert_tf.cpu.cores import divide_cores_among_parts
 
     divide_cores_among_parts()
     print(f"processor: {describe_processor()}")

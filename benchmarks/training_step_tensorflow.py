@@ -48,9 +48,9 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
 
     from bert_tf.base.console import Console
     from bert_tf.config.bert import BertConfig
+    from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
     from bert_tf.models.model_flops import ModelFlops
     from bert_tf.pretraining.step_trial import steps_of
-    from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
     from bert_tf.training.devices.precision import Arithmetic, choose_precision
 
     precision = choose_precision(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 ARITHMETIC = (
-    "tests/bert_tf/layers/kernels",
+    "tests/bert_tf/cpu/kernels",
     "tests/bert_tf/training/optimizers/test_adamw_in_place.py",
     "tests/bert_tf/training/test_step_huggingface.py",
 )

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.base.errors import InputError
 from bert_tf.config.embedding_recipe import prepared_texts
+from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.embeddings.settings import (
@@ -23,7 +24,6 @@ from bert_tf.embeddings.token_rows import TokenRows, tokenize_rows
 from bert_tf.layers.pooling import combine_layers, pool_tokens, unit_vectors
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
-from bert_tf.training.devices.cores import settle_threads
 from bert_tf.weights.model_directory import load_all_weights, read_model_directory
 
 _INPUTS = ("input_word_ids", "input_mask", "input_type_ids")

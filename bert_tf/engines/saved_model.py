@@ -14,6 +14,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import plain_path
+from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.frozen_weights import lay_out_weights_once
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
@@ -26,7 +27,6 @@ from bert_tf.serving.signatures import (
     NOT_OF_ROWS,
     ROW_TOKENS,
 )
-from bert_tf.training.devices.cores import settle_threads
 from bert_tf.training.devices.precision import has_accelerator
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"

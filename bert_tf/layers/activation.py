@@ -8,8 +8,8 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.cpu.switch import are_fused
 from bert_tf.layers.fusible import add_bias, are_fusible, exact_gelu
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.wide import at_least_float32
 
 _TANH_SCALE = math.sqrt(2.0 / math.pi)
@@ -33,7 +33,7 @@ def activation(name: str | None, inputs: Any, bias: Any) -> Any:
     """
     match name:
         case "gelu" | "gelu_new" | "gelu_pytorch_tanh" if are_fused():
-            from bert_tf.layers.kernels.graph import biased_gelu
+            from bert_tf.cpu.kernels.graph import biased_gelu
 
             return biased_gelu(inputs, bias, is_exact=name == "gelu")
         case "gelu" if are_fusible():

@@ -13,8 +13,7 @@ import keras
 from keras import ops
 
 from bert_tf.base.errors import UsageError
-from bert_tf.layers.context_value import context_value
-from bert_tf.layers.kernels.choice import are_fused
+from bert_tf.cpu.switch import are_fused, context_value
 from bert_tf.layers.wide import at_least_float32
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def keep_mask(dropout_key: tf.Tensor, *, stream: int, rate: float, shape: tf.Ten
         counter += offset * _COUNTERS_PER_STREAM
     counter = tf.bitcast(counter, tf.uint64)
     if are_fused():
-        from bert_tf.layers.kernels.graph import kept_elements
+        from bert_tf.cpu.kernels.graph import kept_elements
 
         return kept_elements(key, counter, shape, level=keep_level(rate))
     static_shape = tf.get_static_value(shape)

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.layers.context_value import context_value
+from bert_tf.cpu.switch import context_value
 
 _IS_WANTED = ContextVar("is_wanted", default=False)
 

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.cpu.switch import are_fused
 from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.wide import at_least_float32
 
 
@@ -51,7 +51,7 @@ class LayerNorm(keras.layers.Layer):
         change, bias = change if isinstance(change, tuple) else (change, None)
         keep = dropout.kept(change, key)
         if are_fused():
-            from bert_tf.layers.kernels.graph import normalized_sum
+            from bert_tf.cpu.kernels.graph import normalized_sum
 
             if bias is None:
                 bias = ops.zeros(hidden.shape[-1:], hidden.dtype)

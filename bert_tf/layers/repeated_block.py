@@ -8,9 +8,8 @@ from typing import Any
 
 import keras
 
-from bert_tf.layers.context_value import context_value
+from bert_tf.cpu.switch import are_fused, context_value
 from bert_tf.layers.dropout import stream_offset
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.transformer_block import TransformerBlock
 
 _IS_WANTED = ContextVar("is_wanted", default=False)

@@ -7,10 +7,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.cpu.first_token_attention import first_token_context
+from bert_tf.cpu.switch import are_fused
 from bert_tf.layers.dropout import StatelessDropout, dropped, keep_scale
-from bert_tf.layers.first_token_attention import first_token_context
 from bert_tf.layers.gather_positions import gather_positions
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.projection import Projection
 
 MASKED_SCORE = -1e9
@@ -128,7 +128,7 @@ class SelfAttention(keras.layers.Layer):
             dropout_key: int32[2]; None for no dropout.
             positions: int [batch, number], which tokens gather; None for all of them.
             token_numbers: int32 [batch, length] where `hidden` is without padding, see
-                `bert_tf.layers.unpadding.Unpadded`; None for padded rows. Positions then are the
+                `bert_tf.cpu.unpadding.Unpadded`; None for padded rows. Positions then are the
                 numbers of the first tokens, int32 [1, batch].
             is_finished: False leaves the last bias to the caller.
 
@@ -167,7 +167,7 @@ class SelfAttention(keras.layers.Layer):
         attention_bias: Any | None,
         dropout_key: Any | None,
     ) -> Any:
-        from bert_tf.layers.kernels.heads_graph import padded_rows
+        from bert_tf.cpu.kernels.graph import padded_rows
 
         kernel, bias = (
             ops.cast(ops.convert_to_tensor(weight), self.compute_dtype)
@@ -201,7 +201,7 @@ class SelfAttention(keras.layers.Layer):
     def _dropped_softmax(
         self, products: Any, attention_bias: Any | None, dropout_key: Any | None, head_size: int
     ) -> Any:
-        from bert_tf.layers.kernels.graph import dropped_softmax
+        from bert_tf.cpu.kernels.graph import dropped_softmax
 
         dropout = self.probability_dropout
         return dropped_softmax(
@@ -228,7 +228,7 @@ class SelfAttention(keras.layers.Layer):
         Of a projection without the bias, both.
         """
         if isinstance(projected, tuple):
-            from bert_tf.layers.kernels.heads_graph import biased_heads
+            from bert_tf.cpu.kernels.graph import biased_heads
 
             products, bias = projected
             return biased_heads(
@@ -243,7 +243,7 @@ class SelfAttention(keras.layers.Layer):
     def _joined(self, context: Any, hidden: Any, token_numbers: Any | None) -> Any:
         """[batch, heads, length, head size] to [batch, length, hidden], or without padding."""
         if are_fused():
-            from bert_tf.layers.kernels.heads_graph import joined_heads
+            from bert_tf.cpu.kernels.graph import joined_heads
 
             tokens = None if token_numbers is None else ops.shape(hidden)[1]
             return joined_heads(context, token_numbers, tokens=tokens)

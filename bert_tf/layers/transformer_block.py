@@ -8,9 +8,9 @@ import keras
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.switch import are_fused
 from bert_tf.layers.dropout import StatelessDropout
 from bert_tf.layers.gather_positions import gather_positions
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.self_attention import SelfAttention

@@ -8,15 +8,15 @@ import keras
 from keras import ops
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.switch import are_fused
+from bert_tf.cpu.unpadding import Unpadded, unpadded
 from bert_tf.layers.dropout import require_dropout
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.gather_positions import gather_positions
-from bert_tf.layers.kernels.choice import are_fused
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.repeated_block import RepeatedBlock
 from bert_tf.layers.self_attention import attention_bias, same_sequence_mask
 from bert_tf.layers.transformer_block import DROPOUT_STREAMS, TransformerBlock
-from bert_tf.layers.unpadding import Unpadded, unpadded
 from bert_tf.models.bert_model import BertModel
 
 
@@ -93,10 +93,10 @@ class BertEncoder(BertModel):
         then computes keys and values of all tokens, but the rest, five sixths of it, for those that
         are read alone, forward and backward. Their outputs are the same.
 
-        Kernels compute tokens alone, see `bert_tf.layers.unpadding`: on the padding that they leave
+        Kernels compute tokens alone, see `bert_tf.cpu.unpadding`: on the padding that they leave
         out `sequence_output` is 0, and a row without tokens has other outputs, which mean as
         little. `pooled_only` spares keys and values, too, see
-        `bert_tf.layers.first_token_attention`.
+        `bert_tf.cpu.first_token_attention`.
 
         Args:
             input_word_ids: int32 [batch, length].

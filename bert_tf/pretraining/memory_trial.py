@@ -18,8 +18,8 @@ import tensorflow as tf
 
 from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.cores import divide_cores_among_parts
 from bert_tf.pretraining.step_trial import StepShape, run_trial, steps_of
-from bert_tf.training.devices.cores import divide_cores_among_parts
 from bert_tf.training.devices.machine_memory import peak_bytes
 from bert_tf.training.devices.memory import is_out_of_memory
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy

@@ -24,10 +24,10 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.cpu.cores import divide_cores_among_parts
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
-from bert_tf.training.devices.cores import divide_cores_among_parts
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers.make import make_optimizer

@@ -19,14 +19,14 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import int32_seed
-from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.cpu.compute_copies import ComputeCopies
+from bert_tf.cpu.gradients import Gradient, global_norm, joined, summed
+from bert_tf.cpu.graph_rewrites import without_graph_rewrites
+from bert_tf.cpu.switch import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
-from bert_tf.training.compute_copies import ComputeCopies
-from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 from bert_tf.training.devices.precision import Arithmetic
 from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
 from bert_tf.training.optimizers.base import StepOptimizer
-from bert_tf.training.optimizers.gradients import Gradient, global_norm, joined, summed
 from bert_tf.training.optimizers.weight_average import WeightAverages
 from bert_tf.training.plan.protocols import Batch, LossParts, TaskLoss
 

@@ -20,7 +20,7 @@ class PrecisionPolicy:
     Attributes:
         policy: Keras dtype policy; variables and the optimizer stay in float32.
         use_xla: whether the step is compiled by XLA.
-        use_kernels: whether its layers use those of `bert_tf.layers.kernels`.
+        use_kernels: whether its layers use those of `bert_tf.cpu.kernels`.
     """
 
     policy: str
@@ -46,7 +46,7 @@ class Arithmetic:
     Attributes:
         precision: of the layers, and whether XLA compiles the step or layers use kernels.
         shards: parts of every batch, or micro-batch, that are computed side by side, see
-            `bert_tf.training.devices.cores`; they divide its rows. 1 with XLA or several replicas.
+            `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
     """
 
     precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)

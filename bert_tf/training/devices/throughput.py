@@ -7,7 +7,7 @@ import time
 import tensorflow as tf
 
 from bert_tf.base.processor import CoreTimes
-from bert_tf.training.devices.cores import operations_at_once
+from bert_tf.cpu.cores import operations_at_once
 from bert_tf.training.devices.strategy import worker_count
 from bert_tf.training.plan.protocols import Batch
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.layers.kernels.operation import in_place, kind_of
-from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
-from bert_tf.training.optimizers.gradients import Gradient, summed
-from bert_tf.training.optimizers.one_pass import (
+from bert_tf.cpu.gradients import Gradient, summed
+from bert_tf.cpu.kernels.adamw import (
     adamw_entry,
     adamw_table_entry,
     copying_adamw_entry,
     find_moments_entry,
 )
+from bert_tf.cpu.kernels.operation import in_place, kind_of
+from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
 
 
 class AdamW(StepOptimizer):

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.training.optimizers.gradients import Gradient, is_large
+from bert_tf.cpu.gradients import Gradient, is_large
 
 RateFactor = Callable[[keras.Variable], float]
 

@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.cpu.gradients import Gradient, summed
 from bert_tf.training.optimizers.base import StepOptimizer, StepScalars, scaled
-from bert_tf.training.optimizers.gradients import Gradient, summed
 
 
 class Lamb(StepOptimizer):

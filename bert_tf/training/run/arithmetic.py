@@ -12,7 +12,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from bert_tf.config.sections.loop import LoopSection
-from bert_tf.training.devices.cores import divide_cores_among_parts, row_shards
+from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
 from bert_tf.training.devices.precision import (
     Arithmetic,
     PrecisionPolicy,

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.graph_rewrites import without_graph_rewrites
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.models.encoder import BertEncoder
-from bert_tf.training.devices.graph_rewrites import without_graph_rewrites
 
 CONFIG = BertConfig(
     vocab_size=20,

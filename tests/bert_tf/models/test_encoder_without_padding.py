@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.kernels import operation
-from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.cpu.kernels import operation
+from bert_tf.cpu.switch import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
 from bert_tf.models.encoder import BertEncoder
 

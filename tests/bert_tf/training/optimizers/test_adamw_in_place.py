@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.layers.kernels import workers
+from bert_tf.cpu.gradients import global_norm, joined, summed
+from bert_tf.cpu.kernels import workers
 from bert_tf.training.optimizers.adamw import AdamW
-from bert_tf.training.optimizers.gradients import global_norm, joined, summed
 from bert_tf.training.optimizers.lamb import Lamb
 
 RATE = 0.01

@@ -7,7 +7,7 @@ from bert_tf.base import processor
 from bert_tf.base.json_files import sealed
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.training.devices import cores
+from bert_tf.cpu import cores
 from bert_tf.training.run import arithmetic
 from bert_tf.training.run.arithmetic import (
     ARITHMETIC_FILE,

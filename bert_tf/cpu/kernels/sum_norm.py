@@ -8,9 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
-from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import KERNEL, SUMMING_KERNEL
+from bert_tf.cpu.kernels import KERNEL, SUMMING_KERNEL
+from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, size_of, vector
+from bert_tf.cpu.kernels.numbers import narrow, wide
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)

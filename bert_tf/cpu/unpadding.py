@@ -51,7 +51,7 @@ class Unpadded:
 
     def padded(self, hidden: tf.Tensor) -> tf.Tensor:
         """[1, tokens, hidden] to [batch, length, hidden], 0 on padding that was left out."""
-        from bert_tf.layers.kernels.heads_graph import padded_rows
+        from bert_tf.cpu.kernels.graph import padded_rows
 
         return padded_rows(hidden, self.numbers)
 

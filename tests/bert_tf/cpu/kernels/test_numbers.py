@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bert_tf.layers.kernels import numbers
-from bert_tf.layers.kernels.options import SUMMING_KERNEL
+from bert_tf.cpu.kernels import SUMMING_KERNEL, numbers
 
 
 @numba.njit

@@ -19,7 +19,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.layers.kernels.options import FUNCTION
+from bert_tf.cpu.kernels import FUNCTION
 
 # TensorFlow has two threads, one for each part of a batch; on two cores they are all it takes.
 _LEAST_CORES = 3

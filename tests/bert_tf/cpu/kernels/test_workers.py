@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.layers.kernels import graph, operation, workers
-from bert_tf.layers.kernels.choice import fused_kernels
+from bert_tf.cpu.kernels import graph, operation, workers
+from bert_tf.cpu.switch import fused_kernels
 from bert_tf.layers.self_attention import attention_bias
 from bert_tf.layers.transformer_block import TransformerBlock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.layers.kernels.operation import framework_library
+from bert_tf.cpu.kernels.operation import framework_library
 
 
 @pytest.mark.parametrize(

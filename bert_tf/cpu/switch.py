@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import keras
 
-from bert_tf.layers.context_value import context_value
+Value = TypeVar("Value")
+
+
+@contextlib.contextmanager
+def context_value(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """What is called in this context reads `value` from `variable`; then it has its former one."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
 
 _IS_WANTED = ContextVar("is_wanted", default=False)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
-from bert_tf.layers.kernels.numbers import exponential, narrow, ordered, unordered, wide
-from bert_tf.layers.kernels.options import FUNCTION, SUMMING_KERNEL
+from bert_tf.cpu.kernels import FUNCTION, SUMMING_KERNEL
+from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
+from bert_tf.cpu.kernels.numbers import exponential, narrow, ordered, unordered, wide
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)

@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from bert_tf.layers.kernels.options import FUNCTION
+from bert_tf.cpu.kernels import FUNCTION
 
 _MAX_EXPONENT = np.float32(88.0)
 _MIN_EXPONENT = np.float32(-87.0)

@@ -9,15 +9,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, rows_of, size_of, vector
-from bert_tf.layers.kernels.numbers import (
+from bert_tf.cpu.kernels import FUNCTION, KERNEL
+from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, rows_of, size_of, vector
+from bert_tf.cpu.kernels.numbers import (
     error_function,
     exponential,
     hyperbolic_tangent,
     narrow,
     wide,
 )
-from bert_tf.layers.kernels.options import FUNCTION, KERNEL
 
 _ZERO = np.float32(0.0)
 _HALF = np.float32(0.5)

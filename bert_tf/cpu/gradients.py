@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from bert_tf.layers.kernels.operation import kind_of, results_of
-from bert_tf.training.optimizers.one_pass import squared_norm_entry
+from bert_tf.cpu.kernels.adamw import squared_norm_entry
+from bert_tf.cpu.kernels.operation import kind_of, results_of
 
 # Numbers that are worth a kernel's call.
 _LARGE = 2**17

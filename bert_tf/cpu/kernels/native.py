@@ -21,8 +21,8 @@ from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from bert_tf.layers.kernels.options import FUNCTION
-from bert_tf.layers.kernels.workers import find_functions, in_turns
+from bert_tf.cpu.kernels import FUNCTION
+from bert_tf.cpu.kernels.workers import find_functions, in_turns
 
 RANK = 8
 DONE, MISFIT = 1, 0

@@ -13,9 +13,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
-from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import FUNCTION, KERNEL
+from bert_tf.cpu.kernels import FUNCTION, KERNEL
+from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, RANK, size_of, vector
+from bert_tf.cpu.kernels.numbers import narrow, wide
 
 
 @numba.njit(**KERNEL)

@@ -10,9 +10,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
+from bert_tf.cpu.kernels import graph, operation
+from bert_tf.cpu.switch import fused_kernels
 from bert_tf.layers.dropout import StatelessDropout, keep_mask
-from bert_tf.layers.kernels import graph, heads_graph, operation
-from bert_tf.layers.kernels.choice import fused_kernels
 from bert_tf.layers.layer_norm import LayerNorm
 from bert_tf.layers.projection import Projection
 from bert_tf.layers.repeated_block import blocks_traced_once
@@ -232,12 +232,12 @@ def test_tensors_of_several_dtypes_are_refused():
     [
         lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([3]), is_exact=True),
         lambda: graph.biased_gelu(tf.ones([2, 4]), tf.ones([5]), is_exact=False),
-        lambda: heads_graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
-        lambda: heads_graph.padded_rows(tf.ones([1, 4, 8]), tf.constant([[0, 1], [2, 4]])),
-        lambda: heads_graph.joined_heads(
+        lambda: graph.biased_heads(tf.ones([2, 3, 24]), tf.ones([23]), parts=3, num_heads=2),
+        lambda: graph.padded_rows(tf.ones([1, 4, 8]), tf.constant([[0, 1], [2, 4]])),
+        lambda: graph.joined_heads(
             tf.ones([2, 2, 3, 4]), tf.constant([[0, 1], [2, 3]]), tokens=tf.constant(4)
         ),
-        lambda: heads_graph.joined_heads(
+        lambda: graph.joined_heads(
             tf.ones([1, 2, 3, 4]), tf.constant([[0, 1, 2]]), tokens=tf.constant(2)
         ),
         lambda: graph.normalized_sum(
@@ -263,7 +263,7 @@ def test_arguments_that_do_not_fit_are_refused(call):
 
 
 def test_kernels_can_be_imported_before_tensorflow():
-    modules = "bert_tf.layers.kernels.graph, bert_tf.training.optimizers.one_pass"
+    modules = "bert_tf.cpu.kernels.graph, bert_tf.cpu.kernels.adamw"
     subprocess.run([sys.executable, "-c", f"import {modules}"], check=True)
 
 

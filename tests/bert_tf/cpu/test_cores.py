@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from bert_tf.training.devices import cores
-from bert_tf.training.devices.cores import (
+from bert_tf.cpu import cores
+from bert_tf.cpu.cores import (
     divide_cores_among_parts,
     operations_at_once,
     row_shards,
@@ -53,7 +53,7 @@ def test_operations_that_divide_themselves_leave_no_core(monkeypatch):
 def test_cores_are_divided_unless_tensorflow_has_started(first, threads):
     program = (
         "import tensorflow as tf\n"
-        "from bert_tf.training.devices.cores import divide_cores_among_parts\n"
+        "from bert_tf.cpu.cores import divide_cores_among_parts\n"
         f"{first}\n"
         "divide_cores_among_parts()\n"
         "print(tf.config.threading.get_intra_op_parallelism_threads() > 0)\n"

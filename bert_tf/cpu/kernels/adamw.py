@@ -12,9 +12,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
-from bert_tf.layers.kernels.numbers import narrow, wide
-from bert_tf.layers.kernels.options import FUNCTION, KERNEL, SUMMING_KERNEL
+from bert_tf.cpu.kernels import FUNCTION, KERNEL, SUMMING_KERNEL
+from bert_tf.cpu.kernels.native import DONE, ENTRY, MISFIT, rows_of, vector
+from bert_tf.cpu.kernels.numbers import narrow, wide
 
 # Numbers that stay in a core's first cache from one loop to the next.
 _BLOCK = 512

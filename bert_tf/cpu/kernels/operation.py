@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bert_tf.layers.kernels import native
-from bert_tf.layers.kernels.workers import board_address
+from bert_tf.cpu.kernels import native
+from bert_tf.cpu.kernels.workers import board_address
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -40,7 +40,7 @@ def results_of(
     """As an operation, an entry that writes its results to tensors of their own.
 
     Args:
-        entry: Numba's C function, see `bert_tf.layers.kernels.native`.
+        entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
         arguments: tensors of any shapes.
         results: shapes and dtypes.
         row_axes: how many of the last axes of the divided tensor are one row.
@@ -72,7 +72,7 @@ def in_place(
     assigned to it before. For functions of TensorFlow, where reads that come later wait.
 
     Args:
-        entry: Numba's C function, see `bert_tf.layers.kernels.native`.
+        entry: Numba's C function, see `bert_tf.cpu.kernels.native`.
         arguments: tensors of any shapes.
         variables: of any shapes.
         row_axes: how many of the last axes of the divided tensor are one row.
@@ -85,7 +85,7 @@ def in_place(
 
 
 def kind_of(*tensors: tf.Tensor) -> Any:
-    """NumPy's type of tensors' numbers in kernels, see `bert_tf.layers.kernels.numbers`.
+    """NumPy's type of tensors' numbers in kernels, see `bert_tf.cpu.kernels.numbers`.
 
     Raises:
         ValueError: the tensors have several dtypes; a kernel would read one as another.

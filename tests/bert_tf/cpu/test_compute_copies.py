@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from regression_task import make_loop
 
-from bert_tf.training.compute_copies import ComputeCopies
-from bert_tf.training.optimizers import gradients
+from bert_tf.cpu import gradients
+from bert_tf.cpu.compute_copies import ComputeCopies
 
 
 @pytest.fixture

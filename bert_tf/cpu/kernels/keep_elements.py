@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bert_tf.layers.kernels.native import DONE, ENTRY, vector
+from bert_tf.cpu.kernels.native import DONE, ENTRY, vector
 
 _PARITY = np.uint32(0x1BD11BDA)
 # Pairs of words that are drawn at a time, which stay in a processor's first cache.

@@ -1,0 +1,1 @@
+"""The CPU fast path: one implementation of the encoder, of gradients and of the optimizer."""
