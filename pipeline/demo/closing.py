@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.training.run.metrics_file import read_metrics
-from pipeline.report.loss_curve import loss_curve_lines
+from pipeline.report.artifact import loss_curve_lines
 
 _LINE_WIDTH = 96
 

@@ -39,7 +39,7 @@ from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.outputs.places import check_finished, exported_model
 from pipeline.report.document import REPORT
-from pipeline.report.evaluation_page import evaluation_page
+from pipeline.report.page import evaluation_page
 
 
 def run(config: EvaluateConfig, options: RunOptions) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from pipeline.outputs.identity import Inputs
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path
 from pipeline.report.document import REPORT
-from pipeline.report.evaluation_page import evaluation_page
+from pipeline.report.page import evaluation_page
 
 # What the best run has that its series has too, so that this can be used like a run.
 _FILES_OF_BEST = ("metrics.jsonl", "metrics.json", "predictions.jsonl", REPORT, "vocab.txt")

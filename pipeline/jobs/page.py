@@ -106,10 +106,10 @@ def write_runs_page(
             would be changed.
         InputError: as `read_runs` and `runs_page`.
     """
-    from pipeline.report.runs.page import (
+    from pipeline.report.runs import read_runs
+    from pipeline.report.runs_page import (
         runs_page,
     )  # TensorFlow, which pages of others need not load
-    from pipeline.report.runs.run import read_runs
 
     found = read_runs(runs)
     _check_page_place(output, runs, flag="--output", overwrite=overwrite)

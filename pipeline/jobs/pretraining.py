@@ -42,7 +42,7 @@ from pipeline.jobs.task_reports import (
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.stored_run import StoredRun, fetched_records
-from pipeline.report.loss_curve import loss_curve_lines
+from pipeline.report.artifact import loss_curve_lines
 
 
 def run(config: TrainConfig, storage: StorageConfig, options: RunOptions) -> dict[str, Any]:

@@ -51,8 +51,8 @@ from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import check_files, duplicates_path, package_versions, rejects_path
 from pipeline.outputs.rejects import corpus_rows, report_rejects
 from pipeline.outputs.unfinished import WORK_FOLDER, keeping_finished_work, open_work_folder
+from pipeline.report.corpus.language import understand_corpus
 from pipeline.report.corpus.sample import read_sample
-from pipeline.report.corpus.understood import understand_corpus
 
 # What a label of 1 means for a pair; pair_task none has no labels.
 LABEL_NAMES = {"nsp": "random_next", "sop": "swapped"}

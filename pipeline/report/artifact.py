@@ -8,24 +8,150 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.base.wording import quantity, shown_size
+from bert_tf.base.wording import quantity, shown_number, shown_setting, shown_size
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.model_files import CONFIG, TASK
+from bert_tf.config.section import Section
+from bert_tf.config.sections import SECTIONS, FinetuneConfig
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.engines.registry import exported_folder
 from bert_tf.export.formats.registry import recognize_format
+from bert_tf.tasks.registry import TASKS
+from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.files_check import files_line
-from pipeline.report.loss_curve import loss_curve_lines
-from pipeline.report.manifest_facts import (
-    changed_settings,
-    duration,
-    input_facts,
-    measured_facts,
-    setting_facts,
-)
+
+
+def loss_curve_lines(
+    metrics_path: str | Path, *, metric: str = "loss", width: int = 60, height: int = 10
+) -> list[str]:
+    """Plots a metric of metrics.jsonl against the step.
+
+    `*` is the mean of the train lines that fall into a column, `o` an eval line.
+
+    Args:
+        metrics_path: the file.
+        metric: name in its lines.
+        width, height: characters of the plotting area.
+
+    Returns:
+        Lines of text; [] with fewer than two train lines that have the metric.
+    """
+    points = {
+        split: np.array(
+            [
+                (line["step"], line[metric])
+                for line in read_metrics(Path(metrics_path))
+                if line["split"] == split and metric in line
+            ],
+            dtype=float,
+        ).reshape(-1, 2)
+        for split in ("train", "eval")
+    }
+    if len(points["train"]) < 2:
+        return []
+    both = np.concatenate(list(points.values()))
+    (first, lowest), (last, highest) = both.min(axis=0), both.max(axis=0)
+    grid = np.full((height, width), " ")
+    for split, mark in (("train", "*"), ("eval", "o")):
+        steps, values = points[split][:, 0], points[split][:, 1]
+        columns = np.rint((steps - first) / max(last - first, 1) * (width - 1)).astype(int)
+        for column in np.unique(columns):
+            value = values[columns == column].mean()
+            row = round((highest - value) / max(highest - lowest, 1e-12) * (height - 1))
+            grid[row, column] = mark
+    labels = np.linspace(highest, lowest, height)
+    lines = [f"{label:9.3f} |{''.join(row)}" for label, row in zip(labels, grid, strict=True)]
+    axis = f"step {first:.0f}".ljust(width - len(f"{last:.0f}")) + f"{last:.0f}"
+    legend = f"{metric}: * train" + ("  o eval" if len(points["eval"]) else "")
+    return [legend, *lines, " " * 10 + "+" + "-" * width, " " * 11 + axis]
+
+
+Fact = tuple[str, str]
+_INPUTS_SHOWN = 3
+
+
+def leaves(mapping: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values of nested mappings that are not empty, with the keys that lead to each."""
+    for key, value in mapping.items():
+        if isinstance(value, dict):
+            yield from leaves(value, *path, key)
+        elif value not in (None, [], ""):
+            yield (*path, key), value
+
+
+def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Settings as they are written in a config."""
+    return [(path, shown_setting(value)) for path, value in leaves(mapping)]
+
+
+def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The config of a manifest without the values that are defaults, and how many of those there
+    are, empty ones aside.
+
+    Of a command or task that is not known, all of it.
+    """
+    config = manifest.get("config", {})
+    section = section_of(manifest.get("command", ""), config)
+    defaults = {} if section is None else section().as_dict()
+    changed = {
+        key: value for key, value in config.items() if key not in defaults or value != defaults[key]
+    }
+    unchanged = {key: value for key, value in config.items() if key not in changed}
+    return changed, len(list(leaves(unchanged)))
+
+
+def section_of(command: str, config: dict[str, Any]) -> type[Section] | None:
+    """The section that a config is of; None of a command or task that is not known."""
+    if command == FinetuneConfig.section_name:
+        declaration = TASKS.get(config.get("task", ""))
+        return None if declaration is None else declaration.options
+    return SECTIONS.get(command.replace("-", "_"))
+
+
+def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
+    """Counts and measures to read; `split: train` of what is in `train` is redundant."""
+    return [
+        (path, shown_number(value))
+        for path, value in leaves(mapping)
+        if path[-2:] != (value, "split")
+    ]
+
+
+def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
+    """The files and folders that were read: the first of each key, and how many more there are.
+
+    Args:
+        inputs: of a manifest, with the config key that names each where the manifest has it.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for item in inputs:
+        groups.setdefault(str(item.get("key", "input")).partition("[")[0], []).append(item)
+    facts = []
+    for key, items in groups.items():
+        name = "input" if key == "input" else f"input {key}"
+        shown = items if len(items) <= _INPUTS_SHOWN + 1 else items[:_INPUTS_SHOWN]
+        facts += [
+            (name, f"{item['path']}  {shown_size(item['bytes'])}  sha256 {item['sha256'][:12]}")
+            for item in shown
+        ]
+        if more := len(items) - len(shown):
+            total = f"{len(items):,} in all, {shown_size(sum(item['bytes'] for item in items))}"
+            facts.append((name, f"and {more:,} more; {total}"))
+    return facts
+
+
+def duration(timings: dict[str, float]) -> str:
+    """How long the job took, with its last part if it was interrupted."""
+    total = f"{timings['total']:,.1f} s"
+    if "last_part" in timings:
+        return f"{total}, of which {timings['last_part']:,.1f} s since it was resumed"
+    return total
+
 
 _TABLES_SHOWN = 3
 _NAMES_SHOWN = 10
@@ -109,8 +235,10 @@ def describe_artifact(path: str, *, samples: int, all_settings: bool = False) ->
     if manifest.get("outputs"):
         yield files_line(Path(path), manifest["outputs"])
     if manifest.get("command") == "preprocess":
-        from pipeline.report.record_lines import record_lines  # TensorFlow, which reads records
-        from pipeline.report.records import summarize_records
+        from pipeline.report.records import (
+            record_lines,  # TensorFlow, which reads records
+            summarize_records,
+        )
 
         yield from record_lines(summarize_records(path, samples=samples))
     else:

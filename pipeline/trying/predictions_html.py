@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf.tasks.base.declaration import PredictionField
 from bert_tf.tasks.base.report_sections import CellKind, TableSection
-from pipeline.report.section_html import section_html
+from pipeline.report.document import section_html
 from pipeline.trying.model import Tried
 
 MOST_ROWS = 100

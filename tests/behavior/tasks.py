@@ -21,7 +21,7 @@ from bert_tf.engines.row_calls import encoded_lists, encoded_texts
 from bert_tf.tasks.base.task import Task, TaskResults
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.tasks.running.prediction import Evaluator
-from pipeline.report.evaluation_page import evaluation_page
+from pipeline.report.page import evaluation_page
 
 
 def check_task(

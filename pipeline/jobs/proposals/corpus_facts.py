@@ -15,7 +15,7 @@ from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.blocks.document_block import DocumentBlock
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
-from pipeline.report.corpus.sample import CorpusSample, read_sample
+from pipeline.report.corpus.sample import CorpusSample, read_sample, text_scale
 from pipeline.report.corpus.survey import (
     equal_documents,
     fold,
@@ -23,7 +23,6 @@ from pipeline.report.corpus.survey import (
     letters_by_script,
     similar_documents,
 )
-from pipeline.report.corpus.text_amount import text_scale
 from pipeline.vocabulary.learner import CONTINUATION, SPECIALS, learn_vocabulary
 from pipeline.vocabulary.word_counter import WordCounter
 

@@ -16,6 +16,37 @@ from pipeline.corpus.documents import DocumentRules, make_block
 from pipeline.corpus.first_look import look_at_text
 from pipeline.corpus.readers.formats import Reader, make_reader
 
+
+def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
+    """The text of a corpus over that of a sample.
+
+    A file that was read in part has as much text for each byte before compression as that part (of
+    a Parquet file each byte of the text column, whose sizes are in its metadata); files that were
+    not read have as much for each stored byte as the others.
+
+    Args:
+        config: how the files are read.
+        sample: read with it.
+        files: of the corpus.
+
+    Returns:
+        1 or more.
+    """
+    read = sum(each.text_bytes for each in sample.files)
+    total = sum(_text_bytes(config, each) for each in sample.files)
+    stored = sum(each.file.bytes for each in sample.files)
+    total *= sum(file.bytes for file in files) / max(stored, 1)
+    return max(total / max(read, 1), 1.0)
+
+
+def _text_bytes(config: CorpusSection, sampled: SampledFile) -> float:
+    if sampled.is_whole or not sampled.size:
+        return sampled.text_bytes
+    path = sampled.file.path
+    reader = make_reader(path, config).resolved(path)
+    return sampled.text_bytes * reader.whole_size(path, sampled.file.bytes) / sampled.size
+
+
 MOST_BYTES = 32_000_000
 _MOST_FILES = 64
 _BLOCK_BYTES = 2_000_000

@@ -20,7 +20,7 @@ from pipeline.corpus.duplicates.minhash import (
     signatures_of,
 )
 from pipeline.corpus.duplicates.near_duplicates import BAND, PAIR, pair_candidates
-from pipeline.report.corpus.scripts import count_scripts
+from pipeline.report.corpus.language import count_scripts
 from pipeline.vocabulary.word_counter import WordCounter
 
 _CODE_POINTS = 0x110000

@@ -25,8 +25,7 @@ from pipeline.examples.transforms import NO_OTHER_DOCUMENT, ExamplesJob, WriteEx
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.page import artifact_page
-from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarize_records
+from pipeline.report.records import record_lines, summarize_records
 
 pytestmark = pytest.mark.slow  # starts worker processes and a job server
 

@@ -17,8 +17,7 @@ from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.examples import plan, shard_groups
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
-from pipeline.report.record_lines import record_lines
-from pipeline.report.records import summarize_records
+from pipeline.report.records import record_lines, summarize_records
 
 pytestmark = pytest.mark.slow  # trains on every kind of records
 

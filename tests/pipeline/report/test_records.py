@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from pipeline.report.page import _segment_html
-from pipeline.report.record_lines import histogram_lines, record_lines
-from pipeline.report.records import ShownExample, ShownToken, SplitSummary, make_histogram
+from pipeline.report.records import (
+    ShownExample,
+    ShownToken,
+    SplitSummary,
+    histogram_lines,
+    make_histogram,
+    record_lines,
+)
 
 
 @pytest.mark.parametrize(

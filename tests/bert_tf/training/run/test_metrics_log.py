@@ -6,7 +6,7 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError
 from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.training.run.metrics_log import MetricsLog
-from pipeline.report.loss_curve import loss_curve_lines
+from pipeline.report.artifact import loss_curve_lines
 
 
 def line(step, split="train", loss=1.0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.tasks.base.report_sections import PlotSection
-from pipeline.report.scatter_plot import scatter_plot, ticks
+from pipeline.report.plots import scatter_plot, ticks
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from bert_tf.config.sections import FinetuneConfig, TrainConfig
 from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
+from pipeline.report.artifact import section_of
 from pipeline.report.document import REPORT
-from pipeline.report.manifest_facts import section_of
 
 MOST_RUNS = 8
 _COMMANDS = (TrainConfig.section_name, FinetuneConfig.section_name)

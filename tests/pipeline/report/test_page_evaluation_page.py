@@ -10,7 +10,7 @@ from toy_regression import REGRESSION, RegressionTask
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.classification.task import ClassificationTask
 from bert_tf.tasks.registry import TASKS
-from pipeline.report.evaluation_page import evaluation_page
+from pipeline.report.page import evaluation_page
 
 EVIL = "<script>alert('x')</script> & \"y\""
 

@@ -2,11 +2,11 @@
 
 import bz2
 
-from pipeline.report.corpus.stored_lines import stored_lines
+from pipeline.report.corpus.left_out import stored_lines
 
 
 def test_lines_are_found_by_their_numbers_and_faulty_bytes_escaped(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.report.corpus.stored_lines._STEP_BYTES", 7)
+    monkeypatch.setattr("pipeline.report.corpus.left_out._STEP_BYTES", 7)
     path = tmp_path / "a.txt.bz2"
     path.write_bytes(bz2.compress("eins\n\nzwölf <b>\n".encode() + b"f\xfcnf\nlast"))
     assert stored_lines(str(path), [3, 1, 4, 5, 9], encoding="utf-8") == {

@@ -9,7 +9,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
 from pipeline.beam.files import match_files
-from pipeline.report.corpus.understood import understand_corpus
+from pipeline.report.corpus.language import understand_corpus
 
 CORPORA = dict(corpora())
 

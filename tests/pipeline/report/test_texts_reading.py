@@ -19,7 +19,7 @@ from bert_tf.weights.model_directory import (
     read_model_directory,
     write_model_directory,
 )
-from pipeline.report.texts.reading import TextReader
+from pipeline.report.texts_reading import TextReader
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from bert_tf.config.sections import ScoreConfig
 from bert_tf.tasks.registry import TASKS
-from pipeline.report.manifest_facts import (
+from pipeline.report.artifact import (
     changed_settings,
     duration,
     input_facts,

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.tasks.base.report_sections import TableSection
-from pipeline.report.section_html import section_html, table_html
+from pipeline.report.document import section_html, table_html
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("fraction", "0.9250"), ("percent", "92.50")])

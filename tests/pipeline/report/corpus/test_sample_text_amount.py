@@ -12,8 +12,7 @@ import pytest
 
 from bert_tf.config.sections import PreprocessConfig
 from pipeline.beam.files import FileInfo
-from pipeline.report.corpus.sample import read_sample
-from pipeline.report.corpus.text_amount import text_scale
+from pipeline.report.corpus.sample import read_sample, text_scale
 
 SAMPLE_BYTES = 200_000
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.line_plot import Line, line_plot, short, thinned
+from pipeline.report.plots import Line, line_plot, short, thinned
 
 
 def line(x, y, kind="eval", name="a"):

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from pipeline.report.texts.attention_svg import attention_svg, attention_words
+from pipeline.report.texts_page import attention_svg, attention_words
 
 
 def test_every_cell_is_drawn_with_its_strength():

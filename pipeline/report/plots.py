@@ -1,0 +1,233 @@
+"""Points and curves as SVG that takes its colors from the page's style."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Literal
+
+import numpy as np
+
+from bert_tf.tasks.base.report_sections import PlotSection
+
+_TICKS = 5
+_SMALLEST, _LARGEST = 3.0, 15.0  # radius of a point, in units of the drawing
+_MOST_POINTS = 300
+_MOST_MARKS = 60
+
+LineKind = Literal["train", "eval", "level"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Line:
+    """A curve.
+
+    Attributes:
+        owner: number of the run that it belongs to, from 0.
+        name: shown where a mark is pointed at.
+        kind: `train`, a thin line; `eval`, a thick one with a mark for every point; `level`, a
+            dashed one to compare the others with.
+        x, y: float [points], x ascending.
+    """
+
+    owner: int
+    name: str
+    kind: LineKind
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Frame:
+    """The axes of a plot: sizes and margins in units of the drawing, bounds in those of the data."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    x_bounds: tuple[float, float]
+    y_bounds: tuple[float, float]
+
+    def across(self, values: np.ndarray) -> np.ndarray:
+        low, high = self.x_bounds
+        return self.left + (values - low) / (high - low) * (self.right - self.left)
+
+    def down(self, values: np.ndarray) -> np.ndarray:
+        low, high = self.y_bounds
+        return self.bottom - (values - low) / (high - low) * (self.bottom - self.top)
+
+    def x_ticks(self) -> list[tuple[float, float]]:
+        """Place and value of each tick."""
+        values = ticks(*self.x_bounds)
+        return list(zip(self.across(values).tolist(), values.tolist(), strict=True))
+
+    def rows(self, shown: Callable[[float], str]) -> str:
+        """A line of the grid for each tick of y, with its number."""
+        values = ticks(*self.y_bounds)
+        return "".join(
+            f'<path class="grid" d="M{self.left} {place:.1f}H{self.right}"/>'
+            f'<text x="{self.left - 7}" y="{place + 4:.1f}" text-anchor="end">{shown(value)}</text>'
+            for place, value in zip(self.down(values).tolist(), values.tolist(), strict=True)
+        )
+
+    def axes(self, x_title: str) -> str:
+        middle = (self.left + self.right) / 2
+        return (
+            f'<path class="axis" d="M{self.left} {self.top}V{self.bottom}H{self.right}"/>'
+            f'<text class="title" x="{middle}" y="{self.height - 6}" text-anchor="middle">'
+            f"{escape(x_title)}</text>"
+        )
+
+    def svg(self, label: str, drawn: str, *, attributes: str = "") -> str:
+        return (
+            f'<svg{attributes} viewBox="0 0 {self.width} {self.height}" role="img" '
+            f'aria-label="{escape(label)}">{drawn}</svg>'
+        )
+
+
+def scatter_plot(plot: PlotSection) -> str:
+    """The SVG of a plot; its classes are `axis`, `grid`, `diagonal` and `point`."""
+    frame = _Frame(
+        width=480,
+        height=400,
+        left=62,
+        right=466,
+        top=12,
+        bottom=354,
+        x_bounds=_point_bounds(plot.x, plot.bounds),
+        y_bounds=_point_bounds(plot.y, plot.bounds),
+    )
+    drawn = [
+        f'<path class="grid" d="M{place:.1f} {frame.top}V{frame.bottom}"/>'
+        f'<text x="{place:.1f}" y="{frame.bottom + 17}" text-anchor="middle">{value:g}</text>'
+        for place, value in frame.x_ticks()
+    ]
+    drawn += [frame.rows("{:g}".format), frame.axes(plot.x_title)]
+    if plot.has_diagonal:
+        (x_low, x_high), (y_low, y_high) = frame.x_bounds, frame.y_bounds
+        ends = np.array([max(x_low, y_low), min(x_high, y_high)])
+        xs, ys = frame.across(ends), frame.down(ends)
+        drawn.append(
+            f'<path class="diagonal" d="M{xs[0]:.1f} {ys[0]:.1f}L{xs[1]:.1f} {ys[1]:.1f}"/>'
+        )
+    points = zip(frame.across(plot.x), frame.down(plot.y), _radii(plot), strict=True)
+    drawn += [
+        f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
+        for x, y, radius in points
+    ]
+    middle = (frame.top + frame.bottom) / 2
+    drawn.append(
+        f'<text class="title" x="14" y="{middle}" text-anchor="middle" '
+        f'transform="rotate(-90 14 {middle})">{escape(plot.y_title)}</text>'
+    )
+    label = f"{plot.title}: {plot.y_title} by {plot.x_title}, {len(plot.x):,} points"
+    return frame.svg(label, "".join(drawn))
+
+
+def line_plot(title: str, x_title: str, lines: Sequence[Line]) -> str:
+    """The SVG of curves, at least one point among them.
+
+    Its classes are `axis`, `grid`, `curve`, `mark`, the kind of each line and `of-N` for its owner.
+    A curve of more than 300 points is drawn as means of as many equal parts.
+    """
+    thin_lines = [thinned(line) for line in lines]
+    frame = _Frame(
+        width=400,
+        height=230,
+        left=52,
+        right=390,
+        top=10,
+        bottom=190,
+        x_bounds=_line_bounds(np.concatenate([line.x for line in thin_lines]), margin=0.0),
+        y_bounds=_line_bounds(np.concatenate([line.y for line in thin_lines]), margin=0.05),
+    )
+    drawn = [frame.rows(short)]
+    for place, value in frame.x_ticks():
+        anchor = "end" if place > frame.right - 12 else "middle"
+        drawn.append(
+            f'<text x="{place:.1f}" y="{frame.bottom + 16}" text-anchor="{anchor}">'
+            f"{short(value)}</text>"
+        )
+    drawn.append(frame.axes(x_title))
+    drawn += [_curve(line, frame.across(line.x), frame.down(line.y)) for line in thin_lines]
+    label = f"{title} by {x_title}: {', '.join(line.name for line in lines)}"
+    return frame.svg(label, "".join(drawn), attributes=' class="lines"')
+
+
+def ticks(low: float, high: float) -> np.ndarray:
+    """About five round numbers from `low` to `high`, whose steps are 1, 2 or 5 times a power of 10.
+
+    >>> ticks(0.0, 1.0).tolist()
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    rough = (high - low) / _TICKS
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = min((factor * power for factor in (1.0, 2.0, 5.0, 10.0)), key=lambda s: abs(s - rough))
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    found: np.ndarray = np.round(np.arange(first, last + 1) * step, 10)
+    return found + 0.0  # no -0
+
+
+def thinned(line: Line) -> Line:
+    """A curve of at most 300 points, each the mean of an equal part of the original points."""
+    count = len(line.x)
+    if count <= _MOST_POINTS:
+        return line
+    starts = np.arange(_MOST_POINTS) * count // _MOST_POINTS
+    sizes = np.diff(np.append(starts, count))
+    return dataclasses.replace(
+        line,
+        x=np.add.reduceat(line.x, starts) / sizes,
+        y=np.add.reduceat(line.y, starts) / sizes,
+    )
+
+
+def short(value: float) -> str:
+    """The number of a tick: `0.25`, `2e-05`, `1.5k`, `200k`, `3M`."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
+def _curve(line: Line, xs: np.ndarray, ys: np.ndarray) -> str:
+    pairs = [f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+    classes = f"{line.kind} of-{line.owner}"
+    drawn = f'<path class="curve {classes}" d="M{"L".join(pairs)}"/>'
+    if line.kind != "eval" and len(pairs) > 1:
+        return drawn
+    if len(pairs) > _MOST_MARKS:
+        return drawn
+    # A mark shows its numbers when it is pointed at.
+    return drawn + "".join(
+        f'<circle class="mark {classes}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
+        f"<title>{escape(line.name)}, {at:,.0f}: {value:.4g}</title></circle>"
+        for x, y, at, value in zip(
+            xs.tolist(), ys.tolist(), line.x.tolist(), line.y.tolist(), strict=True
+        )
+    )
+
+
+def _point_bounds(values: np.ndarray, given: tuple[float, float] | None) -> tuple[float, float]:
+    low, high = given or (float(values.min()), float(values.max()))
+    margin = max(0.5, 1e-3 * abs(low))  # of one value, however large
+    return (low, high) if high > low else (low - margin, high + margin)
+
+
+def _line_bounds(values: np.ndarray, *, margin: float) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    if high <= low:
+        around = max(0.5 * abs(low), 1e-9)
+        return low - around, high + around
+    more = margin * (high - low)
+    return low - more, high + more
+
+
+def _radii(plot: PlotSection) -> np.ndarray:
+    if plot.weights is None:
+        return np.full(len(plot.x), _SMALLEST)
+    radii: np.ndarray = _LARGEST * np.sqrt(plot.weights / plot.weights.max())
+    return np.maximum(radii, _SMALLEST)

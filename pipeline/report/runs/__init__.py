@@ -1,1 +1,0 @@
-"""Pretraining and fine-tuning runs as one page: curves, data and evaluations, side by side."""

@@ -1,1 +1,0 @@
-"""What a model makes of a text: its attention, its nearest words, its predictions."""
