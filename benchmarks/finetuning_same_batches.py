@@ -28,7 +28,7 @@ from finetuning_data import DataSet, data_sets
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.processor import describe_processor
-from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup import keep_freed_memory
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -33,7 +33,7 @@ from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
-from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup import keep_freed_memory
 from pipeline.outputs.manifest import read_manifest
 
 WINDOW = "benchmark steps"

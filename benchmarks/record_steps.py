@@ -14,8 +14,8 @@ from bert_tf.config.sections import TrainConfig
 from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.pretraining.dynamic_masking import dynamic_masking
 from bert_tf.pretraining.loss import PretrainingLoss
+from bert_tf.pretraining.phases import dynamic_masking
 from bert_tf.training.devices.distribution import distributed_iterator
 from bert_tf.training.devices.precision import Arithmetic, choose_precision
 from bert_tf.training.optimizers.make import make_optimizer

@@ -25,7 +25,7 @@ from bert_tf.data.rows.batching import budgeted_batches
 from bert_tf.engines.frozen_weights import declare_frozen_weights
 from bert_tf.engines.registry import ENGINES
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
-from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup import keep_freed_memory
 
 Score = Callable[[list[str]], np.ndarray]
 """From texts to the probabilities of all labels, [rows, labels]."""

@@ -19,7 +19,7 @@ from bert_tf.pretraining.step_memory import gigabytes, step_memory
 from bert_tf.pretraining.step_trial import StepShape
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 from bert_tf.training.run.arithmetic import BatchRows
-from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup import keep_freed_memory
 
 WAYS = {
     "bfloat16": PrecisionPolicy("mixed_bfloat16", False, use_kernels=True),

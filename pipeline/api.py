@@ -120,6 +120,10 @@ class Job:
         return inspect.Signature([*own, *keys], return_annotation=dict[str, Any])
 
     def _call(self) -> JobCall:
+        from pipeline.cli.commands.jobs import JOBS
+
+        if self.name in JOBS:
+            return JOBS[self.name]
         module = importlib.import_module(f"pipeline.cli.commands.{self.name.replace('-', '_')}")
         call: JobCall = module.command.callback
         return call

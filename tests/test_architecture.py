@@ -253,7 +253,7 @@ def words_of(path: Path) -> Iterator[str]:
 def test_only_its_folder_and_the_registry_name_a_task():
     """No text, import or name, nor what it predicts; demo and benchmark name what they train."""
     files = ("bert_tf/tasks/registry.py", "bert_tf/tasks/pretrained.py")
-    demo = ("pipeline/demo/plan.py", "pipeline/demo/closing.py")
+    demo = ("pipeline/demo/plan.py", "pipeline/demo/run.py")
     benchmark = ("pipeline/jobs/glue/tasks.py",)
     allowed = {ROOT / file for file in (*files, *demo, *benchmark)}
     pretrained = [declared_task({"task": name}, "m") for name in PRETRAINED_TASKS]

@@ -16,6 +16,17 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 
+CONFIG = "config.json"
+TASK = "task.json"
+GOOGLE_CONFIG = "bert_config.json"
+
+
+def model_folder(path: str | Path) -> Path:
+    """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
+    best = Path(path) / "best"
+    return best if best.is_dir() else Path(path)
+
+
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))
 # Values under which a key changes nothing; any other makes a model that is not computed here.
 _ONLY: dict[str, tuple[Any, ...]] = {

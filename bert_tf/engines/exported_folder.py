@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.json_files import read_json_object
-from bert_tf.config.model_files import TASK
+from bert_tf.config.bert_file import TASK
 
 SERVING_VERSION = "1"  # the folder in an export for TensorFlow Serving that has the model
 

@@ -13,8 +13,7 @@ import safetensors.numpy
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
-from bert_tf.config.bert_file import read_bert_document
-from bert_tf.config.model_files import CONFIG
+from bert_tf.config.bert_file import CONFIG, read_bert_document
 from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.engines.exported_folder import read_task

@@ -22,7 +22,6 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.accumulation import keep_accumulation
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
-from bert_tf.pretraining.phased_inputs import PhasedInputs
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
 from bert_tf.pretraining.plan import plan_pretraining
 from bert_tf.training.devices.precision import Arithmetic
@@ -30,11 +29,38 @@ from bert_tf.training.devices.strategy import is_chief
 from bert_tf.training.devices.throughput import measure_matmul_peak
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
+from bert_tf.training.plan.protocols import TrainingInputs
 from bert_tf.training.plan.settings import LoopSettings
+from bert_tf.training.plan.timeline import phase_ends, phase_of
 from bert_tf.training.run.arithmetic import keep_arithmetic
 from bert_tf.training.run.best_model import BestModelKeeper
 from bert_tf.training.run.mirror import RunMirror
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
+
+
+class PhasedInputs:
+    """Joins the inputs of phases; a `bert_tf.training.plan.protocols.TrainingInputs`.
+
+    Args:
+        inputs: of every phase.
+        steps: of every phase.
+    """
+
+    def __init__(self, inputs: Sequence[TrainingInputs], steps: Sequence[int]):
+        self._inputs = inputs
+        self._ends = phase_ends(list(steps))
+        self._starts = [0, *self._ends[:-1]]
+
+    def batches(self, first_step: int) -> tf.data.Dataset:
+        """Endless batches of the phase that a step belongs to, from that step."""
+        phase = phase_of(self._ends, first_step)
+        return self._inputs[phase].batches(first_step - self._starts[phase])
+
+    def position(self, first_step: int) -> dict[str, int]:
+        """The phase, and where in its data a step starts."""
+        phase = phase_of(self._ends, first_step)
+        position = self._inputs[phase].position(first_step - self._starts[phase])
+        return {"phase": phase, **position}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

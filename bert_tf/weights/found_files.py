@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG
+from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 
 _SAVE = "model.save_pretrained(NEW_FOLDER)"
 _FOLDERS_NAMED, _FILES_NAMED = 3, 5

@@ -8,7 +8,7 @@ from typing import Any
 from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import InputError, UsageError, no_folder
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG
+from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.weights.found_files import describe_folder

@@ -17,9 +17,8 @@ from bert_tf.base.errors import UsageError, no_folder
 from bert_tf.base.files import replacing_directory, write_text_atomically
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
-from bert_tf.config.bert_file import read_bert_document
+from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG, TASK, model_folder, read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.config.model_files import CONFIG, GOOGLE_CONFIG, TASK, model_folder
 from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.vocabulary.files import (
     TOKENIZER_CONFIG,

@@ -1,4 +1,4 @@
-"""Makes a click command out of config sections and a job."""
+"""A click command from config sections and a job."""
 
 from __future__ import annotations
 
@@ -23,34 +23,59 @@ from bert_tf.config.resolve import resolve
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS
 from bert_tf.config.variants import Variants
-from pipeline.cli.config_options import AnySection, config_options, section_fields
-from pipeline.cli.general_options import general_options
-from pipeline.cli.job_help import JobCommand
+from pipeline.cli.config_options import AnySection, JobCommand, config_options, section_fields
 from pipeline.cli.preflight import check_request
-from pipeline.cli.startup.third_party_output import logged_third_party_output
-from pipeline.cli.usage import HELP_FLAGS
+from pipeline.cli.startup import QUIET_HELP, VERBOSE_HELP, logged_third_party_output
+from pipeline.cli.usage import HELP_FLAGS, PathText
 from pipeline.outputs.identity import already_finished
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.rejects import RejectLimit, excess_of
+
+_COMMON = (
+    click.Option(
+        ["--config"],
+        metavar="FILE.yaml",
+        type=PathText(),
+        help="YAML file with one section per command",
+    ),
+    click.Option(
+        ["--set", "assignments"],
+        multiple=True,
+        metavar="section.key=value",
+        help="set a key of the command's config; repeatable",
+    ),
+    click.Option(["--overwrite"], is_flag=True, help="replace an output made with another config"),
+    click.Option(["--json", "as_json"], is_flag=True, help="print the manifest as JSON"),
+    click.Option(["--quiet"], is_flag=True, help=QUIET_HELP),
+    click.Option(["--verbose"], is_flag=True, help=VERBOSE_HELP),
+)
+
+
+class _LimitType(click.ParamType):
+    """The value of `--max-rejects`."""
+
+    name = "limit"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> RejectLimit:
+        try:
+            return value if isinstance(value, RejectLimit) else RejectLimit.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
 
 _FORKED_AFTER_TENSORFLOW: list[int] = []  # this process, if it was
 _LONGEST_EXAMPLE = 90  # characters of a line, indented
 
 
-def job_command(
-    name: str,
-    *sections: AnySection,
-    job: str,
-    summary: str,
-    example: str,
-    resumes: bool = False,
-    has_rows: bool = False,
-    max_rejects: str | None = None,
-    has_health: bool = False,
-) -> JobCommand:
-    """Builds the command that resolves its sections and runs a job on them.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class JobCall:
+    """A command that resolves config sections and runs a job on them.
 
-    Args:
+    It is called with the options that click has parsed; `pipeline.api` calls its parts.
+
+    Attributes:
         name: the command's name.
         sections: config sections, in the order the job's `run` takes them; of `Variants` the one
             that the command line chooses.
@@ -62,36 +87,66 @@ def job_command(
         max_rejects: its default; None allows any number.
         has_health: whether the job has `--strict`.
     """
-    options = config_options(sections)
-    return JobCommand(
-        name,
-        callback=JobCall(
-            name=name, sections=sections, job=job, max_rejects=max_rejects, has_health=has_health
-        ),
-        common=options.common,
-        rest=options.rest,
-        general=general_options(
-            resumes=resumes, has_rows=has_rows, max_rejects=max_rejects, has_health=has_health
-        ),
-        further_keys=options.further_keys,
-        help=f"{summary}\n\n\b\nExample:\n{_indent(example)}",
-        context_settings={**HELP_FLAGS, "max_content_width": 100},
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class JobCall:
-    """Runs a job with what click has parsed, or what `pipeline.api` is given.
-
-    Attributes:
-        name, sections, job, max_rejects, has_health: as of `job_command`.
-    """
 
     name: str
     sections: tuple[AnySection, ...]
     job: str
-    max_rejects: str | None
-    has_health: bool
+    summary: str
+    example: str
+    resumes: bool = False
+    has_rows: bool = False
+    max_rejects: str | None = None
+    has_health: bool = False
+
+    def command(self) -> JobCommand:
+        """Returns the click command."""
+        options = config_options(self.sections)
+        return JobCommand(
+            self.name,
+            callback=self,
+            common=options.common,
+            rest=options.rest,
+            general=self._general_options(),
+            further_keys=options.further_keys,
+            help=f"{self.summary}\n\n\b\nExample:\n{_indent(self.example)}",
+            context_settings={**HELP_FLAGS, "max_content_width": 100},
+        )
+
+    def _general_options(self) -> list[click.Parameter]:
+        options: list[click.Parameter] = [*_COMMON]
+        if self.has_rows:
+            help_text = (
+                "exit with code 3 if more rows are rejected than this number (10) or fraction "
+                f"(0.1 or 10%) (default: {self.max_rejects or 'any number'})"
+            )
+            options.append(
+                click.Option(
+                    ["--max-rejects"],
+                    type=_LimitType(),
+                    default=self.max_rejects,
+                    metavar="N|FRACTION",
+                    help=help_text,
+                )
+            )
+        if self.has_health:
+            options.append(
+                click.Option(
+                    ["--strict"],
+                    is_flag=True,
+                    help="exit with code 1 if the health check of the result warns; the output "
+                    "stays",
+                )
+            )
+        if self.resumes:
+            options.append(
+                click.Option(
+                    ["--resume"],
+                    is_flag=True,
+                    help="resume from the latest checkpoint (the default; logs a line if there is "
+                    "none)",
+                )
+            )
+        return options
 
     def __call__(
         self,
@@ -167,20 +222,31 @@ class JobCall:
         Raises:
             ConfigError: with all faults.
         """
-        _check_sections(self.name, self.sections, assignments)
-        return [
-            _resolve(
-                section,
-                config_file=config,
-                assignments=assignments,
-                flags={
-                    field.name: flags[field.name]
-                    for _, field in section_fields(section)
-                    if field.name in flags
-                },
-            )
-            for section in self.sections
+        self._check_assignments(assignments)
+        resolved = []
+        for section in self.sections:
+            names = {field.name for _, field in section_fields(section)}
+            sources: dict[str, Any] = {
+                "config_file": config,
+                "assignments": assignments,
+                "flags": {name: value for name, value in flags.items() if name in names},
+            }
+            if isinstance(section, Variants):
+                resolved.append(section.resolve(**sources))
+            else:
+                resolved.append(resolve(section, **sources))
+        return resolved
+
+    def _check_assignments(self, assignments: tuple[str, ...]) -> None:
+        read = [section.section_name for section in self.sections]
+        others = set(SECTIONS).difference(read)
+        faults = [
+            f"--set {assignment}: {self.name} reads {' and '.join(read)} alone"
+            for assignment in assignments
+            if assignment.partition(".")[0] in others
         ]
+        if faults:
+            raise ConfigError(faults)
 
 
 def _note_fork() -> None:
@@ -190,26 +256,6 @@ def _note_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_note_fork)
-
-
-def _resolve(section: AnySection, **sources: Any) -> Section:
-    if isinstance(section, Variants):
-        return section.resolve(**sources)
-    return resolve(section, **sources)
-
-
-def _check_sections(
-    name: str, sections: tuple[AnySection, ...], assignments: tuple[str, ...]
-) -> None:
-    read = [section.section_name for section in sections]
-    others = set(SECTIONS).difference(read)
-    faults = [
-        f"--set {assignment}: {name} reads {' and '.join(read)} alone"
-        for assignment in assignments
-        if assignment.partition(".")[0] in others
-    ]
-    if faults:
-        raise ConfigError(faults)
 
 
 def complaint_of_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import keyword
@@ -14,11 +15,26 @@ import click
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
 from bert_tf.engines.frozen_weights import declare_frozen_weights
 from pipeline.beam.cluster.worker_errors import failure_in, system_error
-from pipeline.cli.startup.memory import keep_freed_memory
-from pipeline.cli.startup.termination import Terminated, raising_on_signals
-from pipeline.cli.system_errors import explain_system_error
+from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 from pipeline.outputs.job_log import LogNote
+
+_CURES = {
+    errno.ENOSPC: "no space left on device; free some space, then run the same command again",
+    errno.EDQUOT: "the disk quota is used up; free some space, then run the same command again",
+    errno.EROFS: "the file system is read-only; name a place that can be written to",
+    errno.EFBIG: "the file is larger than its file system or `ulimit -f` allows; name another "
+    "place, or raise the limit",
+    errno.EACCES: "permission denied; change its owner or mode, or name another place",
+    errno.EMFILE: "too many open files; raise the limit with `ulimit -n`",
+}
+
+
+def explain_system_error(error: OSError) -> str:
+    """File, reason and, where it is known, the cure."""
+    reason = _CURES.get(error.errno or 0) or error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
 
 COMMANDS = {
     "init": "look at labeled rows and write a config to fine-tune on them",
@@ -73,6 +89,10 @@ class LazyGroup(click.Group):
         """The command object, or None for an unknown name."""
         if name not in COMMANDS:
             return None
+        from pipeline.cli.commands.jobs import JOBS
+
+        if name in JOBS:
+            return JOBS[name].command()
         file = name.replace("-", "_") + "_" * keyword.iskeyword(name)  # try_.py
         module = importlib.import_module(f"pipeline.cli.commands.{file}")
         return module.command

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.errors import BertPipelineError, ConfigError
-from bert_tf.config.model_files import model_folder
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.section import Reads, Section, flag_text
 from bert_tf.config.sections import EvaluateConfig, ScoreConfig
 from bert_tf.config.sections.data import CorpusSection

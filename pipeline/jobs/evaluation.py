@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import CONFIG, model_folder
+from bert_tf.config.bert_file import CONFIG, model_folder
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import count_reasons

@@ -15,14 +15,9 @@ from typing import Any
 import keras
 
 from bert_tf.base.console import Console
-from bert_tf.base.files import (
-    remove,
-    replacing_directory,
-    replacing_file,
-    write_text_atomically,
-)
+from bert_tf.base.files import remove, replacing_directory, replacing_file, write_text_atomically
 from bert_tf.base.wording import quantity, shown_setting
-from bert_tf.config.model_files import model_folder
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.data.tables.rejects import Reject, count_reasons
 from bert_tf.tasks.base.task import TaskData

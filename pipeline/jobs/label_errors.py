@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import model_folder
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.data.tables.rejects import count_reasons
 from bert_tf.tasks.registry import label_errors_function

@@ -16,8 +16,11 @@ from bert_tf.base.files import remove, replacing_file
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import DOCUMENT, QUERY
 from bert_tf.config.sections import EmbedConfig, RunnerConfig, SearchConfig
-from bert_tf.config.sections.embedding import TextVectorsSection
-from bert_tf.config.sections.searching import SIMILARITIES, check_index_installed
+from bert_tf.config.sections.embedding import (
+    SIMILARITIES,
+    TextVectorsSection,
+    check_index_installed,
+)
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
 from pipeline.embedding.source import VectorSource, open_vector_source

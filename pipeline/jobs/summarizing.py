@@ -8,7 +8,7 @@ from typing import Any
 
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import RunnerConfig, SummarizeConfig
-from bert_tf.config.sections.summarizing import DEFAULT_SENTENCES
+from bert_tf.config.sections.embedding import DEFAULT_SENTENCES
 from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of

@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import TooManyRejects, UsageError
 from bert_tf.base.files import replacing_file, write_text_atomically
-from bert_tf.config.model_files import model_folder
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport

@@ -27,7 +27,7 @@ class LogNote(str):
 class JobLog:
     """Sends the lines of a log to the process that writes it, which outlives this one.
 
-    That process keeps them until it knows the file (`pipeline/cli/startup/noise_filter.py`).
+    That process keeps them until it knows the file (`pipeline/cli/noise_filter.py`).
 
     Args:
         descriptor: of the pipe to it.

@@ -4,11 +4,137 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.resolve import resolve
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import FinetuneConfig
+from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.file_encoding import file_encoding
+from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.sketches import ColumnSketch, TableSketch, sketch_columns
+from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
+from bert_tf.tasks.registry import TASKS, likely_columns
+
+FIRST_ROWS = 4096
+_WIDEST_EXAMPLE = 50
+
+
+def found_columns(path: str, dialect: TableDialect, given: Mapping[str, Any]) -> TableSketch | None:
+    """Sketches the columns of a table; None of files whose format names them, or has none.
+
+    Args:
+        path: the file.
+        dialect: how it is written.
+        given: columns that are named already, by config key.
+
+    Raises:
+        InputError, UsageError: it cannot be read.
+    """
+    if table_format_by_name(path) is None or fixed_columns(path):
+        return None
+    blocks = read_table_blocks(path, dialect=dialect, block_rows=FIRST_ROWS, max_rows=FIRST_ROWS)
+    block = next(block for block in blocks if block.rows)
+    return TableSketch(path=path, columns=sketch_columns(block.columns, block.rows), given=given)
+
+
+def column_lines(table: TableSketch) -> Iterator[str]:
+    """The sketch as a table to read."""
+    width = max(len("column"), *(len(each.name) for each in table.columns))
+    yield f"  {'column':{width}}  {'kind':6}  {'filled':>6}  {'different':>9}  example"
+    for each in table.columns:
+        example = each.example
+        if len(example) > _WIDEST_EXAMPLE:
+            example = example[: _WIDEST_EXAMPLE - 1] + "…"
+        filled = each.filled / max(each.rows, 1)
+        yield (
+            f"  {each.name:{width}}  {each.kind:6}  {filled:>6.0%}  {each.distinct:>9,}  {example}"
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A config as far as it is known.
+
+    Attributes:
+        options: the task's section.
+        values: by key, in the order in which the file has them.
+        given: keys that the user set.
+        reasons: a comment by key.
+    """
+
+    options: type[FinetuneConfig]
+    values: dict[str, Any]
+    given: frozenset[str]
+    reasons: dict[str, str]
+
+    def config(self, **changes: Any) -> FinetuneConfig:
+        """The section, with changes to keys that the user has not set."""
+        free = {key: value for key, value in changes.items() if key not in self.given}
+        return build_section(self.options, {**self.values, **free})
+
+
+def draft_config(
+    task: str,
+    source: str,
+    *,
+    init: str,
+    run: str,
+    assignments: tuple[str, ...],
+    console: Console,
+) -> Draft:
+    """Finds encoding and columns of a file of labeled rows.
+
+    Args:
+        task: to fine-tune for.
+        source: the file.
+        init: model to start from.
+        run: run directory that the config names.
+        assignments: `finetune.key=value` texts.
+        console: where the columns are shown.
+
+    Raises:
+        InputError, UsageError: the file cannot be read, or lacks a column.
+    """
+    options = TASKS[task].options
+    required = {"task": task, "train": source, "init": init, "output": run}
+    base = resolve(options, assignments=assignments, flags=required)
+    keys = [text.partition("=")[0].partition(".")[2] for text in assignments]
+    given = {key: value for key, value in base.as_dict().items() if key in keys}
+    draft = Draft(options=options, values={**required, **given}, given=frozenset(given), reasons={})
+    encoding = str(given.get("encoding") or file_encoding(source) or "utf-8")
+    if encoding not in ("utf-8", given.get("encoding")):
+        console.info(
+            f"  encoding: not UTF-8, read as {encoding}; check that the examples are right"
+        )
+        draft.values["encoding"] = encoding
+        draft.reasons["encoding"] = "a guess: the file is not UTF-8"
+    table = found_columns(source, TableDialect.of(draft.config()), given)
+    if table is not None:
+        for line in column_lines(table):
+            console.info(line)
+        found = likely_columns(task, table)
+        draft.values.update({key: found[key] for key in found if key not in given})
+        draft.reasons.update(_reasons(found, table.columns))
+    return draft
+
+
+def _reasons(found: Mapping[str, Any], columns: Iterable[ColumnSketch]) -> dict[str, str]:
+    """What is in the columns that were found."""
+    sketches = {each.name: each for each in columns}
+    return {
+        key: f"{each.distinct:,} different values"
+        if each.words < 2
+        else f"{each.words:.0f} words on average"
+        for key, name in found.items()
+        if isinstance(name, str) and (each := sketches.get(name)) is not None
+    }
+
 
 # By width: the rates that Turc et al. (2019) and Devlin et al. (2019) chose among for such sizes.
 _RATES = ((256, 3e-4), (512, 1e-4), (768, 3e-5), (math.inf, 2e-5))

@@ -12,8 +12,8 @@ import numpy as np
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.wording import quantity, shown_number, shown_setting, shown_size
+from bert_tf.config.bert_file import CONFIG, TASK
 from bert_tf.config.embedding_recipe import RAW_CLS
-from bert_tf.config.model_files import CONFIG, TASK
 from bert_tf.config.section import Section
 from bert_tf.config.sections import SECTIONS, FinetuneConfig
 from bert_tf.data.tables.text_files import open_text

@@ -40,7 +40,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """The axes of a plot: sizes and margins in units of the drawing, bounds in those of the data."""
+    """The axes of a plot: places in units of the drawing, bounds in those of the data."""
 
     width: int
     height: int

@@ -2,15 +2,212 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.wording import quantity
-from pipeline.report.document import html_document
+from bert_tf.tasks.base.declaration import PredictionField
+from bert_tf.tasks.base.report_sections import CellKind, TableSection
+from pipeline.report.document import html_document, section_html
 from pipeline.trying.model import ShownInput, Tried, TriedModel
-from pipeline.trying.predictions_html import STYLE, predictions_html
+
+MOST_ROWS = 100
+_SMALLEST_FIXED = 1e-4  # below, four decimals say nothing
+_HUES = (210, 30, 130, 280, 0, 180, 60, 320)
+_OUTSIDE = "O"  # the tag of words that belong to nothing
+
+STYLE = """
+:root { --tint: 75% 86%; } @media (prefers-color-scheme: dark) { :root { --tint: 45% 26%; } }
+.metrics .wide { grid-column: 1 / -1; } .metrics dd { overflow-wrap: anywhere; }
+.fraction .bar { height: 100%; opacity: .25; } .fraction { min-width: min(18rem, 40vw); }
+.marked { white-space: pre-wrap; line-height: 2; background: var(--raised); padding: .5rem .8rem;
+  border-radius: .4rem; }
+mark { background: hsl(var(--hue) var(--tint)); color: inherit; padding: .15rem .3rem;
+  border-radius: .3rem; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+mark small { margin-left: .4em; font-weight: 600; }
+"""
+
+Span = tuple[int, int, str]
+"""First character, the one after the last, and what it is; "" where that is the only thing."""
+
+
+def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
+    """All that a model says of a row: numbers, bars, marks in the texts, tables.
+
+    Args:
+        fields: what it predicts.
+        tried: the row and its predictions.
+        noun: what the model chooses from, if it does.
+    """
+    shown = [field for field in fields if not field.is_extra]
+    scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
+    parts = [_scalars(scalars, tried), _marked_places(shown, tried)]
+    if tried.ranking is not None:
+        columns: tuple[tuple[str, CellKind], ...] = ((noun, "text"), ("probability", "fraction"))
+        parts.append(_table(f"{noun} probabilities", columns, tried.ranking))
+    for field in fields:
+        value = tried.predictions[field.name]
+        if field.is_extra:
+            title = escape(_words(field.name))
+            body = _extra(field, tried)
+            parts.append(f"<details><summary>{title}</summary>{body}</details>")
+        elif _is_structured(value):
+            parts.append(_structured(_words(field.name), value, tried.inputs))
+    return "".join(parts)
+
+
+def marked_text(text: str, spans: Iterable[Span]) -> str:
+    """A text as HTML with spans of it in colors, each with its name; what overlaps is left out.
+
+    | text      | spans           | HTML                                              |
+    |-----------|-----------------|---------------------------------------------------|
+    | "in Rome" | (3, 7, "place") | in <mark …>Rome<small>place</small></mark>        |
+    """
+    chosen = sorted(spans)
+    hues = _hues({name for _, _, name in chosen})
+    pieces, place = [], 0
+    for start, end, name in chosen:
+        if not place <= start < end <= len(text):
+            continue
+        label = f"<small>{escape(name)}</small>" if name else ""
+        pieces.append(escape(text[place:start]))
+        inside = escape(text[start:end])
+        pieces.append(f'<mark style="--hue:{hues[name]}">{inside}{label}</mark>')
+        place = end
+    return f'<p class="marked" dir="auto">{"".join(pieces)}{escape(text[place:])}</p>'
+
+
+def _hues(names: Iterable[str]) -> dict[str, int]:
+    """A hue for each name, the same in all texts as far as eight hues allow."""
+    hues: dict[str, int] = {}
+    for name in sorted(names):
+        first = zlib.crc32(name.encode()) % len(_HUES)
+        order = (*_HUES[first:], *_HUES[:first])
+        hues[name] = next((hue for hue in order if hue not in hues.values()), order[0])
+    return hues
+
+
+def _scalars(fields: Sequence[PredictionField], tried: Tried) -> str:
+    cells = "".join(
+        f"<div{_width(field)}><dt>{escape(_words(field.name))}</dt>"
+        f'<dd dir="auto">{escape(_as_line(field, tried.predictions[field.name]))}</dd></div>'
+        for field in fields
+    )
+    return f'<dl class="metrics">{cells}</dl>' if cells else ""
+
+
+def _width(field: PredictionField) -> str:
+    return ' class="wide"' if field.kind in ("text", "json") else ""
+
+
+def _as_line(field: PredictionField, value: Any) -> str:
+    if value is None or value == "" or value == []:
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(_as_line(field, each) for each in value)
+    if isinstance(value, float):
+        if field.kind == "value":
+            return f"{value:.6g}"
+        return f"{value:.1g}" if 0 < value < _SMALLEST_FIXED else f"{value:.4f}"
+    return str(value)
+
+
+def _extra(field: PredictionField, tried: Tried) -> str:
+    value = tried.predictions[field.name]
+    if _is_structured(value):
+        return _structured(_words(field.name), value, tried.inputs)
+    return f"<p>{escape(_as_line(field, value))}</p>"
+
+
+def _is_structured(value: Any) -> bool:
+    """Whether a value holds more than a line says."""
+    return isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
+    )
+
+
+def _structured(title: str, value: Any, inputs: Mapping[str, Any]) -> str:
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return _marked_spans(value, inputs) + _records(title, value)
+    if isinstance(value, list) and all(map(_is_structured, value)):
+        numbered = enumerate(value, start=1)
+        return "".join(
+            _structured(f"{title}, {number} of {len(value)}", each, inputs)
+            for number, each in numbered
+        )
+    return f"<p>{escape(json.dumps(value, ensure_ascii=False))}</p>"
+
+
+def _records(title: str, records: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = tuple((name, _kind([record.get(name) for record in records])) for name in names)
+    return _table(title, columns, [[record.get(name) for name in names] for record in records])
+
+
+def _kind(values: Sequence[Any]) -> CellKind:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, int) for value in known):
+        return "count"
+    if known and all(isinstance(value, int | float) for value in known):
+        return "fraction" if all(0 <= value <= 1 for value in known) else "number"
+    return "text"
+
+
+def _table(
+    title: str, columns: tuple[tuple[str, CellKind], ...], rows: Sequence[Sequence[Any]]
+) -> str:
+    note = f"The first {MOST_ROWS} of {len(rows):,}." if len(rows) > MOST_ROWS else ""
+    heading = f"{title[0].upper()}{title[1:]}"
+    return section_html(
+        TableSection(title=heading, columns=columns, rows=rows[:MOST_ROWS], note=note)
+    )
+
+
+def _marked_places(fields: Sequence[PredictionField], tried: Tried) -> str:
+    """The input that a predicted text was taken from, between two predicted places, if any was."""
+    places = [tried.predictions[field.name] for field in fields if field.kind == "place"]
+    texts = [tried.predictions[field.name] for field in fields if field.kind == "text"]
+    if len(places) != 2 or None in places:
+        return ""
+    start, end = places
+    for text in _texts_of(tried.inputs):
+        if text[start:end] and text[start:end] in texts:
+            return marked_text(text, [(start, end, "")])
+    return ""
+
+
+def _marked_spans(records: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> str:
+    """The input that records with places and names are about, with these; "" if there is none."""
+    spans = []
+    for record in records:
+        name = record.get("label", record.get("tag"))
+        if name is None or not {"start", "end"} <= record.keys():
+            return ""
+        spans.append((record["start"], record["end"], str(name)))
+    for text in _texts_of(inputs):
+        if all(
+            text[start:end] == record.get("text", text[start:end])
+            for (start, end, _), record in zip(spans, records, strict=True)
+        ):
+            return marked_text(text, [span for span in spans if span[2] != _OUTSIDE])
+    return ""
+
+
+def _texts_of(inputs: Mapping[str, Any]) -> list[str]:
+    """The longest first: what has places in it is rather a context than a question."""
+    texts = [value for value in inputs.values() if isinstance(value, str)]
+    return sorted(texts, key=len, reverse=True)
+
+
+def _words(name: str) -> str:
+    """A column's name for people: `predicted_null_odds` is "null odds"."""
+    return name.removeprefix("predicted_").replace("_", " ")
+
 
 _STYLE = """
 form { margin: 1rem 0; } label { display: block; margin: .8rem 0 .25rem; font-weight: 600; }

@@ -10,6 +10,7 @@ bytes, for none of which it waits long.
 from __future__ import annotations
 
 import errno
+import signal
 import socket
 import sys
 from http import HTTPStatus
@@ -19,7 +20,8 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import StoppedEarly, UsageError
+from pipeline.trying.model import opened_model
 from pipeline.trying.page import TryPage
 
 LOOPBACK = "127.0.0.1"
@@ -217,3 +219,28 @@ class _Handler(BaseHTTPRequestHandler):
 def _one_line(error: BaseException | None) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+
+
+def serve(model: str, *, port: int, console: Console) -> None:
+    """Serves the page of a model.
+
+    Args:
+        model: see `opened_model`.
+        port: to listen on, 0 for any free one; taken before the model is loaded.
+        console: where the page's address is shown.
+
+    Raises:
+        StoppedEarly: Ctrl-C ended it.
+        UsageError, InputError: as `opened_model` and `listen`.
+    """
+    with listen(port) as listening:
+        console.info(f"{model}: loading the model")
+        with (
+            opened_model(model, console) as opened,
+            PageServer(listening, TryPage(opened), console) as server,
+        ):
+            console.info(f"{model}: open {server.url} in a browser; Ctrl-C ends it")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                raise StoppedEarly(f"{model}: stopped", signal.SIGINT) from None

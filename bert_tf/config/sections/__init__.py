@@ -3,15 +3,12 @@
 from bert_tf.config.section import Section
 from bert_tf.config.sections.benchmarking import BenchConfig
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
-from bert_tf.config.sections.embedding import EmbedConfig
-from bert_tf.config.sections.finetuning import FinetuneConfig
-from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.config.sections.embedding import EmbedConfig, SearchConfig, SummarizeConfig
+from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig, ImportWeightsConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import RunnerConfig, StorageConfig
 from bert_tf.config.sections.scoring import EvaluateConfig, ScoreConfig
-from bert_tf.config.sections.searching import SearchConfig
-from bert_tf.config.sections.summarizing import SummarizeConfig
 
 SECTIONS: dict[str, type[Section]] = {
     section.section_name: section

@@ -3,14 +3,68 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any, ClassVar, Self
 
 from bert_tf.base.errors import ConfigError
-from bert_tf.config.grid import parse_grid
 from bert_tf.config.section import build_section, option
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.tables import TableSection
-from bert_tf.config.teaching import Teaching
+from bert_tf.training.tracking.registry import TRACKERS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Teaching:
+    """A model whose predictions are learned, and how (Hinton et al. 2015).
+
+    Attributes:
+        teacher: its run or model directory.
+        unlabeled: rows that are learned from it alone; None without any.
+        weight: fraction of the loss that is the distance to its predictions.
+        temperature: what the logits of both are divided by; 1 where they are no log odds.
+    """
+
+    teacher: str
+    unlabeled: str | None
+    weight: float
+    temperature: float
+
+
+# Fine-tuning of the small BERTs (README of google-research/bert), for 4 epochs.
+_PUBLISHED = {
+    "batch_size": ("8", "16", "32", "64", "128"),
+    "learning_rate": ("3e-4", "1e-4", "5e-5", "3e-5"),
+}
+PUBLISHED = "published"
+
+
+def parse_grid(text: str) -> list[dict[str, str]]:
+    """Every combination of the values of a grid, as text by key; the last key varies fastest.
+
+    Args:
+        text: `key=value,value` for each key, separated by spaces; the word `published` for the
+            grid of the small BERTs, whose keys others then replace or add to.
+
+    Raises:
+        ValueError: it is not such a text, as a message for the user.
+    """
+    values: dict[str, tuple[str, ...]] = {}
+    for part in text.split():
+        if part == PUBLISHED:
+            values = {**_PUBLISHED, **values}
+            continue
+        key, equals, listed = part.partition("=")
+        key = key.replace("-", "_")
+        found = tuple(listed.split(","))
+        if not key or not equals or not all(found):
+            raise ValueError(f"expected {PUBLISHED} or key=value,value, got {part!r}")
+        if len(set(found)) < len(found):
+            raise ValueError(f"{part!r} has a value twice")
+        values[key] = found
+    return [
+        dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
+    ]
+
 
 # What is read of texts that are longer than a sequence.
 HEAD, HEAD_TAIL, WINDOWS = "head", "head-tail", "windows"
@@ -241,3 +295,49 @@ class FinetuneConfig(TableSection, LoopSection):
     def selection_metric(self) -> str:
         """The metric that chooses the best epoch's model, with the task's default filled in."""
         return self.best_metric or self.metrics[0]
+
+
+def no_trackers() -> tuple[str, ...]:
+    """The key `report_to` of a section whose models are not kept."""
+    return option(
+        "not used: the models are gone when all rows are checked",
+        default=(),
+        choices=TRACKERS,
+        advanced=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelErrorsConfig(FinetuneConfig):
+    """Finds rows whose label is likely wrong, by models that were fine-tuned on other rows."""
+
+    section_name: ClassVar[str] = "label_errors"
+
+    eval: str | None = option(
+        "not used: all rows of --train are checked", default=None, advanced=True
+    )
+    eval_fraction: float = option(
+        "not used: all rows of --train are checked",
+        default=0.0,
+        minimum=0.0,
+        maximum=0.0,
+        advanced=True,
+    )
+    report_to: tuple[str, ...] = no_trackers()
+    folds: int = option(
+        "parts of the rows; each is predicted by a model that is fine-tuned on all others",
+        default=5,
+        minimum=2,
+        maximum=100,
+    )
+
+    def faults(self) -> list[str]:
+        """Refuses rows to evaluate on: every row is evaluated, when it is held out."""
+        faults = super().faults()
+        if self.eval is not None:
+            faults.append("eval: is not used, since all rows of --train are checked; leave it out")
+        if self.report_to:
+            faults.append(
+                "report_to: is not used, since no model is kept; leave it out, or use finetune"
+            )
+        return faults

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from bert_tf.config.sections.finetuning import FinetuneConfig
-from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.config.sections.finetuning import FinetuneConfig, LabelErrorsConfig
 from bert_tf.config.sections.models import ExportConfig
 
 FieldKind = Literal["label", "probability", "text", "place", "value", "json"]

@@ -6,8 +6,12 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf.config.section import option
-from bert_tf.config.sections.finetuning import best_metric_option, sequence_length_option
-from bert_tf.config.sections.label_errors import LabelErrorsConfig, no_trackers
+from bert_tf.config.sections.finetuning import (
+    LabelErrorsConfig,
+    best_metric_option,
+    no_trackers,
+    sequence_length_option,
+)
 from bert_tf.tasks.base.declaration import (
     LabelErrorsDeclaration,
     PredictionField,

@@ -16,7 +16,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
-from bert_tf.config.teaching import Teaching
+from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.data.tables.tables import Table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.base.losses import FinetuningLoss

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.config.model_files import model_folder
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
 from bert_tf.data.rows.grouped_rows import GroupedRows

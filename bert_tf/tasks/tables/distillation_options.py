@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bert_tf.config.section import option
-from bert_tf.config.teaching import Teaching
+from bert_tf.config.sections.finetuning import Teaching
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 
 

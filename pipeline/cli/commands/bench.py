@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bert_tf.config.sections import BenchConfig
-from pipeline.cli.command import job_command
+from pipeline.cli.command import JobCall
 
-command = job_command(
-    "bench",
-    BenchConfig,
+command = JobCall(
+    name="bench",
+    sections=(BenchConfig,),
     job="pipeline.jobs.glue.benchmark",
     summary=(
         "Fine-tunes a model for every task of GLUE with several seeds, and measures it on the "
@@ -17,4 +17,4 @@ command = job_command(
     resumes=True,
     has_rows=True,
     max_rejects="10%",
-)
+).command()

@@ -5,7 +5,7 @@ import json
 import click
 
 from bert_tf.base.console import Console
-from pipeline.cli.startup.third_party_output import (
+from pipeline.cli.startup import (
     QUIET_HELP,
     VERBOSE_HELP,
     filtered_third_party_output,

@@ -6,8 +6,8 @@ from bert_tf.config.section import Section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.config.variants import Variants
 from bert_tf.tasks.registry import pretrained_tasks
-from pipeline.cli.command import job_command
-from pipeline.cli.job_help import JobCommand
+from pipeline.cli.command import JobCall
+from pipeline.cli.config_options import JobCommand
 
 _TASKS = pretrained_tasks()
 _SUMMARY = (
@@ -26,9 +26,14 @@ _EXAMPLES = "\n".join(
 def _command(
     section: type[Section] | Variants, summary: str = _SUMMARY, example: str = _EXAMPLES
 ) -> JobCommand:
-    return job_command(
-        "export", section, job="pipeline.jobs.exporting", summary=summary, example=example
+    call = JobCall(
+        name="export",
+        sections=(section,),
+        job="pipeline.jobs.exporting",
+        summary=summary,
+        example=example,
     )
+    return call.command()
 
 
 command = _command(

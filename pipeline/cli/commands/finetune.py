@@ -8,14 +8,14 @@ from bert_tf.config.section import Section
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.config.variants import Variants
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.command import job_command
-from pipeline.cli.usage import PlainCommand
+from pipeline.cli.command import JobCall
+from pipeline.cli.config_options import JobCommand
 
 
-def _command(section: type[Section] | Variants, summary: str, example: str) -> PlainCommand:
-    return job_command(
-        "finetune",
-        section,
+def _command(section: type[Section] | Variants, summary: str, example: str) -> JobCommand:
+    call = JobCall(
+        name="finetune",
+        sections=(section,),
         job="pipeline.jobs.finetuning",
         summary=summary,
         example=example,
@@ -23,6 +23,7 @@ def _command(section: type[Section] | Variants, summary: str, example: str) -> P
         has_rows=True,
         max_rejects="10%",
     )
+    return call.command()
 
 
 def _list_tasks() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bert_tf.tasks.registry import TASKS
-from pipeline.cli.startup.third_party_output import (
+from pipeline.cli.startup import (
     QUIET_HELP,
     VERBOSE_HELP,
     filtered_third_party_output,

@@ -8,7 +8,7 @@ import click
 from bert_tf.base.errors import UsageError
 from bert_tf.config.resolve import resolve
 from bert_tf.config.sections.data import PreprocessConfig
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 
 # What only the page of a corpus takes.

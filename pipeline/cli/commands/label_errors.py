@@ -5,16 +5,18 @@ from __future__ import annotations
 from bert_tf.config.sections import LabelErrorsConfig
 from bert_tf.config.variants import Variants
 from bert_tf.tasks.registry import label_error_tasks
-from pipeline.cli.command import job_command
+from pipeline.cli.command import JobCall
 
 _TASKS = label_error_tasks()
 
-command = job_command(
-    "label-errors",
-    Variants(
-        common=LabelErrorsConfig,
-        key="task",
-        sections={name: declared.options for name, declared in _TASKS.items()},
+command = JobCall(
+    name="label-errors",
+    sections=(
+        Variants(
+            common=LabelErrorsConfig,
+            key="task",
+            sections={name: declared.options for name, declared in _TASKS.items()},
+        ),
     ),
     job="pipeline.jobs.label_errors",
     summary=(
@@ -25,4 +27,4 @@ command = job_command(
     resumes=True,
     has_rows=True,
     max_rejects="10%",
-)
+).command()

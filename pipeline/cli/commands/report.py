@@ -4,7 +4,7 @@ import json
 
 import click
 
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, InputPath, PathText, PlainCommand
 
 

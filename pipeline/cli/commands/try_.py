@@ -3,7 +3,7 @@
 import click
 
 from bert_tf.base.console import Console
-from pipeline.cli.startup.third_party_output import VERBOSE_HELP, filtered_third_party_output
+from pipeline.cli.startup import VERBOSE_HELP, filtered_third_party_output
 from pipeline.cli.usage import HELP_FLAGS, InputPath, PlainCommand
 
 
@@ -32,6 +32,6 @@ def command(model: str, port: int, verbose: bool) -> None:
     with filtered_third_party_output(verbose=verbose) as own_stderr:
         console = Console(own_stderr)
         with console.waiting("try: loading libraries"):
-            from pipeline.trying.serving import serve
+            from pipeline.trying.server import serve
 
         serve(model, port=port, console=console)

@@ -16,7 +16,7 @@ import keras
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
-from bert_tf.config.model_files import model_folder
+from bert_tf.config.bert_file import model_folder
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import BenchConfig, EvaluateConfig
 from bert_tf.tasks.registry import finetune_config

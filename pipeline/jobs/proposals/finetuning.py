@@ -19,8 +19,7 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.data.tables.file_names import name_without_compression
 from bert_tf.data.tables.rejects import describe_rejects
 from pipeline.proposal.config_text import commented_yaml
-from pipeline.proposal.draft import draft_config
-from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe
+from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe, draft_config
 
 if TYPE_CHECKING:
     from bert_tf.tasks.running.survey import MeasuredSteps, RowSurvey

@@ -7,7 +7,7 @@ import pytest
 from loop_runs import losses, run_until
 from regression_task import Numbers, make_loop
 
-from bert_tf.pretraining.phased_inputs import PhasedInputs
+from bert_tf.pretraining.pretraining import PhasedInputs
 from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
 from bert_tf.training.plan.timeline import Timeline
 from bert_tf.training.run.metrics_file import read_metrics

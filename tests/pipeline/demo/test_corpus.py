@@ -5,10 +5,9 @@ import doctest
 import pytest
 
 from bert_tf.base.errors import InputError
-from pipeline.demo import prose
-from pipeline.demo.corpus import read_docstrings, write_corpus
+from pipeline.demo import corpus
+from pipeline.demo.corpus import read_docstrings, split_into_sentences, write_corpus
 from pipeline.demo.files import write_data
-from pipeline.demo.prose import split_into_sentences
 
 DOCUMENTATION = """Sorting
 *******
@@ -133,5 +132,5 @@ def test_an_installation_without_documentation_is_refused(tmp_path, monkeypatch)
 
 
 def test_the_worked_example_is_right():
-    outcome = doctest.testmod(prose)
+    outcome = doctest.testmod(corpus)
     assert outcome.attempted and not outcome.failed

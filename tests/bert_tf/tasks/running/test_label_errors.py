@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
-from bert_tf.config.sections.label_errors import LabelErrorsConfig
+from bert_tf.config.sections.finetuning import LabelErrorsConfig
 from bert_tf.tasks.registry import TASKS, label_error_tasks
 from bert_tf.tasks.running.label_errors import DoubtedRow, write_doubted_rows
 

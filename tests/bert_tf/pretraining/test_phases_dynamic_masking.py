@@ -7,7 +7,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from bert_tf.pretraining.dynamic_masking import dynamic_masking
+from bert_tf.pretraining.phases import dynamic_masking
 
 
 def test_a_vocabulary_of_specials_alone_is_refused(tmp_path):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.startup import noise_filter
-from pipeline.cli.startup.noise_filter import Log, is_noise
+from pipeline.cli import noise_filter
+from pipeline.cli.noise_filter import Log, is_noise
 
 ROOT = Path(__file__).parents[3]
 # As TensorFlow 2.20 writes them on a processor with AVX-512 and without a graphics card.
@@ -43,7 +43,7 @@ ImportError: libfoo.so
 START = """\
 import os, subprocess, sys
 from bert_tf.base.console import Console
-from pipeline.cli.startup.third_party_output import filtered_third_party_output
+from pipeline.cli.startup import filtered_third_party_output
 NOISE, PROBLEMS = map(str.encode, sys.argv[1:3])
 """
 WRITE_IN_ALL_WAYS = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.trying.model import Tried
-from pipeline.trying.predictions_html import MOST_ROWS, marked_text, predictions_html
+from pipeline.trying.page import MOST_ROWS, marked_text, predictions_html
 
 
 def shown(fields, predictions, inputs=None, ranking=None) -> str:

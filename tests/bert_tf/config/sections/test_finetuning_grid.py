@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.config.grid import parse_grid
+from bert_tf.config.sections.finetuning import parse_grid
 
 
 def test_every_combination():

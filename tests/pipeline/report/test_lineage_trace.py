@@ -3,9 +3,9 @@
 import pytest
 
 from bert_tf.base.errors import InputError
-from pipeline.lineage import trace as trace_file
-from pipeline.lineage.trace import CHANGED, MISSING, NOT_COMPARED, SAME, steps, trace
 from pipeline.outputs.manifest import describe_files, fingerprint, read_manifest, write_manifest
+from pipeline.report import lineage
+from pipeline.report.lineage import CHANGED, MISSING, NOT_COMPARED, SAME, trace
 
 
 def make(path, command, inputs):
@@ -38,7 +38,8 @@ def test_every_step_is_followed_to_files_that_no_job_made(chain):
     (rows,) = run.made.sources
     assert [source.state for source in (model, new, run, rows)] == [SAME] * 4
     assert (new.made, rows.made) == (None, None)
-    assert [step.manifest["command"] for step in steps(made)] == ["finetune", "export", "score"]
+    made_by = [each.manifest["command"] for each in (run.made, model.made, made)]
+    assert made_by == ["finetune", "export", "score"]
 
 
 def test_relative_paths_are_found_from_another_folder(chain, monkeypatch, tmp_path_factory):
@@ -57,7 +58,7 @@ def test_what_changed_or_is_gone_is_not_followed(chain):
 
 
 def test_long_content_is_not_compared(chain, monkeypatch):
-    monkeypatch.setattr(trace_file, "LARGEST_BYTES_HASHED", 3)
+    monkeypatch.setattr(lineage, "LARGEST_BYTES_HASHED", 3)
     model, new = traced(chain / "scored.csv").sources
     assert (model.state, new.state) == (NOT_COMPARED, NOT_COMPARED)
     assert model.made is not None

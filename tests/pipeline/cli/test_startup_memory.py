@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipeline.cli.startup import memory
+from pipeline.cli import startup
 
 pytestmark = pytest.mark.slow  # starts processes that load TensorFlow
 
@@ -15,7 +15,7 @@ NAMES = ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB")
 # Makes a large tensor again and again; prints how many pages the system gave, and pages a tensor.
 PROGRAM = """
 import resource
-from pipeline.cli.startup.memory import keep_freed_memory
+from pipeline.cli.startup import keep_freed_memory
 keep_freed_memory()
 import tensorflow as tf
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -37,14 +37,14 @@ def test_memory_of_large_tensors_is_kept():
 @pytest.mark.parametrize(("gibibytes", "limit"), [(16, 15_360), (1, 512)])
 def test_the_pool_may_take_all_memory_but_that_of_libraries(monkeypatch, gibibytes, limit):
     environment = {}
-    monkeypatch.setattr(memory.os, "environ", environment)
-    monkeypatch.setattr(memory, "memory_and_swap", lambda: gibibytes << 30)
-    memory.keep_freed_memory()
+    monkeypatch.setattr(startup.os, "environ", environment)
+    monkeypatch.setattr(startup, "memory_and_swap", lambda: gibibytes << 30)
+    startup.keep_freed_memory()
     assert environment == dict(zip(NAMES, ("true", str(limit)), strict=True))
 
 
 def test_own_settings_are_left_alone(monkeypatch):
     for name in NAMES:
         monkeypatch.setenv(name, "7")
-    memory.keep_freed_memory()
+    startup.keep_freed_memory()
     assert [os.environ[name] for name in NAMES] == ["7", "7"]

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 from bert_tf.config.sections.data import PreprocessConfig
 from pipeline.cli import command as cli_command
 from pipeline.cli.main import bert_pipeline
-from pipeline.demo.command_line import command_line
 from pipeline.demo.plan import make_plan
+from pipeline.demo.run import command_line
 
 
 def test_a_command_names_what_differs_from_the_defaults():

@@ -13,7 +13,7 @@ import pytest
 from bert_tf.base.console import Console
 from bert_tf.config.sections import RunnerConfig
 from pipeline.beam.runner import run_pipeline
-from pipeline.cli.startup.termination import Terminated, raising_on_signals
+from pipeline.cli.startup import Terminated, raising_on_signals
 
 TRAIN = ["train", "--data", "d", "--output", "r", "--size", "tiny"]
 
@@ -42,7 +42,7 @@ def test_a_termination_is_one_line(run, arguments, module, code, message):
 def test_a_second_termination_ends_the_process_at_once():
     program = """
 import os, signal
-from pipeline.cli.startup.termination import Terminated, raising_on_signals
+from pipeline.cli.startup import Terminated, raising_on_signals
 with raising_on_signals():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -70,7 +70,7 @@ def test_a_second_termination_ends_training_at_once():
     program = """
 import os, signal
 from bert_tf.training.stop_signals import on_stop_signal
-from pipeline.cli.startup.termination import raising_on_signals
+from pipeline.cli.startup import raising_on_signals
 with raising_on_signals(), on_stop_signal(print):
     os.kill(os.getpid(), signal.SIGTERM)
     print("saving", flush=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.wording import shown_size
 from pipeline.outputs.manifest import fingerprint, manifest_path, read_manifest
 from pipeline.outputs.places import recorded_input
+from pipeline.report.artifact import meaning_of
 from pipeline.report.files_check import LARGEST_BYTES_HASHED
 
 SAME, NOT_COMPARED, CHANGED, MISSING = "same", "not compared", "changed", "missing"
@@ -73,22 +74,6 @@ def trace(path: Path, manifest: dict[str, Any]) -> Made:
     return _trace(path, manifest, {})
 
 
-def steps(made: Made) -> Iterator[Made]:
-    """An artifact and all that it was made from, earlier steps first, each once."""
-    seen: set[Path] = set()
-
-    def walk(step: Made) -> Iterator[Made]:
-        if step.path.resolve() in seen:
-            return
-        seen.add(step.path.resolve())
-        for source in step.sources:
-            if source.made is not None:
-                yield from walk(source.made)
-        yield step
-
-    return walk(made)
-
-
 # SHA-256 of what was read, by its path: a corpus is an input of several jobs.
 _Hashes = dict[Path, str]
 
@@ -139,3 +124,70 @@ def finished(made: Made) -> datetime:
     if noted is not None:
         return datetime.fromisoformat(noted)
     return datetime.fromtimestamp(manifest_path(made.path).stat().st_mtime, UTC)
+
+
+_STATES = {
+    SAME: "",
+    NOT_COMPARED: ", content not compared",
+    CHANGED: ", CHANGED since it was read",
+    MISSING: ", not here now",
+}
+_SHA256_SHOWN = 12
+
+
+def lineage_lines(made: Made) -> list[str]:
+    """A line per artifact and input, each below what was made from it, for people."""
+    lines = [f"{made.path}: {_how_made(made)}"]
+    shown = {made.path.resolve()}
+
+    def add(step: Made, depth: int) -> None:
+        for source in step.sources:
+            lines.append("  " * depth + _source_line(source))
+            inner = source.made
+            if inner is None or not inner.sources:
+                continue
+            if inner.path.resolve() in shown:
+                lines.append("  " * (depth + 1) + "(its inputs are above)")
+                continue
+            shown.add(inner.path.resolve())
+            add(inner, depth + 1)
+
+    add(made, 1)
+    return lines
+
+
+def _source_line(source: Source) -> str:
+    how = "" if source.made is None else f"; {_how_made(source.made)}"
+    return (
+        f"{source.key or 'input'}: {source.path} ({shown_size(source.size)}, "
+        f"SHA-256 {source.sha256[:_SHA256_SHOWN]}{_STATES[source.state]}){how}"
+    )
+
+
+def _how_made(made: Made) -> str:
+    command = made.manifest.get("command", "")
+    version = made.manifest.get("versions", {}).get("bert-pipeline", "")
+    day = finished(made).date()
+    return f"{meaning_of(command)}, made by bert-pipeline {command} {version} on {day}"
+
+
+def lineage_json(made: Made) -> dict[str, Any]:
+    """The same as nested objects."""
+    return {
+        "path": str(made.path),
+        "command": made.manifest.get("command"),
+        "finished": finished(made).isoformat(),
+        "config": made.manifest.get("config", {}),
+        "versions": made.manifest.get("versions", {}),
+        "inputs": [
+            {
+                "key": source.key,
+                "path": source.path,
+                "bytes": source.size,
+                "sha256": source.sha256,
+                "state": source.state,
+                "made": None if source.made is None else lineage_json(source.made),
+            }
+            for source in made.sources
+        ],
+    }

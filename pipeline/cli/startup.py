@@ -4,15 +4,72 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
+from bert_tf.training.devices.machine_memory import memory_and_swap
 from pipeline.beam.verbosity import be_verbose
 from pipeline.outputs.job_log import JobLog
+
+
+class Terminated(BaseException):
+    """SIGTERM came; like `KeyboardInterrupt` no error, so that nothing on the way handles it."""
+
+
+@contextmanager
+def raising_on_signals() -> Iterator[None]:
+    """Raises `Terminated` at the first SIGTERM inside the block, `KeyboardInterrupt` at Ctrl-C.
+
+    A second signal acts as if nothing had been set up: SIGTERM ends the process at once. Outside
+    the main thread, where Python takes no signals, nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        restore()
+        # With an argument: Beam names its step there, and replaces exceptions that have none.
+        raise (Terminated if number == signal.SIGTERM else KeyboardInterrupt)("stopped")
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()
+
+
+_LIBRARIES = 2**30  # bytes that TensorFlow and this program take beside the pool
+
+
+def keep_freed_memory() -> None:
+    """Has TensorFlow keep the memory that one training step leaves for the next.
+
+    By default it takes large tensors from malloc at every step. glibc gives such blocks back to
+    the system at once, which then clears fresh pages for the next step: a tenth of the step of a
+    small BERT on two cores. With these settings tensors on processors come from a pool, as they do
+    on GPUs. It may grow to all memory of the machine or container but what the libraries take, so
+    that a step that does not fit is an error of TensorFlow, not the end of the process by the
+    system, unless other processes need the memory too. Settings in the environment stay.
+    """
+    memory = memory_and_swap()
+    limit = max(memory - _LIBRARIES, memory // 2)
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+    os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(limit // 2**20))
+
 
 VERBOSE_HELP = "also show all output of TensorFlow, Beam and other libraries"
 QUIET_HELP = "show warnings and errors alone"

@@ -1,1 +1,0 @@
-"""Before a command runs: memory, quiet imports, signals."""

@@ -1,1 +1,0 @@
-"""What artifacts were made from: a walk along their manifests, and its formats."""
