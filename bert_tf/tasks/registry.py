@@ -7,7 +7,6 @@ choose from. Importing this imports no implementation, so the command line can.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +19,7 @@ from bert_tf.tasks.base.declaration import (
     ServedTaskDeclaration,
     TaskDeclaration,
     WordsDeclaration,
+    imported,
 )
 from bert_tf.tasks.classification.options import CLASSIFICATION
 from bert_tf.tasks.multilabel.options import MULTILABEL
@@ -56,7 +56,7 @@ TASKS: dict[str, TaskDeclaration] = {
 
 def task_class(name: str) -> type[Task]:
     """The class of a task to fine-tune for."""
-    task: type[Task] = _imported(TASKS[name].implementation)
+    task: type[Task] = imported(TASKS[name].implementation)
     return task
 
 
@@ -67,18 +67,13 @@ def pretrained_tasks() -> dict[str, PretrainedTaskDeclaration]:
 
 def pretrained_task_class(name: str) -> type[PretrainedTask]:
     """The class of a task of pretrained models."""
-    task: type[PretrainedTask] = _imported(_pretrained_declaration(name).implementation)
+    task: type[PretrainedTask] = imported(_pretrained_declaration(name).implementation)
     return task
 
 
 def _pretrained_declaration(name: str) -> PretrainedTaskDeclaration:
-    declaration: PretrainedTaskDeclaration = _imported(PRETRAINED_TASKS[name])
+    declaration: PretrainedTaskDeclaration = imported(PRETRAINED_TASKS[name])
     return declaration
-
-
-def _imported(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
@@ -89,14 +84,14 @@ def label_error_tasks() -> dict[str, LabelErrorsDeclaration]:
 
 def label_errors_function(name: str) -> Callable[..., LabelErrors]:
     """What finds the wrong labels of a task, see `LabelErrorsDeclaration.implementation`."""
-    function: Callable[..., LabelErrors] = _imported(label_error_tasks()[name].implementation)
+    function: Callable[..., LabelErrors] = imported(label_error_tasks()[name].implementation)
     return function
 
 
 def page_function(name: str) -> Callable[..., Iterable[Section]] | None:
     """What makes the sections of a task's page, see `TaskDeclaration.page`; None without it."""
     page = TASKS[name].page
-    function: Callable[..., Iterable[Section]] | None = None if page is None else _imported(page)
+    function: Callable[..., Iterable[Section]] | None = None if page is None else imported(page)
     return function
 
 
@@ -109,13 +104,13 @@ def likely_columns(name: str, table: TableSketch) -> dict[str, Any]:
     columns = TASKS[name].columns
     if columns is None:
         return {}
-    settings: dict[str, Any] = _imported(columns)(table)
+    settings: dict[str, Any] = imported(columns)(table)
     return settings
 
 
 def tags_function(words: WordsDeclaration) -> Callable[..., list[list[str]]]:
     """What predicts a tag of each word, see `WordsDeclaration.implementation`."""
-    function: Callable[..., list[list[str]]] = _imported(words.implementation)
+    function: Callable[..., list[list[str]]] = imported(words.implementation)
     return function
 
 
@@ -162,7 +157,7 @@ def served_task_from_settings(settings: dict[str, Any] | None, path: str) -> Ser
     Raises:
         UsageError: as `declared_task`, or the settings are incomplete.
     """
-    implementation: type[ServedTask] = _imported(declared_task(settings, path).implementation)
+    implementation: type[ServedTask] = imported(declared_task(settings, path).implementation)
     assert settings is not None
     try:
         return implementation.from_settings(settings)
@@ -183,7 +178,7 @@ def host_task_from_settings(settings: dict[str, Any] | None, path: str) -> HostT
     declared = declared_task(settings, path)
     if declared.host is None:
         return None
-    host: type[HostTask] = _imported(declared.host)
+    host: type[HostTask] = imported(declared.host)
     assert settings is not None
     try:
         return host.from_settings(settings)

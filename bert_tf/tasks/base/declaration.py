@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -160,3 +161,9 @@ class TaskDeclaration(ServedTaskDeclaration):
     label_errors: LabelErrorsDeclaration | None = None
     page: str | None = None
     columns: str | None = None
+
+
+def imported(path: str) -> Any:
+    """Imports what a declaration names as `module:attribute`."""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -5,14 +5,17 @@ Engines that do not run TensorFlow need it. Implementations import neither Tenso
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.task_fields import fields_from_settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,32 +33,38 @@ class HostRows:
     details: Any = None
 
 
-class HostTask(Protocol):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostTask(abc.ABC):
     """The steps of a task before and after its graph (see `bert_tf.weights.onnx_graph`).
 
+    Fields of a subclass are settings of `task.json` by the same name.
+
     Attributes:
+        declaration: the task's entry in the registry.
         input_names: of the texts, or lists of texts, that a row has.
         list_inputs: names of those that are lists.
+        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
     """
 
-    @property
-    def input_names(self) -> tuple[str, ...]: ...
+    declaration: ClassVar[ServedTaskDeclaration]
+    list_inputs: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def list_inputs(self) -> tuple[str, ...]: ...
+    input_names: tuple[str, ...]
+    max_seq_length: int
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The task of a model.
-
-        Args:
-            settings: content of its `task.json`.
+        """Makes the task of a model from its `task.json`.
 
         Raises:
             KeyError: a setting is missing.
         """
-        ...
+        columns = settings["columns"]
+        names = tuple(name for name in cls.declaration.inputs if columns[name] is not None)
+        fields = [field for field in dataclasses.fields(cls) if field.name != "input_names"]
+        return cls(input_names=names, **fields_from_settings(fields, settings))
 
+    @abc.abstractmethod
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """Turns rows into sequences; there may be no row, and rows without a sequence.
 
@@ -64,7 +73,6 @@ class HostTask(Protocol):
             columns: by the names of `input_names` a text of each row; or a list of texts, filled
                 up with empty texts to the same length in all rows.
         """
-        ...
 
     def reduce(
         self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
@@ -80,19 +88,19 @@ class HostTask(Protocol):
             Arrays [n, …] whose shapes beyond the first axis do not depend on the batch; n may
             be 0.
         """
-        ...
+        return outputs
 
+    @abc.abstractmethod
     def predict(
         self,
         rows: HostRows,
         columns: Mapping[str, Sequence[Any]],
         reduced: dict[str, np.ndarray],
     ) -> dict[str, Any]:
-        """The outputs of an exported model, [rows] by name.
+        """Returns the outputs of an exported model, [rows] by name.
 
         Args:
             rows: of `encode`.
             columns: as `encode` had them.
             reduced: of all sequences, in their order.
         """
-        ...

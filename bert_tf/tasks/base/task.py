@@ -1,15 +1,16 @@
-"""What a task is: rows in, a head, a loss, metrics and predictions out.
+"""Base classes of tasks: rows in, a head, a loss, metrics and predictions out.
 
-A new task is one folder with a `TaskDeclaration` and a class that has the members of `Task`, and a
-line in `registry.py`. `table_task.TableTask` has most of them for rows of a text, or a pair, and a
-label. Exported models need the members of `ServedTask`; tasks of pretrained models have no others.
+A new task is one folder with a `TaskDeclaration` and a subclass of `Task`, and a line in
+`registry.py`. `TableTask` of `tables/table_task.py` is the base for rows of a text, or a pair, with
+a label.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, get_type_hints
 
 import numpy as np
 import tensorflow as tf
@@ -23,10 +24,14 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from bert_tf.serving.single_batch import single_batch
 from bert_tf.serving.text_module import TextModule
-from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaration, imported
+from bert_tf.tasks.base.host_task import HostTask
 from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.task_fields import fields_as_settings, fields_from_settings
 from bert_tf.training.plan.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -186,8 +191,10 @@ class TaskResults:
     predicted: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-class ServedTask(Protocol):
-    """What exported models are made of: a head, texts in, predictions out.
+class ServedTask(abc.ABC):
+    """A task as exported models need it: a head, texts in, predictions out.
+
+    Subclasses are frozen dataclasses; `task.json` keeps their fields.
 
     Attributes:
         declaration: its entry in the registry; `task.json` keeps the name.
@@ -195,62 +202,100 @@ class ServedTask(Protocol):
     """
 
     declaration: ClassVar[ServedTaskDeclaration]
-
-    @property
-    def max_seq_length(self) -> int: ...
+    max_seq_length: int
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The task of a model directory, from its `task.json`."""
-        ...
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        """Restores the task of a model directory from its `task.json`.
+
+        Raises:
+            KeyError: a setting is missing.
+        """
+        hints = get_type_hints(cls)
+        values = fields_from_settings(dataclasses.fields(cls), settings)  # type: ignore[arg-type]
+        nested = {
+            name: hints[name](**fields_from_settings(dataclasses.fields(hints[name]), value))
+            for name, value in values.items()
+            if isinstance(value, dict)
+        }
+        return cls(**{**values, **nested})
 
     def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
-        ...
+        """Returns the content of `task.json`."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {"task": self.declaration.name, **fields_as_settings(fields, self)}
 
+    @abc.abstractmethod
+    def build_model(self, config: BertConfig, *, policy: str) -> Any:
+        """Makes a Keras model with this task's head; its `build_weights` makes the variables.
+
+        Args:
+            config: shape and regularization of the encoder.
+            policy: Keras dtype policy (`mixed_bfloat16`, …).
+        """
+
+    @abc.abstractmethod
     def serving_module(self, model: Any, tokenizer: WordPieceTokenizer) -> TextModule:
-        """What is exported: from texts, by the declared inputs, to the declared predictions.
+        """Makes what is exported: from texts, by the declared inputs, to the predictions.
 
         Args:
             model: of `build_model`, built, with its weights, float32.
             tokenizer: the model's.
         """
-        ...
+
+    def host(self) -> HostTask:
+        """Returns the same predictions in NumPy."""
+        assert self.declaration.host is not None
+        host: type[HostTask] = imported(self.declaration.host)
+        return host.from_settings(self.settings())
+
+    @abc.abstractmethod
+    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Runs the model on sequences [n, length], with the outputs that `HostTask.reduce` takes.
+
+        Args:
+            model: as of `serving_module`.
+            batch: `input_word_ids`, `input_mask`, `input_type_ids` and `HostRows.inputs`.
+        """
 
     def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, np.ndarray]:
-        """What an exported model is compared with right after it was written.
+        """Predicts in NumPy what an exported model is compared with right after it was written.
 
         Args:
             model, tokenizer: as of `serving_module`.
             texts: of each row, by the names of the module's inputs.
 
         Returns:
-            At least one of the module's outputs, made without its graph.
+            Those of the module's outputs that are numbers with a fraction.
         """
-        ...
+        host = self.host()
+        rows = host.encode(HostTokenizer(tokenizer.vocab, lowercase=tokenizer.lowercase), texts)
+        more = {name: tf.constant(values, tf.int32) for name, values in rows.inputs.items()}
+        batch = single_batch(rows.sequences, tokenizer.pad_id) | more
+        outputs = {
+            name: values.numpy() for name, values in self.sequence_outputs(model, batch).items()
+        }
+        reduced = host.reduce(rows, np.arange(len(rows.sequences)), outputs)
+        return {
+            name: values
+            for name, values in host.predict(rows, texts, reduced).items()
+            if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.floating)
+        }
 
+    @abc.abstractmethod
     def card(self) -> TaskCard:
-        """The task's part of a model card."""
-        ...
-
-    def build_model(self, config: BertConfig, *, policy: str) -> Any:
-        """A Keras model with this task's head; variables are made by its `build_weights`.
-
-        Args:
-            config: shape and regularization of the encoder.
-            policy: Keras dtype policy (`mixed_bfloat16`, …).
-        """
-        ...
+        """Returns the task's part of a model card."""
 
 
-class PretrainedTask(ServedTask, Protocol):
+class PretrainedTask(ServedTask):
     """A task whose head comes with pretrained weights."""
 
     @classmethod
+    @abc.abstractmethod
     def of_pretrained(cls, directory: ModelDirectory, config: Any) -> Self:
-        """The task of a pretrained model.
+        """Makes the task of a pretrained model.
 
         Args:
             directory: the model.
@@ -259,20 +304,15 @@ class PretrainedTask(ServedTask, Protocol):
         Raises:
             UsageError: the model lacks the head.
         """
-        ...
 
 
-class Task(ServedTask, Protocol):
-    """A task with everything that was learned from its training data (label names, …)."""
+class Task(ServedTask):
+    """A task to fine-tune for, with all that was learned from its training data (labels, …)."""
 
     declaration: ClassVar[TaskDeclaration]
 
-    @property
-    def student(self) -> Student | None:
-        """The task as one that can learn from a teacher; None if it cannot."""
-        ...
-
     @classmethod
+    @abc.abstractmethod
     def from_training(cls, config: Any, console: Console) -> tuple[Self, Any]:
         """Reads the training rows; returns the task and these `TrainingRows`, for `encode`.
 
@@ -283,42 +323,46 @@ class Task(ServedTask, Protocol):
         Raises:
             InputError, UsageError: the file or its labels cannot be used.
         """
-        ...
 
     @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """The task of weights that another library fine-tuned, with default columns.
+        """Makes the task of weights that another library fine-tuned, with default columns.
 
         None if they are another task's, or do not hold what this one needs to know.
         """
-        ...
+        return None
 
+    @property
+    def student(self) -> Student | None:
+        """The task as one that can learn from a teacher; None if it cannot."""
+        return None
+
+    @abc.abstractmethod
     def with_columns(self, config: EvaluateConfig) -> Self:
-        """The same task, reading other columns where the config names them.
+        """Returns the same task, reading other columns where the config names them.
 
         Raises:
             UsageError: a column is named that the model has no use for.
         """
-        ...
 
+    @abc.abstractmethod
     def read(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Reads labeled rows to measure a model on."""
-        ...
 
     def describe(self, train: Any, evaluation: Any | None) -> Iterator[str]:
-        """Lines for the user on what the rows ask for: labels and how often they occur, …."""
-        ...
+        """Yields lines for the user on the rows: labels and how often they occur, …."""
+        return iter(())
 
-    def texts(self, source: Any) -> dict[str, list[str]]:
-        """The texts of each row by the input names of an exported model (`text`, …)."""
-        ...
+    @abc.abstractmethod
+    def texts(self, source: Any) -> dict[str, list[Any]]:
+        """Returns the texts of each row by the input names of an exported model (`text`, …)."""
 
+    @abc.abstractmethod
     def groups(self, source: Any) -> RowGroups:
-        """Which training rows stay together when some are held out, and their classes."""
-        ...
+        """Returns which training rows stay together when some are held out, and their classes."""
 
     def trained_on(self, source: Any) -> Self:
-        """The task with what counts the rows that are trained on: weights of labels, means, ….
+        """Returns the task with what counts the training rows: weights of labels, means, ….
 
         Called when some of the rows of `from_training` were held out, with the others; what these
         lack, as the only row of a label, is still known.
@@ -326,30 +370,33 @@ class Task(ServedTask, Protocol):
         Raises:
             InputError: nothing can be learned from them.
         """
-        ...
+        return self
 
+    @abc.abstractmethod
     def encode(self, source: Any, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
-        """Turns what was read into model input and targets."""
-        ...
+        """Turns rows into model input and targets."""
 
     def outputs(
         self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
         """Runs the model; traced into a graph. The first axis of every output is the row."""
-        ...
+        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
+
+    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return self.outputs(model, batch, training=False, dropout_key=None)
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The weight of each loss term, see `bert_tf.training.plan.protocols.TaskLoss.weights`."""
-        ...
+        """Returns the weight of each loss term, see `TaskLoss.weights`."""
+        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
 
+    @abc.abstractmethod
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
-        """Sums of losses and metrics over a batch, from the outputs; traced into a graph."""
-        ...
+        """Sums losses and metrics over a batch, from the outputs; traced into a graph."""
 
     def reduce(
         self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
     ) -> dict[str, np.ndarray]:
-        """Keeps of a batch's outputs what `measure` needs.
+        """Keeps of a batch's outputs what `predict` needs.
 
         Args:
             data: the rows.
@@ -359,10 +406,10 @@ class Task(ServedTask, Protocol):
         Returns:
             Arrays [n, …] whose shapes beyond the first axis do not depend on the batch.
         """
-        ...
+        return outputs
 
     def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The task with what is fitted on evaluation rows after every epoch: thresholds, ….
+        """Fits on evaluation rows after every epoch: thresholds, ….
 
         The best epoch's is kept in `task.json`, and its metrics are those of the fitted task.
         `outputs`, `loss_parts` and `reduce` must not depend on what is fitted.
@@ -371,40 +418,45 @@ class Task(ServedTask, Protocol):
             data: the evaluation rows.
             reduced: as of `predict`.
         """
-        ...
+        return self
 
+    @abc.abstractmethod
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Predictions for the rows of the file, from the reduced outputs of all rows in row order.
+        """Predicts the rows of the file, from the reduced outputs of all rows in row order.
 
         Returns:
             Columns as an exported model has them (`predicted_label`, `predicted_score`, …).
         """
-        ...
 
+    @abc.abstractmethod
     def measure(self, source: Any, predicted: dict[str, Any]) -> TaskResults:
         """Compares predictions, from `predict` or an exported model, with the labels."""
-        ...
 
 
-class Student(Task, Protocol):
+class Student(Task):
     """A task that can learn from the logits of a teacher, whose task is of the same class."""
 
-    def inputs(self) -> tuple[str, ...]:
-        """The names of a row's texts."""
-        ...
+    @property
+    def student(self) -> Self:
+        return self
 
+    @abc.abstractmethod
+    def inputs(self) -> tuple[str, ...]:
+        """Returns the names of a row's texts."""
+
+    @abc.abstractmethod
     def read_unlabeled(self, path: str, console: Console, *, dialect: TableDialect = PLAIN) -> Any:
         """Reads rows without labels, for `texts`."""
-        ...
 
+    @abc.abstractmethod
     def model_input(
         self, tokenizer: WordPieceTokenizer, texts: Mapping[str, list[str]]
     ) -> EncodedRows:
-        """The texts of `texts` as rows of tokens."""
-        ...
+        """Turns the texts of `texts` into rows of tokens."""
 
+    @abc.abstractmethod
     def order_of_logits(self, teacher: Any, path: str) -> np.ndarray:
-        """Which of the teacher's logits each of the task's is, int [logits].
+        """Returns which of the teacher's logits each of the task's is, int [logits].
 
         Args:
             teacher: its task.
@@ -413,17 +465,16 @@ class Student(Task, Protocol):
         Raises:
             UsageError: the teacher has other labels.
         """
-        ...
 
+    @abc.abstractmethod
     def soft_losses(
         self, logits: tf.Tensor, teacher_logits: tf.Tensor, *, temperature: float
     ) -> tf.Tensor:
-        """The distance of both predictions, float32 [rows, logits] twice to [rows]."""
-        ...
+        """Computes the distance of both predictions, float32 [rows, logits] twice to [rows]."""
 
 
 def as_student(task: Task) -> Student:
-    """The task as one that can learn from a teacher.
+    """Returns the task as one that can learn from a teacher.
 
     Raises:
         UsageError: it cannot.

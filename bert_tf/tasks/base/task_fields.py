@@ -31,16 +31,19 @@ def added_fields(task: type, base: type) -> list[dataclasses.Field]:
 
 
 def fields_as_settings(fields: Iterable[dataclasses.Field], task: Any) -> dict[str, Any]:
-    """Values ready for JSON, by name; tuples become lists."""
-    values = {
-        field.name: value
+    """Returns values ready for JSON by name: tuples become lists, dataclasses objects."""
+    return {
+        field.name: _as_setting(value)
         for field in fields
         if (value := getattr(task, field.name)) != field.default
         or _KEPT_IF_SET not in field.metadata
     }
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-    }
+
+
+def _as_setting(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return fields_as_settings(dataclasses.fields(value), value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def fields_from_settings(

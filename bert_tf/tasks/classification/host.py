@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,20 +16,12 @@ from bert_tf.tasks.tables.table_host import TableHost
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationHost(TableHost):
-    """A `HostTask`; see `ClassificationTask` for the fields."""
+    """See `ClassificationTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = CLASSIFICATION
 
     labels: tuple[str, ...]
-    temperature: float
-
-    @classmethod
-    def added_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Labels and temperature."""
-        return {
-            "labels": tuple(settings["labels"]),
-            "temperature": settings.get("temperature", 1.0),
-        }
+    temperature: float = 1.0
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """See `label_predictions`."""

@@ -16,7 +16,7 @@ from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import weighted_hits
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport
 from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.classification.calibration import (
     CalibrationReport,
@@ -51,7 +51,7 @@ _FEW_LABELS, _MANY_LABELS = 5, 1000  # never, and always, reason to doubt the co
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationTask(TableTask):
+class ClassificationTask(TableTask, Student):
     """One label per row (Devlin et al. 2019, section 4.1; the tasks of GLUE but STS-B).
 
     Attributes:
@@ -200,11 +200,6 @@ class ClassificationTask(TableTask):
             losses={"loss": tf.reduce_sum(losses * weights)},
             metrics={"accuracy": weighted_hits(predicted == labels, counted)},
         )
-
-    @property
-    def student(self) -> Self:
-        """The task itself."""
-        return self
 
     def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
         """Where the teacher has each label."""

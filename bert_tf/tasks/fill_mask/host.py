@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.host_rows import between_specials
 from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
 from bert_tf.data.text.vocab_file import CONTINUATION
-from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK
 
 _SCORE_DIGITS = 6
@@ -37,24 +38,16 @@ class _Masks(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FillMaskHost:
-    """A `HostTask`; see `MaskFiller` for what it gives.
+class FillMaskHost(HostTask):
+    """See `MaskFiller` for what it gives.
 
     Attributes:
-        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
         top_k: candidates for each mask.
     """
 
-    input_names: ClassVar[tuple[str, ...]] = FILL_MASK.inputs
-    list_inputs: ClassVar[tuple[str, ...]] = ()
+    declaration: ClassVar[ServedTaskDeclaration] = FILL_MASK
 
-    max_seq_length: int
     top_k: int
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """See `HostTask.from_settings`."""
-        return cls(max_seq_length=settings["max_seq_length"], top_k=settings["top_k"])
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """See `HostTask.encode`: a sequence for each mask.

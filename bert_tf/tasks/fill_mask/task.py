@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
+import tensorflow as tf
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.tasks.base.declaration import PretrainedTaskDeclaration
+from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.base.task_card import PRETRAINING_METRIC_TYPES, TaskCard
 from bert_tf.tasks.fill_mask.declaration import FILL_MASK, MASK, FillMaskConfig
-from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.tasks.fill_mask.serving import MaskFiller
 from bert_tf.weights.model_directory import ModelDirectory
 
@@ -22,8 +23,8 @@ _HEAD = "cls.predictions.transform.dense.weight"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FillMaskTask:
-    """A `bert_tf.tasks.base.task.PretrainedTask` (Devlin et al. 2019, section 3.1, task 1).
+class FillMaskTask(PretrainedTask):
+    """Fills masks in (Devlin et al. 2019, section 3.1, task 1).
 
     Attributes:
         text_column: column of the texts.
@@ -62,7 +63,7 @@ class FillMaskTask:
         )
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The task of a model directory."""
         return cls(
             text_column=settings["columns"]["text"],
@@ -87,15 +88,8 @@ class FillMaskTask:
         """Candidates for every mask, and the text filled with the best."""
         return MaskFiller(model, tokenizer, max_seq_length=self.max_seq_length, top_k=self.top_k)
 
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
-    ) -> dict[str, np.ndarray]:
-        """The probability of the text filled with the best token at each mask."""
-        return {
-            "predicted_score": best_probabilities(
-                model, tokenizer, texts["text"], max_seq_length=self.max_seq_length
-            )
-        }
+    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {"logits": model(batch, training=False)}
 
     def card(self) -> TaskCard:
         """What comes out, and what it is a probability of."""

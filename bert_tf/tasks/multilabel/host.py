@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,20 +18,12 @@ SCORE_DIGITS = 6
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiLabelHost(TableHost):
-    """A `HostTask`; see `MultiLabelTask` for the fields."""
+    """See `MultiLabelTask` for the fields."""
 
     declaration: ClassVar[ServedTaskDeclaration] = MULTILABEL
 
     labels: tuple[str, ...]
-    decision_thresholds: tuple[float, ...]
-
-    @classmethod
-    def added_settings(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Labels and thresholds."""
-        return {
-            "labels": tuple(settings["labels"]),
-            "decision_thresholds": tuple(settings.get("decision_thresholds", ())),
-        }
+    decision_thresholds: tuple[float, ...] = ()
 
     def predictions(self, logits: np.ndarray) -> dict[str, Any]:
         """See `label_set_predictions`."""

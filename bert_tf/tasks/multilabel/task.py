@@ -20,7 +20,7 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import json_values
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Student, TaskData, TaskReport
 from bert_tf.tasks.base.task_fields import kept_if_set, learned
 from bert_tf.tasks.multilabel.host import SCORE_DIGITS, label_set_predictions, sigmoid
 from bert_tf.tasks.multilabel.label_cells import (
@@ -63,7 +63,7 @@ _LEAST_FREQUENCY = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultiLabelTask(TableTask):
+class MultiLabelTask(TableTask, Student):
     """A probability for each label, and those from a threshold on.
 
     Attributes:
@@ -258,11 +258,6 @@ class MultiLabelTask(TableTask):
         )
         by_row = tf.reduce_mean(losses, axis=1)
         return LossParts(losses={"loss": tf.reduce_sum(by_row * batch[ROW_WEIGHTS])})
-
-    @property
-    def student(self) -> Self:
-        """The task itself."""
-        return self
 
     def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
         """Where the teacher has each label."""

@@ -4,40 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bert_tf.data.rows.host_rows import pack_host_pairs, selected_tokens
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE
 
 NO_CHOICE = -1e9  # logit of a row that has fewer choices than others
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultipleChoiceHost:
-    """A `HostTask`; in a list of choices an empty text is none.
+class MultipleChoiceHost(HostTask):
+    """Scores a context with each choice; an empty text is none."""
 
-    Attributes:
-        input_names: with `question` only where rows have one.
-        max_seq_length: tokens of a context with a choice.
-    """
-
+    declaration: ClassVar[ServedTaskDeclaration] = MULTIPLE_CHOICE
     list_inputs: ClassVar[tuple[str, ...]] = ("choices",)
-
-    input_names: tuple[str, ...]
-    max_seq_length: int
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """See `HostTask.from_settings`."""
-        columns = settings["columns"]
-        return cls(
-            input_names=tuple(name for name in MULTIPLE_CHOICE.inputs if columns[name] is not None),
-            max_seq_length=settings["max_seq_length"],
-        )
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """See `HostTask.encode`; the details are the row and number of each choice, int64."""
@@ -57,12 +42,6 @@ class MultipleChoiceHost:
             tokenizer=tokenizer,
         )
         return HostRows(sequences=sequences, details=places)
-
-    def reduce(
-        self, rows: HostRows, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """The logits."""
-        return outputs
 
     def predict(
         self,

@@ -18,11 +18,10 @@ from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.multiple_choice import BertMultipleChoice
-from bert_tf.serving.single_batch import single_batch
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
 from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.multiple_choice.choice_rows import ChoiceColumns, ChoiceRows, read_choices
 from bert_tf.tasks.multiple_choice.encoding import encode_choices
@@ -37,7 +36,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MultipleChoiceTask:
+class MultipleChoiceTask(Task):
     """A score for each choice, compared among the choices of a row; their number may differ by row.
 
     Attributes:
@@ -77,16 +76,6 @@ class MultipleChoiceTask:
         return task, rows
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The task of a model directory."""
-        columns = {**settings["columns"], "choices": tuple(settings["columns"]["choices"])}
-        return cls(
-            columns=ChoiceColumns(**columns),
-            label_form=settings["label_form"],
-            max_seq_length=settings["max_seq_length"],
-        )
-
-    @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """The task of HuggingFace's class for it, with the default columns."""
         if architecture(directory) != BertMultipleChoice.huggingface_class:
@@ -104,25 +93,10 @@ class MultipleChoiceTask:
             max_seq_length=min(MultipleChoiceConfig.default_sequence_length, longest),
         )
 
-    def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
-        columns = dataclasses.asdict(self.columns)
-        return {
-            "task": self.declaration.name,
-            "columns": {**columns, "choices": list(self.columns.choices)},
-            "label_form": self.label_form,
-            "max_seq_length": self.max_seq_length,
-        }
-
     def inputs(self) -> tuple[str, ...]:
         """Names of what a row has: `question` only where rows have one."""
         question = () if self.columns.question is None else ("question",)
         return ("context", *question, "choices")
-
-    @property
-    def student(self) -> None:
-        """None."""
-        return None
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
@@ -159,10 +133,6 @@ class MultipleChoiceTask:
         """Rows with equal contexts stay together."""
         return RowGroups(keys=source.contexts)
 
-    def trained_on(self, source: ChoiceRows) -> Self:
-        """The same task: nothing depends on how often something occurs."""
-        return self
-
     def encode(
         self, source: ChoiceRows, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
@@ -187,10 +157,6 @@ class MultipleChoiceTask:
         is_choice = tf.reduce_any(batch["input_mask"] > 0, axis=-1)
         return {"logits": tf.where(is_choice, logits, NO_CHOICE)}
 
-    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of rows."""
-        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
-
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """Cross-entropy over the choices of a row, and accuracy."""
         logits, right, weights = outputs["logits"], batch["right_choice"], batch[ROW_WEIGHTS]
@@ -207,10 +173,6 @@ class MultipleChoiceTask:
         logits = outputs["logits"]
         missing = data.rows.sequences_per_row - logits.shape[1]
         return {"logits": np.pad(logits, ((0, 0), (0, missing)), constant_values=NO_CHOICE)}
-
-    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The same task: nothing is fitted on evaluation rows."""
-        return self
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The likeliest choice, its text and probability, and those of all choices."""
@@ -236,15 +198,8 @@ class MultipleChoiceTask:
         """The chosen text of each row."""
         return ChoiceModule(self, model, tokenizer)
 
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[Any]]
-    ) -> dict[str, np.ndarray]:
-        """The predictions that are numbers, from rows packed and padded outside of a graph."""
-        rows = self._rows(tokenizer, texts)
-        batch = single_batch(rows, tokenizer.pad_id)
-        outputs = self.outputs(model, batch, training=False, dropout_key=None)
-        predicted = choice_predictions(outputs["logits"].numpy(), texts["choices"])
-        return {name: predicted[name] for name in ("predicted_score", "probabilities")}
+    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {"logits": model(batch, training=False)}
 
     def card(self) -> TaskCard:
         """Columns, length and how choices are given."""

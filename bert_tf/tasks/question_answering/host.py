@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers, choose_answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import (
@@ -22,33 +23,26 @@ from bert_tf.tasks.question_answering.rows.question_rows import QuestionRows, en
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionAnsweringHost:
-    """A `HostTask`; see `QuestionAnsweringTask` for the fields."""
+class QuestionAnsweringHost(HostTask):
+    """See `QuestionAnsweringTask` for the fields."""
 
-    input_names: ClassVar[tuple[str, ...]] = QUESTION_ANSWERING.inputs
-    list_inputs: ClassVar[tuple[str, ...]] = ()
+    declaration: ClassVar[ServedTaskDeclaration] = QUESTION_ANSWERING
 
-    max_seq_length: int
     doc_stride: int
     max_query_length: int
     max_answer_length: int
     n_best_size: int
-    rules: AnswerRules
+    may_be_unanswerable: bool
+    null_score_diff_threshold: float
+    sentence_margin: float = 0.0
 
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """See `HostTask.from_settings`."""
-        return cls(
-            max_seq_length=settings["max_seq_length"],
-            doc_stride=settings["doc_stride"],
-            max_query_length=settings["max_query_length"],
-            max_answer_length=settings["max_answer_length"],
-            n_best_size=settings["n_best_size"],
-            rules=AnswerRules(
-                may_be_unanswerable=settings["may_be_unanswerable"],
-                null_threshold=settings["null_score_diff_threshold"],
-                sentence_margin=settings.get("sentence_margin", 0.0),
-            ),
+    @property
+    def rules(self) -> AnswerRules:
+        """How answers are chosen."""
+        return AnswerRules(
+            may_be_unanswerable=self.may_be_unanswerable,
+            null_threshold=self.null_score_diff_threshold,
+            sentence_margin=self.sentence_margin,
         )
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.question_answering import BertQuestionAnswerer
 from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.question_answering.answers.answer_choice import Answers
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
@@ -29,7 +29,6 @@ from bert_tf.tasks.question_answering.options import (
     QUESTION_ANSWERING,
     QuestionAnsweringConfig,
 )
-from bert_tf.tasks.question_answering.reference import reference_answers
 from bert_tf.tasks.question_answering.results import (
     can_tune,
     how_tuned,
@@ -54,7 +53,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionAnsweringTask:
+class QuestionAnsweringTask(Task):
     """A span of the context, or no answer, per question (Devlin et al. 2019, sections 4.2 and 4.3).
 
     Attributes:
@@ -125,12 +124,6 @@ class QuestionAnsweringTask:
         return task, questions
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The task of a model directory."""
-        values = {key: value for key, value in settings.items() if key != "task"}
-        return cls(**{**values, "columns": QuestionColumns(**settings["columns"])})
-
-    @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """The task of another library's model, which always answers: weights do not say more."""
         if architecture(directory) != BertQuestionAnswerer.huggingface_class:
@@ -154,15 +147,6 @@ class QuestionAnsweringTask:
             may_be_unanswerable=False,
             sentence_margin=defaults.sentence_margin,
         )
-
-    def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
-        return {"task": self.declaration.name, **dataclasses.asdict(self)}
-
-    @property
-    def student(self) -> None:
-        """None."""
-        return None
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
@@ -193,10 +177,6 @@ class QuestionAnsweringTask:
     def groups(self, source: Questions) -> RowGroups:
         """Questions on a context stay together."""
         return RowGroups(keys=[source.contexts[index] for index in source.context_index])
-
-    def trained_on(self, source: Questions) -> Self:
-        """The same task: nothing depends on how often something occurs."""
-        return self
 
     def encode(
         self, source: Questions, tokenizer: WordPieceTokenizer, *, training: bool
@@ -236,11 +216,10 @@ class QuestionAnsweringTask:
         return QuestionAnswerer(self, model, tokenizer)
 
     def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
+        self, model: Any, tokenizer: WordPieceTokenizer, texts: Mapping[str, Sequence[Any]]
     ) -> dict[str, np.ndarray]:
-        """The probability of every answer."""
-        answers = reference_answers(self, model, tokenizer, texts["question"], texts["context"])
-        return {"predicted_score": answers.scores}
+        outputs = super().reference_outputs(model, tokenizer, texts)
+        return {"predicted_score": outputs["predicted_score"]}  # odds may be infinite
 
     def card(self) -> TaskCard:
         """Answers from a context."""
@@ -255,10 +234,6 @@ class QuestionAnsweringTask:
     ) -> dict[str, tf.Tensor]:
         """`start_logits` and `end_logits`, see `head.span_logits`."""
         return span_logits(model, batch, training=training, dropout_key=dropout_key)
-
-    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of rows."""
-        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
 
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """Loss and accuracy of the spans, see `head.span_loss`."""

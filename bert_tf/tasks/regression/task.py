@@ -15,7 +15,7 @@ from bert_tf.data.tables.tables import Table
 from bert_tf.models.problem_type import ProblemType
 from bert_tf.models.regression import BertRegressor
 from bert_tf.tasks.base.declaration import TaskDeclaration
-from bert_tf.tasks.base.task import ROW_WEIGHTS
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Student
 from bert_tf.tasks.base.task_fields import learned
 from bert_tf.tasks.regression.metrics import regression_metrics
 from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
@@ -28,7 +28,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RegressionTask(TableTask):
+class RegressionTask(TableTask, Student):
     """A number per row, by mean squared error (STS-B of GLUE, Wang et al. 2019).
 
     Attributes:
@@ -130,11 +130,6 @@ class RegressionTask(TableTask):
         standardized = (outputs["logits"][:, 0] - self.target_mean) / self.target_scale
         squares = tf.square(standardized - batch["target"])
         return LossParts(losses={"loss": tf.reduce_sum(squares * batch[ROW_WEIGHTS])})
-
-    @property
-    def student(self) -> Self:
-        """The task itself."""
-        return self
 
     def order_of_logits(self, teacher: Self, path: str) -> np.ndarray:
         """The only one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,31 +12,24 @@ from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.host_rows import pack_host_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.serving.signatures import LOST_TOKENS
-from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.similarity.cosines import normalized, similarities_of
 from bert_tf.tasks.similarity.options import FIRST, SECOND, SIMILARITY
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarityHost:
-    """A `HostTask`; see `SimilarityModule` for what it gives.
+class SimilarityHost(HostTask):
+    """See `SimilarityModule` for what it gives.
 
     Attributes:
         pooling, normalize: see `EmbeddingRecipe`.
-        max_seq_length: tokens per text.
     """
 
-    input_names: ClassVar[tuple[str, ...]] = SIMILARITY.inputs
-    list_inputs: ClassVar[tuple[str, ...]] = ()
+    declaration: ClassVar[ServedTaskDeclaration] = SIMILARITY
 
     pooling: str
     normalize: bool
-    max_seq_length: int
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """See `HostTask.from_settings`."""
-        return cls(**{field.name: settings[field.name] for field in dataclasses.fields(cls)})
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """See `HostTask.encode`: the first texts of all rows, then the second ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,10 +21,9 @@ from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.sentence_encoder import BertSentenceEncoder
-from bert_tf.serving.single_batch import single_batch
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskResults
+from bert_tf.tasks.base.task import ROW_WEIGHTS, Task, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.similarity.columns import check_all_match
 from bert_tf.tasks.similarity.cosines import similarities_of
@@ -53,12 +52,11 @@ from bert_tf.tasks.similarity.results import matched_results, scored_results
 from bert_tf.tasks.similarity.serving import SimilarityModule
 from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.training.plan.protocols import Batch, LossParts
-from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.sentence_transformers import read_recipe
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimilarityTask:
+class SimilarityTask(Task):
     """Sentence embeddings from pairs, triplets or scored pairs.
 
     Attributes:
@@ -118,7 +116,7 @@ class SimilarityTask:
         return task, table
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The task of a model directory."""
         columns = settings["columns"]
         names = {field.name for field in dataclasses.fields(cls)}
@@ -128,11 +126,6 @@ class SimilarityTask:
             label_column=columns["label"],
             **{name: value for name, value in settings.items() if name in names},
         )
-
-    @classmethod
-    def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """None: weights do not record what they were trained on."""
-        return None
 
     def settings(self) -> dict[str, Any]:
         """The content of `task.json`."""
@@ -145,11 +138,6 @@ class SimilarityTask:
             "label": values.pop("label_column"),
         }
         return {"task": self.declaration.name, "columns": columns, **values}
-
-    @property
-    def student(self) -> None:
-        """None."""
-        return None
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
@@ -227,9 +215,6 @@ class SimilarityTask:
             return RowGroups(keys=first)
         return RowGroups(keys=list(map("\0".join, zip(first, second, strict=True))))
 
-    def trained_on(self, source: Table) -> Self:
-        return self
-
     def encode(self, source: Table, tokenizer: WordPieceTokenizer, *, training: bool) -> TaskData:
         """Tokenizes the texts of every row; the targets are scores, or which texts are equal."""
         if self.label_column is None:
@@ -261,10 +246,6 @@ class SimilarityTask:
         """`embeddings`, float32 [rows, texts, hidden]."""
         return {"embeddings": model(batch, training=training, dropout_key=dropout_key)}
 
-    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of rows."""
-        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
-
     def loss_parts(self, outputs: dict[str, tf.Tensor], batch: Batch) -> LossParts:
         """The loss, and how many positives are the nearest of all candidates.
 
@@ -290,16 +271,6 @@ class SimilarityTask:
             losses={"loss": tf.reduce_sum(losses * weights)},
             metrics={"accuracy": weighted_hits(hits, weights)},
         )
-
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """The vectors."""
-        return outputs
-
-    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The same task: nothing is fitted on evaluation rows."""
-        return self
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Vectors and cosines of the rows of `texts`."""
@@ -336,13 +307,8 @@ class SimilarityTask:
         """Vectors of texts and cosines of pairs."""
         return SimilarityModule(self, model, tokenizer)
 
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
-    ) -> dict[str, np.ndarray]:
-        """Vectors and cosines, from rows packed and padded outside of a graph."""
-        rows = self._rows(tokenizer, [texts["text"], texts["text_pair"]])
-        vectors = model(single_batch(rows, tokenizer.pad_id), training=False).numpy()
-        return pair_predictions(vectors[:, 0], vectors[:, 1])
+    def sequence_outputs(self, model: Any, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return model.encoder.encode_inputs(batch, training=False, dropout_key=None)
 
     def card(self) -> TaskCard:
         """Columns, loss and how vectors are made."""

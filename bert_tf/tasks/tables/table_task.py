@@ -23,12 +23,12 @@ from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.tables.tables import Table, read_table
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.classification import BertClassifier
-from bert_tf.serving.single_batch import single_batch
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.prediction_rows import prediction_rows
-from bert_tf.tasks.base.task import ROW_WEIGHTS, TaskData, TaskReport, TaskResults
+from bert_tf.tasks.base.task import Task, TaskData, TaskReport, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.base.task_fields import added_fields, fields_as_settings, fields_from_settings
+from bert_tf.tasks.tables.table_host import TableHost
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 from bert_tf.tasks.tables.table_serving import TableModule
 from bert_tf.training.plan.protocols import Batch, LossParts
@@ -44,8 +44,8 @@ _READING = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TableTask(abc.ABC):
-    """A `bert_tf.tasks.base.task.Task` that predicts from logits of the pooled output.
+class TableTask(Task):
+    """Predicts from logits of the pooled output.
 
     A subclass is a frozen dataclass. Each field it adds is kept in `task.json`: its value is that
     of the option with the same name, or is `learned` from the training rows. A field with an
@@ -116,11 +116,6 @@ class TableTask(abc.ABC):
 
     # What a subclass may add to.
 
-    @property
-    def student(self) -> Self | None:
-        """See `Task.student`; None unless a subclass has the other members of a `Student`."""
-        return None
-
     def usable(self, table: Table, console: Console) -> Table:
         """Rejects rows whose label cannot be used, by `Table.rejecting`.
 
@@ -135,10 +130,6 @@ class TableTask(abc.ABC):
         Raises:
             InputError: nothing can be learned from them.
         """
-        return self
-
-    def trained_on(self, source: Table) -> Self:
-        """See `Task.trained_on`: the task with those of its `learned` fields that count rows."""
         return self
 
     def columns_of_labels(self) -> tuple[str, ...]:
@@ -161,10 +152,6 @@ class TableTask(abc.ABC):
         """What there is to report besides the metrics; arguments as of `metrics`."""
         return TaskReport()
 
-    def describe(self, train: Table, evaluation: Table | None) -> Iterator[str]:
-        """See `Task.describe`."""
-        return iter(())
-
     def classes(self, table: Table) -> Sequence[str] | None:
         """What rows held out for evaluation are stratified by; None where rows have no classes."""
         return None
@@ -173,10 +160,6 @@ class TableTask(abc.ABC):
         """The label of each row as predictions.jsonl shows it: texts, or an array of numbers."""
         return table.columns[self.label_column]
 
-    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """See `Task.fitted`; of evaluation rows, `data.targets` and `reduced["logits"]`."""
-        return self
-
     def served_constants(self) -> dict[str, tf.Tensor]:
         """Outputs of an exported model that do not depend on the rows: names of labels."""
         return {}
@@ -184,11 +167,6 @@ class TableTask(abc.ABC):
     def card_facts(self) -> Iterator[str]:
         """What a model card lists besides columns and length."""
         return iter(())
-
-    @classmethod
-    def from_weights(cls, directory: ModelDirectory) -> Self | None:
-        """See `Task.from_weights`; None unless a subclass knows better."""
-        return None
 
     # What every task of this kind does.
 
@@ -234,7 +212,7 @@ class TableTask(abc.ABC):
         return {name: getattr(config, name) for name in names}
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The task of a model directory."""
         columns = settings["columns"]
         return cls(
@@ -371,22 +349,6 @@ class TableTask(abc.ABC):
             config, num_labels=self.num_logits, dtype=policy, name=self.declaration.name
         )
 
-    def outputs(
-        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        """`logits`, float32 [rows, num_logits]."""
-        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
-
-    def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """The number of rows."""
-        return {"loss": tf.reduce_sum(batch[ROW_WEIGHTS])}
-
-    def reduce(
-        self, data: TaskData, chosen: np.ndarray, outputs: dict[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
-        """The logits."""
-        return outputs
-
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """The predictions of each row."""
         return self.predictions(reduced["logits"])
@@ -409,22 +371,13 @@ class TableTask(abc.ABC):
         """Predictions for texts."""
         return TableModule(self, model, tokenizer)
 
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
-    ) -> dict[str, np.ndarray]:
-        """The predictions that are numbers, from rows packed and padded outside of a graph."""
-        rows = self.model_input(tokenizer, texts)
-        batch = single_batch(rows, tokenizer.pad_id)
-        logits = self.outputs(model, batch, training=False, dropout_key=None)["logits"].numpy()
-        if rows.owners is not None:
-            owned = rows.owners[:, None] == np.unique(rows.owners)
-            logits = np.stack([logits[of_row].mean(axis=0) for of_row in owned.T])
-        predicted = self.predictions(logits)
-        return {
-            name: values
-            for name, values in predicted.items()
-            if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.number)
-        }
+    def host(self) -> TableHost:
+        return _HostOfTask(
+            input_names=self.inputs(),
+            max_seq_length=self.max_seq_length,
+            long_texts=self.long_texts,
+            task=self,
+        )
 
     def card(self) -> TaskCard:
         """Columns and length, then `card_facts`."""
@@ -448,3 +401,13 @@ class TableTask(abc.ABC):
 
     def _text_columns(self) -> tuple[str, str | None]:
         return self.text_column, self.text_pair_column
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _HostOfTask(TableHost):
+    """The steps around the graph of a task that need not have a `HostTask` of its own."""
+
+    task: TableTask
+
+    def predictions(self, logits: np.ndarray) -> dict[str, Any]:
+        return self.task.predictions(logits)

@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.tasks.base.host_task import HostRows
+from bert_tf.tasks.base.declaration import ServedTaskDeclaration
+from bert_tf.tasks.base.host_task import HostRows, HostTask
 from bert_tf.tasks.tagging.options import TAGGING
 from bert_tf.tasks.tagging.predictions import prediction_columns
 from bert_tf.tasks.tagging.rows.word_rows import WordRows, encode_words
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingHost:
-    """A `HostTask`; see `TaggingTask` for the fields."""
+class TaggingHost(HostTask):
+    """See `TaggingTask` for the fields."""
 
-    input_names: ClassVar[tuple[str, ...]] = TAGGING.inputs
-    list_inputs: ClassVar[tuple[str, ...]] = ()
+    declaration: ClassVar[ServedTaskDeclaration] = TAGGING
 
     labels: tuple[str, ...]
     scheme: str
-    max_seq_length: int
     window_stride: int
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """See `HostTask.from_settings`."""
-        return cls(
-            labels=tuple(settings["labels"]),
-            scheme=settings["scheme"],
-            max_seq_length=settings["max_seq_length"],
-            window_stride=settings["window_stride"],
-        )
 
     def encode(self, tokenizer: HostTokenizer, columns: Mapping[str, Sequence[Any]]) -> HostRows:
         """See `HostTask.encode`."""

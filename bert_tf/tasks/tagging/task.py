@@ -20,11 +20,11 @@ from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.rejects import reasons_first
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.models.token_classification import BertTokenClassifier
-from bert_tf.serving.single_batch import single_batch
 from bert_tf.tasks.base.declaration import TaskDeclaration
 from bert_tf.tasks.base.losses import cross_entropy, weighted_hits
-from bert_tf.tasks.base.task import TaskData, TaskResults
+from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.tasks.base.task_fields import kept_if_set
 from bert_tf.tasks.tables.labels import label_table
 from bert_tf.tasks.tagging.card import tagging_card
 from bert_tf.tasks.tagging.host import best_tags, tag_predictions
@@ -53,7 +53,7 @@ from bert_tf.weights.model_directory import ModelDirectory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaggingTask:
+class TaggingTask(Task):
     """A tag for each word (Devlin et al. 2019, section 5.3), by the word's first token.
 
     Attributes:
@@ -71,7 +71,7 @@ class TaggingTask:
     labels: tuple[str, ...]
     max_seq_length: int
     window_stride: int
-    tag_names: tuple[str, ...] = ()
+    tag_names: tuple[str, ...] = kept_if_set(())
 
     @classmethod
     def from_training(cls, config: TaggingConfig, console: Console) -> tuple[Self, TaggedTexts]:
@@ -114,15 +114,6 @@ class TaggingTask:
         return task, texts
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> Self:
-        """The task of a model directory."""
-        values = {key: value for key, value in settings.items() if key != "task"}
-        columns = TagColumns(**settings["columns"])
-        names = tuple(settings.get("tag_names", ()))
-        labels = tuple(settings["labels"])
-        return cls(**{**values, "columns": columns, "labels": labels, "tag_names": names})
-
-    @classmethod
     def from_weights(cls, directory: ModelDirectory) -> Self | None:
         """The task of another library's token classifier, with default columns."""
         if architecture(directory) != BertTokenClassifier.huggingface_class:
@@ -141,24 +132,6 @@ class TaggingTask:
             max_seq_length=min(TaggingConfig.default_sequence_length, longest),
             window_stride=TaggingConfig.window_stride,
         )
-
-    def settings(self) -> dict[str, Any]:
-        """The content of `task.json`."""
-        values = dataclasses.asdict(self)
-        names = values.pop("tag_names")
-        if self.columns.sentence is None:
-            del values["columns"]["sentence"]
-        return {
-            "task": self.declaration.name,
-            **values,
-            "labels": list(self.labels),
-            **({"tag_names": list(names)} if names else {}),
-        }
-
-    @property
-    def student(self) -> None:
-        """None."""
-        return None
 
     def with_columns(self, config: EvaluateConfig) -> Self:
         """The same task, reading other columns where the config names them."""
@@ -199,10 +172,6 @@ class TaggingTask:
         classes = gold_labels(source, self.scheme).rarest(len(source))
         return RowGroups(keys=source.texts, classes=classes)
 
-    def trained_on(self, source: TaggedTexts) -> Self:
-        """The same task: nothing depends on how often something occurs."""
-        return self
-
     def encode(
         self, source: TaggedTexts, tokenizer: WordPieceTokenizer, *, training: bool
     ) -> TaskData:
@@ -236,17 +205,6 @@ class TaggingTask:
         """Entities and tags of texts."""
         return TextTagger(self, model, tokenizer)
 
-    def reference_outputs(
-        self, model: Any, tokenizer: WordPieceTokenizer, texts: dict[str, list[str]]
-    ) -> dict[str, np.ndarray]:
-        """The mean probability of each text's tags, from rows cut and padded outside of a graph."""
-        encoded = self._encoded(tokenizer, texts["text"])
-        batch = single_batch(encoded.rows, tokenizer.pad_id)
-        outputs = self.outputs(model, batch, training=False, dropout_key=None)
-        reduced = best_tags(outputs["logits"].numpy(), self.max_seq_length)
-        predicted = tag_predictions(texts["text"], encoded, reduced, self.labels, self.scheme)
-        return {"mean_score": predicted["mean_score"]}
-
     def card(self) -> TaskCard:
         """See `card.tagging_card`."""
         return tagging_card(self)
@@ -256,12 +214,6 @@ class TaggingTask:
         return BertTokenClassifier(
             config, num_labels=len(self.labels), dtype=policy, name=self.declaration.name
         )
-
-    def outputs(
-        self, model: Any, batch: Batch, *, training: bool, dropout_key: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
-        """`logits`, float32 [rows, length, labels]."""
-        return {"logits": model(batch, training=training, dropout_key=dropout_key)}
 
     def weights(self, batch: Batch) -> dict[str, tf.Tensor]:
         """The number of words."""
@@ -281,10 +233,6 @@ class TaggingTask:
     ) -> dict[str, np.ndarray]:
         """The likeliest tag of every token and its probability."""
         return best_tags(outputs["logits"], self.max_seq_length)
-
-    def fitted(self, data: TaskData, reduced: dict[str, np.ndarray]) -> Self:
-        """The same task: nothing is fitted."""
-        return self
 
     def predict(self, data: TaskData, reduced: dict[str, np.ndarray]) -> dict[str, Any]:
         """Entities and tags of each row."""

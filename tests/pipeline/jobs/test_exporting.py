@@ -22,8 +22,8 @@ from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.export.formats import saved_model
 from bert_tf.export.formats.registry import FORMATS, recognize_format
+from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
-from bert_tf.tasks.fill_mask.reference import best_probabilities
 from bert_tf.weights.import_weights import read_source
 from pipeline.cli.main import main
 from pipeline.jobs import exporting
@@ -186,10 +186,11 @@ def test_a_pretrained_model_is_exported_for_a_task_and_scores(tmp_path, monkeypa
 
 
 def test_a_graph_that_scores_otherwise_is_not_exported(tmp_path, monkeypatch):
-    def double(model, tokenizer, texts, *, max_seq_length):
-        return 2 * best_probabilities(model, tokenizer, texts, max_seq_length=max_seq_length)
+    def double(task, model, tokenizer, texts):
+        outputs = PretrainedTask.reference_outputs(task, model, tokenizer, texts)
+        return {name: 2 * values for name, values in outputs.items()}
 
-    monkeypatch.setattr("bert_tf.tasks.fill_mask.task.best_probabilities", double)
+    monkeypatch.setattr("bert_tf.tasks.fill_mask.task.FillMaskTask.reference_outputs", double)
     values = {
         "run": str(Path(__file__).parents[2] / "golden" / "fill_mask"),
         "output": str(tmp_path / "out"),

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.tasks.base.task_fields import kept_if_set
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class TagColumns:
     tokens: str | None
     tags: str | None
     entities: str
-    sentence: str | None = None
+    sentence: str | None = kept_if_set(None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
