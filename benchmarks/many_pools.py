@@ -30,7 +30,8 @@ from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.report import ReportCorpus
 from pipeline.examples.plan import ExamplesPlan
-from pipeline.examples.transforms import ExamplesJob, WriteExamples, read_example_counts
+from pipeline.examples.steps import ExamplesJob
+from pipeline.examples.transforms import WriteExamples, read_example_counts
 
 WORDS = [f"{first}{second}" for first in "bcdfghjklm" for second in "aeiou"]
 DOCUMENTS_OF_POOL = 2

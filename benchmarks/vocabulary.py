@@ -30,7 +30,7 @@ from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.beam.files import match_files
-from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader

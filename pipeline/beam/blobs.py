@@ -8,19 +8,60 @@ anyway, so on every runner data are spilled there and only references are shuffl
 from __future__ import annotations
 
 import os
+import socket
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import google_crc32c
 
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.files import RemotePath, naming_file, write_text_atomically
 from bert_tf.base.json_files import read_if_sound, sealed
 from pipeline.beam.progress import Progress, report_progress
 from pipeline.beam.stored_path import path_of
-from pipeline.beam.visibility import NotYetSeen, wait_until_seen
+
+# Seconds; for tests, and for storage that takes longer.
+VARIABLE = "BERT_PIPELINE_VISIBILITY_SECONDS"
+_SECONDS = 90.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+Result = TypeVar("Result")
+
+
+class NotYetSeen(Exception):
+    """A file is not what it is to be; the message says what it is instead."""
+
+
+def wait_until_seen(path: Path, read: Callable[[], Result]) -> Result:
+    """Tries to read a file that is known to be written, again and again for a bounded time.
+
+    Args:
+        path: for the message.
+        read: reads it; raises FileNotFoundError or NotYetSeen as long as it cannot.
+
+    Raises:
+        RunnerFailed: it could not be read in that time.
+    """
+    deadline = time.monotonic() + float(os.environ.get(VARIABLE, _SECONDS))
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return read()
+        except (FileNotFoundError, NotYetSeen) as error:
+            if time.monotonic() + pause > deadline:
+                seen = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+                raise RunnerFailed(
+                    f"{path}: {socket.gethostname()} does not see what was written there ({seen}); "
+                    "the output has to lie on storage that all workers share, and nothing may be "
+                    "removed from it while the job runs"
+                ) from None
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
 
 _BLOBS, _FINISHED = ".blobs", ".finished.json"
 

@@ -15,8 +15,7 @@ from bert_tf.base.files import replacing_file
 from bert_tf.data.tables.compression import uncompressed
 from bert_tf.data.tables.file_names import COMPRESSIONS
 from bert_tf.data.tables.text_files import SAMPLE_BYTES, checked_part, transcoder_of
-from pipeline.beam.folder_hint import FORMAT_OF_ENDING, instead_of_folder
-from pipeline.beam.globs import why_no_file
+from pipeline.beam.globs import FORMAT_OF_ENDING, instead_of_folder, why_no_file
 from pipeline.beam.own_files import own_files
 from pipeline.beam.storage import innermost_message, list_stored, open_stored
 from pipeline.beam.stored_path import path_of

@@ -26,13 +26,15 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import GraphWritten, UsageError
 from bert_tf.base.processor import usable_cores
 from bert_tf.config.sections.run import RunnerConfig
-from pipeline.beam.cluster.cluster_job import drop_errors_of_closed_connections, run_on_cluster
-from pipeline.beam.cluster.flink_rest import flink_job
-from pipeline.beam.cluster.installation import CheckInstallations
-from pipeline.beam.cluster.job_server import let_job_server_outlive_ctrl_c
-from pipeline.beam.cluster.worker_errors import user_error
+from pipeline.beam.cluster import (
+    CheckInstallations,
+    drop_errors_of_closed_connections,
+    flink_job,
+    let_job_server_outlive_ctrl_c,
+    run_on_cluster,
+)
 from pipeline.beam.progress import ProgressLine, ProgressWatch, text_line
-from pipeline.beam.verbosity import is_verbose
+from pipeline.beam.workers import is_verbose, user_error
 
 # Worker processes take about 7 seconds to start: less input than this is read sooner by one.
 BYTES_THAT_PAY_FOR_WORKERS = 400_000_000

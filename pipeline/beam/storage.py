@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib.util
 import re
+import threading
 from collections.abc import Sequence
-from typing import BinaryIO, NamedTuple, NoReturn
+from types import SimpleNamespace
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 from apache_beam.io.filesystems import FileSystems
@@ -15,7 +18,29 @@ from apache_beam.options.pipeline_options import PipelineOptions, _BeamArgumentP
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import POINTER_START, check_lfs_pointer
 from pipeline.beam.globs import GLOB_MARK, glob_pattern, list_local
-from pipeline.beam.s3_clients import keep_s3_clients
+
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def keep_s3_clients() -> None:
+    """Lets Beam get the client again that it has made with the same options; a no-op without S3."""
+    try:
+        import boto3
+        from apache_beam.io.aws.clients.s3 import boto3_client
+    except ImportError:
+        return
+    clients: dict[tuple[tuple[str, Any], ...], Any] = {}
+
+    def client(**options: Any) -> Any:
+        key = tuple(sorted(options.items()))
+        with _LOCK:
+            if key not in clients:
+                clients[key] = boto3.session.Session().client(**options)
+            return clients[key]
+
+    session = SimpleNamespace(client=client)
+    boto3_client.boto3 = SimpleNamespace(session=SimpleNamespace(Session=lambda: session))
 
 
 class _Extra(NamedTuple):

@@ -10,18 +10,22 @@ import fnmatch
 import io
 import os
 import re
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from bert_tf.base.errors import BertPipelineError
-from bert_tf.base.files import RemotePath
-from pipeline.beam.s3_clients import keep_s3_clients
+from bert_tf.base.checksums import file_sha256
+from bert_tf.base.errors import BertPipelineError, InputError
+from bert_tf.base.files import RemotePath, replacing_file
+from pipeline.beam.storage import keep_s3_clients
 
 if TYPE_CHECKING:
     from apache_beam.io.filesystem import FileMetadata, FileSystem
+
 
 _READ_BYTES = 1 << 20
 # S3 takes 10,000 parts of a file, and Beam makes a part of each write of 5 MB or more.
@@ -362,3 +366,44 @@ def _beam() -> Any:
 
     keep_s3_clients()
     return FileSystems
+
+
+_AT_ONCE = 8  # a file alone does not use the whole network
+_CHUNK_BYTES = 16 << 20
+
+
+def copy_files(files: Mapping[Path, Path], sha256: Mapping[Path, str] | None = None) -> None:
+    """Copies files; each appears whole or not at all.
+
+    Args:
+        files: source by target; a source may grow meanwhile.
+        sha256: what a target is to be, where that is known.
+
+    Raises:
+        OSError: one cannot be read or written; others may be there then.
+        InputError: one is not what it is to be.
+    """
+    for folder in {target.parent for target in files}:  # not by several threads at once
+        folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        copies = [
+            pool.submit(_copy, source, target, (sha256 or {}).get(target))
+            for target, source in files.items()
+        ]
+        try:
+            for copy in copies:
+                copy.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _copy(source: Path, target: Path, sha256: str | None) -> None:
+    with replacing_file(target, lasting=False) as aside:
+        with source.open("rb") as read, aside.open("wb") as written:
+            shutil.copyfileobj(read, written, _CHUNK_BYTES)
+        if sha256 is not None and file_sha256(aside) != sha256:
+            raise InputError(
+                f"{source}: is not what was written (its SHA-256 differs from the manifest's), so "
+                "it is damaged or edited; make it again"
+            )

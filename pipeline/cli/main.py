@@ -14,7 +14,7 @@ import click
 
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
 from bert_tf.engines.frozen_weights import declare_frozen_weights
-from pipeline.beam.cluster.worker_errors import failure_in, system_error
+from pipeline.beam.workers import failure_in, system_error
 from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
 from pipeline.outputs.job_log import LogNote

@@ -26,8 +26,14 @@ from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS, table_fo
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
-from pipeline.beam.folder_hint import FORMAT_OF_ENDING, instead_of_folder
-from pipeline.beam.globs import GLOB_MARK, READ_AGAIN, list_local, why_no_file
+from pipeline.beam.globs import (
+    FORMAT_OF_ENDING,
+    GLOB_MARK,
+    READ_AGAIN,
+    instead_of_folder,
+    list_local,
+    why_no_file,
+)
 from pipeline.beam.own_files import own_files
 from pipeline.outputs.identity import (
     check_made_by,

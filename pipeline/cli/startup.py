@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TextIO
 
 from bert_tf.training.devices.machine_memory import memory_and_swap
-from pipeline.beam.verbosity import be_verbose
+from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
 
 

@@ -14,11 +14,9 @@ from bert_tf.data.tables.file_names import compression_of
 from pipeline.beam.blobs import BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress
-from pipeline.corpus.blocks.document_block import DocumentBlock, join_blocks
-from pipeline.corpus.blocks.identity import block_identity
+from pipeline.corpus.document_block import DocumentBlock, block_identity, join_blocks
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.first_look import look_at_text
-from pipeline.corpus.readers.formats import Reader, make_reader
+from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
 from pipeline.corpus.readers.splits import WHOLE_FILE, Split
 
 # The kind of work that is done with a block.

@@ -19,8 +19,7 @@ import numpy as np
 from bert_tf.base.files import replacing_file
 from bert_tf.base.wording import quantity
 from pipeline.beam.files import read_shared_files, write_shared_file
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import DocumentBlock, document_hashes
 
 _SUMMARY = "corpus-summary.json"
 _COPIES = "corpus-copies.txt"

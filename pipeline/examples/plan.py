@@ -10,7 +10,7 @@ import numpy as np
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import compression_of
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.first_look import TEXT_PER_STORED_BYTE
+from pipeline.corpus.readers.formats import TEXT_PER_STORED_BYTE
 
 # More buckets than this make the blobs of a block tiny, so documents are partitioned on two levels.
 MAX_BUCKETS = 256

@@ -171,3 +171,29 @@ def write_shard(path: str | Path, parts: Iterable[np.ndarray], *, compression: s
 def _write_all(stream: HashingStream | gzip.GzipFile, parts: Iterable[np.ndarray]) -> None:
     for part in parts:
         stream.write(part.data)
+
+
+def split_group_runs(split: str, blobs: list[bytes]) -> Iterator[Run]:
+    """Merges the runs of a group, as stored, and yields one for each shard that gets records."""
+    counts = [int(np.frombuffer(blob[-8:], np.uint64)[0]) for blob in blobs]
+    indexes = [len(blob) - 8 - 16 * count for blob, count in zip(blobs, counts, strict=True)]
+    sizes, ranks, shards = (
+        np.concatenate(
+            [
+                np.frombuffer(blob, dtype, count, index + before * count)
+                for blob, count, index in zip(blobs, counts, indexes, strict=True)
+            ]
+        )
+        for dtype, before in ((np.uint32, 0), (np.uint64, 4), (np.uint32, 12))
+    )
+    data = np.concatenate(
+        [np.frombuffer(blob, np.uint8, index) for blob, index in zip(blobs, indexes, strict=True)]
+    )
+    starts = offsets_of(sizes)[:-1]
+    order = np.lexsort((ranks, shards))
+    numbers, firsts = np.unique(shards[order], return_index=True)
+    for number, begin, end in zip(numbers, firsts, [*firsts[1:], len(order)], strict=True):
+        members = order[begin:end]
+        lengths = sizes[members].astype(np.int64)
+        records = take_ranges(data, starts[members], lengths)
+        yield Run(split, int(number), ranks[members], [(records, offsets_of(lengths))])

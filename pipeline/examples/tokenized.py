@@ -14,8 +14,7 @@ from bert_tf.data.examples.flat_documents import (
     concatenate_documents,
 )
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import DocumentBlock, document_hashes
 
 _BATCH_SENTENCES = 4096
 

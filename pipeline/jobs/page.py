@@ -10,7 +10,7 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.tables.file_names import name_without_compression
 from bert_tf.data.text.lowercase import Lowercase
-from pipeline.beam.folder_hint import FORMAT_OF_ENDING
+from pipeline.beam.globs import FORMAT_OF_ENDING
 from pipeline.beam.own_files import is_vocabulary
 from pipeline.outputs.manifest import manifest_path, side_paths
 from pipeline.outputs.place import OutputPlace, check_place

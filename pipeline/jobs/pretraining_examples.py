@@ -37,11 +37,10 @@ from pipeline.corpus.report import (
     write_rejects,
 )
 from pipeline.examples.plan import plan_examples
-from pipeline.examples.progress import examples_line
+from pipeline.examples.steps import POOL, ExamplesJob
 from pipeline.examples.transforms import (
-    POOL,
-    ExamplesJob,
     WriteExamples,
+    examples_line,
     read_example_counts,
     read_shard_hashes,
 )

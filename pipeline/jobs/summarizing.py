@@ -12,7 +12,7 @@ from bert_tf.config.sections.embedding import DEFAULT_SENTENCES
 from bert_tf.data.tables.dialect import TableDialect
 from pipeline.beam.storage import use_storage_options
 from pipeline.beam.stored_path import path_of
-from pipeline.corpus.sentences.splitters import make_splitter
+from pipeline.corpus.sentences import make_splitter
 from pipeline.embedding.source import VectorSource, describe_settings, open_vector_source
 from pipeline.outputs.job import JobRecord, RunOptions, run_job
 from pipeline.outputs.manifest import rejects_path

@@ -11,8 +11,8 @@ from bert_tf.base.checksums import CARD, SUMS, check_sums, file_sha256, read_sum
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath, write_text_atomically
 from bert_tf.base.json_files import read_sealed, sealed
-from pipeline.beam.installed_versions import installed_versions
 from pipeline.beam.stored_path import path_of
+from pipeline.beam.workers import installed_versions
 from pipeline.outputs.job_log import LOG, OLDER
 
 MANIFEST_VERSION = 1

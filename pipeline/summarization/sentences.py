@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from pipeline.corpus.cleaning.characters import BLANK, REMOVE, cleaning_table
-from pipeline.corpus.cleaning.paragraphs import paragraph_bounds
-from pipeline.corpus.sentences.splitters import SentenceSplitter
+from pipeline.corpus.characters import BLANK, REMOVE, cleaning_table
+from pipeline.corpus.lines import paragraph_bounds
+from pipeline.corpus.sentences import SentenceSplitter
 
 _LINE_ENDS = np.array([ord(mark) for mark in "\n\r\v\f\x85\u2028\u2029"], np.uint32)
 _RETURN, _NEWLINE, _SPACE = ord("\r"), ord("\n"), ord(" ")

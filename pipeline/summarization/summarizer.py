@@ -17,7 +17,7 @@ from bert_tf.embeddings.settings import EMBEDDING, TEXT_TOKENS, EmbedderSettings
 from bert_tf.engines.engine import Engine
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS, LOST_TOKENS
 from bert_tf.tasks.base.declaration import PredictionField
-from pipeline.corpus.sentences.splitters import make_splitter
+from pipeline.corpus.sentences import make_splitter
 from pipeline.summarization.sentences import find_sentences
 
 _SMALLEST_NORM = 1e-12

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.corpus.blocks.document_block import offsets_and_data
-from pipeline.corpus.cleaning.characters import NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import NUM_CODE_POINTS, decode
+from pipeline.corpus.document_block import offsets_and_data
 from pipeline.vocabulary.merging import merge_pairs
 from pipeline.vocabulary.normalization import WORD, word_tables
-from pipeline.vocabulary.pruning import prune_pieces
+from pipeline.vocabulary.quality import prune_pieces
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"

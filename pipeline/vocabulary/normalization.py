@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.text.lowercase import Lowercase
 from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
-from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS
+from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS
 
 # What becomes of a code point: part of a word, a border between words, a word by itself,
 # something else first, or nothing.

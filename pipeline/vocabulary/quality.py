@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, fnv1a_step
-from pipeline.corpus.blocks.document_block import offsets_and_data
+from pipeline.corpus.document_block import offsets_and_data
 
 # Where the hashes of pieces that continue a word start, apart from those that begin one.
 _CONTINUATION = np.uint64(0x84222325CBF29CE4)
@@ -129,3 +129,32 @@ def _write(data, offsets, counts, slots, hashes, longest, written, lengths, uses
         lengths[word] = count
         for index in range(count):
             uses[written[index]] += counts[word]
+
+
+# A piece's uses go to others when it is removed, so half of the surplus is removed at a time, and
+# no fewer than this fraction of the vocabulary, since the rest hardly matters.
+_SMALLEST_STEP = 1 / 200
+
+
+def prune_pieces(
+    pieces: list[str], words: pa.Array, counts: np.ndarray, *, size: int, num_fixed: int
+) -> list[str]:
+    """Leaves `size` pieces in their order.
+
+    Args:
+        pieces: the vocabulary.
+        words: string [words], distinct.
+        counts: int64 [words].
+        size: pieces to leave.
+        num_fixed: pieces at the beginning that stay whatever their use.
+    """
+    while len(pieces) > size:
+        surplus = len(pieces) - size
+        step = max(surplus // 2, min(surplus, int(size * _SMALLEST_STEP) + 1))
+        _, uses = write_words(pieces, words, counts)
+        # Of equally used ones the later goes: a stable sort of the reversed order.
+        by_use = np.argsort(uses[num_fixed:][::-1], kind="stable")[:step]
+        leaves = np.zeros(len(pieces), np.bool_)
+        leaves[len(pieces) - 1 - by_use] = True
+        pieces = [piece for piece, goes in zip(pieces, leaves.tolist(), strict=True) if not goes]
+    return pieces

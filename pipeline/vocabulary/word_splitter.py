@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.data.text.lowercase import Lowercase
-from pipeline.corpus.blocks.document_block import offsets_and_data
-from pipeline.corpus.cleaning.characters import decode
+from pipeline.corpus.characters import decode
+from pipeline.corpus.document_block import offsets_and_data
 from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables
 
 _OUTPUT_BYTES = 1 << 22

@@ -24,9 +24,8 @@ from bert_tf.base.files import replacing_file
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.duplicates.minhash import choose_bands
-from pipeline.corpus.duplicates.partitions import DropJob
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.duplicates.near_duplicates import choose_bands
 from pipeline.corpus.duplicates.steps import (
     BANDS,
     KEYS,
@@ -40,6 +39,7 @@ from pipeline.corpus.duplicates.steps import (
     ChooseLines,
     ConnectNear,
     DropFromBlock,
+    DropJob,
     PairCandidates,
     PartitionLines,
     SelectCandidates,

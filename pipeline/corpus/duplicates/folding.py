@@ -17,9 +17,8 @@ import numpy as np
 
 from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, mix64
 from bert_tf.data.examples.random_numbers import combine
-from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
-from pipeline.corpus.blocks.identity import document_hashes
-from pipeline.corpus.cleaning.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
+from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 
 _BETWEEN, _SKIPPED = 0, 1  # no letter has these code points
 _ALONE = 1 << 31

@@ -9,8 +9,92 @@ from collections.abc import Iterable
 import numba
 import numpy as np
 
-from pipeline.corpus.duplicates.minhash import NUM_HASHES, estimated_similarity
+from bert_tf.base.kernels import mix64
+from bert_tf.data.examples.random_numbers import combine, next_bits, seed_key
 from pipeline.corpus.duplicates.occurrences import Kept, Occurrences, first_of_runs
+
+NUM_HASHES = 128
+GRAM_WORDS = 5
+_FOUND_AT_THRESHOLD = 0.95
+_LARGEST = np.uint32(0xFFFFFFFF)
+
+
+def choose_bands(threshold: float) -> tuple[int, int]:
+    """How many bands, and minima in each, for pairs of at least this similarity."""
+    rows = NUM_HASHES
+    while rows > 1 and chance_of_candidate(threshold, NUM_HASHES // rows, rows) < (
+        _FOUND_AT_THRESHOLD
+    ):
+        rows -= 1
+    return NUM_HASHES // rows, rows
+
+
+def chance_of_candidate(similarity: float, bands: int, rows: int) -> float:
+    """The S-curve: the chance that a pair of some similarity has an equal band."""
+    return 1.0 - (1.0 - similarity**rows) ** bands
+
+
+def signatures_of(words: np.ndarray, offsets: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """MinHash signatures.
+
+    Args:
+        words: uint64, hashes of the words of all documents one after the other.
+        offsets: int64 [documents + 1] into `words`.
+        documents: int64 [n], which documents.
+
+    Returns:
+        uint32 [n, NUM_HASHES]; of a document without words all are the largest number.
+    """
+    signatures = np.empty((len(documents), NUM_HASHES), np.uint32)
+    _sign(words, offsets, documents, *_permutations(), signatures)
+    return signatures
+
+
+def band_keys(signatures: np.ndarray, bands: int, rows: int) -> np.ndarray:
+    """uint64 [documents, bands]: equal where all minima of a band are, different bands apart."""
+    keys = np.empty((len(signatures), bands), np.uint64)
+    _key_bands(signatures, rows, keys)
+    return keys
+
+
+def estimated_similarity(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """float64 [n]: the fraction of equal minima in pairs of signatures, [n, NUM_HASHES] each."""
+    return np.count_nonzero(left == right, axis=1) / NUM_HASHES
+
+
+def _permutations() -> tuple[np.ndarray, np.ndarray]:
+    state = np.array([seed_key(0, "minhash")], np.uint64)
+    numbers = np.array([next_bits(state) for _ in range(2 * NUM_HASHES)], np.uint64)
+    factors, addends = (numbers >> np.uint64(32)).astype(np.uint32).reshape(2, NUM_HASHES)
+    return factors | np.uint32(1), addends
+
+
+@numba.njit(cache=True, nogil=True)
+def _sign(words, offsets, documents, factors, addends, signatures):
+    for place in range(len(documents)):
+        minima = signatures[place]
+        minima[:] = _LARGEST
+        begin, end = offsets[documents[place]], offsets[documents[place] + 1]
+        if begin == end:
+            continue
+        for first in range(begin, max(end - GRAM_WORDS, begin) + 1):
+            gram = np.uint64(0)
+            for word in range(first, min(first + GRAM_WORDS, end)):
+                gram = combine(gram, words[word])
+            value = np.uint32(gram >> np.uint64(32))
+            for i in range(NUM_HASHES):
+                minima[i] = min(minima[i], np.uint32(factors[i] * value + addends[i]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _key_bands(signatures, rows, keys):
+    for document in range(keys.shape[0]):
+        for band in range(keys.shape[1]):
+            value = mix64(np.uint64(band + 1))
+            for row in range(band * rows, (band + 1) * rows):
+                value = combine(value, np.uint64(signatures[document, row]))
+            keys[document, band] = value
+
 
 # A document's key under one of its bands.
 BAND = np.dtype([("band", "u8"), ("key", "u8")])

@@ -15,40 +15,88 @@ from typing import Any, TypeAlias
 import apache_beam as beam
 import numpy as np
 
-from pipeline.beam.blobs import BlobReference, BlobWriter
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter
 from pipeline.beam.files import write_shared_file
-from pipeline.corpus.blocks.document_block import DocumentBlock, add_reason
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import DocumentBlock, add_reason, document_hashes
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
-from pipeline.corpus.duplicates.minhash import band_keys, signatures_of
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
     PAIR,
     SIGNATURE,
+    band_keys,
     choose_kept,
     merge_nodes,
     pair_candidates,
     select_nodes,
+    signatures_of,
 )
 from pipeline.corpus.duplicates.occurrences import (
     EXACT_COPY,
+    LINE,
     NEAR_DUPLICATE,
     OCCURRENCE,
+    ONLY_REPEATED_LINES,
+    REPEATED_LINE,
     BlockId,
     Dropped,
     Occurrences,
     choose_dropped,
+    find_repeated,
+    lines_of_block,
     merge_kept,
     merge_occurrences,
 )
-from pipeline.corpus.duplicates.partitions import DropJob, partition_rows, partitions_of, read_rows
-from pipeline.corpus.duplicates.repeated_lines import (
-    LINE,
-    ONLY_REPEATED_LINES,
-    REPEATED_LINE,
-    find_repeated,
-    lines_of_block,
-)
+
+_NUM_PARTITIONS = 32
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DropJob:
+    """What is to be dropped, and where data are stored; sent to the workers.
+
+    Attributes:
+        documents: whether documents are dropped.
+        bands: bands of a signature and rows of a band, for near duplicates; None to leave them.
+        threshold: similarity from which documents are near duplicates.
+        lines: whether repeated lines are dropped.
+        store: where text and records wait.
+        folder: shared by all workers and the submitting process.
+    """
+
+    documents: bool
+    bands: tuple[int, int] | None
+    threshold: float
+    lines: bool
+    store: BlobStore
+    folder: str
+
+
+def partitions_of(keys: np.ndarray) -> np.ndarray:
+    """The partition that each key, a 64-bit hash, belongs to: uint64 of the same shape."""
+    return (keys >> np.uint64(40)) % np.uint64(_NUM_PARTITIONS)
+
+
+def partition_rows(
+    rows: np.ndarray, keys: np.ndarray, writer: BlobWriter
+) -> list[tuple[int, BlobReference]]:
+    """Stores the rows of each partition of the keys that has any."""
+    partitions = partitions_of(keys)
+    order = np.argsort(partitions, kind="stable")
+    rows = rows[order]
+    borders = np.searchsorted(partitions[order], np.arange(_NUM_PARTITIONS + 1, dtype=np.uint64))
+    return [
+        (partition, writer.add([rows[borders[partition] : borders[partition + 1]].tobytes()]))
+        for partition in range(_NUM_PARTITIONS)
+        if borders[partition] < borders[partition + 1]
+    ]
+
+
+def read_rows(store: BlobStore, references: Iterable[BlobReference], kind: np.dtype) -> np.ndarray:
+    """Rows that `partition_rows` stored, of all references one after the other."""
+    return np.concatenate(
+        [np.empty(0, kind), *(np.frombuffer(store.read(item), kind) for item in references)]
+    )
+
 
 REPORT_NAME = "corpus-duplicates-{}.jsonl"
 TEXT, OCCURRENCES, SIGNATURES, BANDS, LINES = "text", "occurrences", "signatures", "bands", "lines"

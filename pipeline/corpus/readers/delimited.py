@@ -26,9 +26,8 @@ from bert_tf.data.tables.formats.delimited import (
 from bert_tf.data.tables.reasons import HEADER_REPEATED
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Chunk
-from pipeline.corpus.readers.splits import ChunkReader
+from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.readers.splits import Chunk, ChunkReader
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,9 +19,8 @@ from bert_tf.data.tables.formats.json_lines import (
 )
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
-from pipeline.corpus.readers.chunks import Chunk
-from pipeline.corpus.readers.splits import ChunkReader
+from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.readers.splits import Chunk, ChunkReader
 from pipeline.corpus.readers.wikiextractor import wiki_text
 
 _PEEKED_BYTES = 1 << 22

@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from bert_tf.base.kernels import count_characters
-from pipeline.corpus.blocks.raw_block import lines_of
-from pipeline.corpus.cleaning.characters import (
+from pipeline.corpus.characters import (
     CLOSER,
     QUOTE,
     TERMINATOR,
@@ -21,9 +20,10 @@ from pipeline.corpus.cleaning.characters import (
     decode,
     sentence_table,
 )
-from pipeline.corpus.cleaning.lines import clean_lines
+from pipeline.corpus.lines import clean_lines
+from pipeline.corpus.raw_block import lines_of
 from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN
-from pipeline.corpus.sentences.rules import split_sentences
+from pipeline.corpus.sentences import split_sentences
 
 _OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _LINE_ENDS = {b"\r": b"\n", b"\xc2\x85": b" \n"}  # of as many bytes, so that offsets stay

@@ -24,7 +24,7 @@ from bert_tf.data.tables.formats.parquet_file import (
 from bert_tf.data.tables.reasons import column_is_empty
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.storage import open_stored
-from pipeline.corpus.blocks.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.splits import Split
 
 

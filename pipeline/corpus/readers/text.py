@@ -9,7 +9,8 @@ import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import (
+from pipeline.corpus.lines import find_blank_lines
+from pipeline.corpus.raw_block import (
     PARAGRAPH_LINES,
     SENTENCE_LINES,
     RawBlock,
@@ -19,8 +20,6 @@ from pipeline.corpus.blocks.raw_block import (
     block_of_texts,
     lines_of,
 )
-from pipeline.corpus.cleaning.lines import find_blank_lines
-from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK, Chunk
 from pipeline.corpus.readers.layouts import (
     END_OF_TEXT,
     Sketch,
@@ -28,7 +27,7 @@ from pipeline.corpus.readers.layouts import (
     sketch_text,
     with_line_feeds,
 )
-from pipeline.corpus.readers.splits import ChunkReader
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK, Chunk, ChunkReader
 from pipeline.corpus.readers.wikiextractor import WIKI_BEGIN, read_wiki_documents
 
 _BLANKS = (  # what Unicode calls white space, but for line feeds

@@ -9,8 +9,8 @@ from typing import Any
 
 from bert_tf.base.errors import BertPipelineError
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.raw_block import Texts
-from pipeline.corpus.readers.chunks import BYTE_ORDER_MARK
+from pipeline.corpus.raw_block import Texts
+from pipeline.corpus.readers.splits import BYTE_ORDER_MARK
 
 WIKI_BEGIN = b"<doc "
 _BEGIN = re.compile(rb"^" + WIKI_BEGIN + rb"[^\n]*", re.MULTILINE)

@@ -13,7 +13,7 @@ from bert_tf.config.sections import PreprocessConfig, VocabConfig
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size
 from pipeline.report.corpus.sample import CorpusSample, read_sample, text_scale
 from pipeline.report.corpus.survey import (

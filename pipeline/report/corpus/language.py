@@ -14,9 +14,8 @@ import numpy as np
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.first_look import TextLook, look_at_text
-from pipeline.corpus.readers.formats import format_of
-from pipeline.corpus.sentences.abbreviations import WORDS_OF_LANGUAGES
+from pipeline.corpus.abbreviations import WORDS_OF_LANGUAGES
+from pipeline.corpus.readers.formats import TextLook, format_of, look_at_text
 from pipeline.report.corpus.sample import read_sample, text_scale
 
 _LANGUAGE_BYTES = 1_000_000

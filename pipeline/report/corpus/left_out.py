@@ -12,19 +12,17 @@ from bert_tf.base.errors import InputError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.tasks.base.report_sections import Example
 from pipeline.beam.files import UncompressedFile
-from pipeline.corpus.blocks.byte_ranges import gather, split_lines
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.blocks.raw_block import SENTENCE_LINES, RawBlock
-from pipeline.corpus.cleaning.boilerplate import BOILERPLATE_LINE, find_boilerplate
-from pipeline.corpus.cleaning.filters import (
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.documents import (
     TOO_FEW_CHARACTERS,
     TOO_FEW_LETTERS,
     TOO_FEW_WORDS,
     measure_documents,
 )
-from pipeline.corpus.cleaning.lines import clean_lines
-from pipeline.corpus.cleaning.markup import strip_markup
+from pipeline.corpus.lines import clean_lines
+from pipeline.corpus.raw_block import SENTENCE_LINES, RawBlock, gather, split_lines
 from pipeline.corpus.readers.formats import format_of
+from pipeline.corpus.web_pages import BOILERPLATE_LINE, find_boilerplate, strip_markup
 
 _STEP_BYTES = 1 << 20
 _MOST_BYTES = 64_000_000

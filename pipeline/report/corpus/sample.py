@@ -10,11 +10,10 @@ import numpy as np
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections.data import CorpusSection
 from pipeline.beam.files import FileInfo
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.blocks.raw_block import RawBlock
+from pipeline.corpus.document_block import DocumentBlock
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.first_look import look_at_text
-from pipeline.corpus.readers.formats import Reader, make_reader
+from pipeline.corpus.raw_block import RawBlock
+from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
 
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:

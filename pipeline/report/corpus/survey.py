@@ -10,16 +10,18 @@ import pyarrow.compute as pc
 
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.lowercase import Lowercase
-from pipeline.corpus.blocks.document_block import DocumentBlock, offsets_and_data
-from pipeline.corpus.cleaning.filters import measure_documents
+from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
+from pipeline.corpus.documents import measure_documents
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block
-from pipeline.corpus.duplicates.minhash import (
+from pipeline.corpus.duplicates.near_duplicates import (
+    BAND,
+    PAIR,
     band_keys,
     choose_bands,
     estimated_similarity,
+    pair_candidates,
     signatures_of,
 )
-from pipeline.corpus.duplicates.near_duplicates import BAND, PAIR, pair_candidates
 from pipeline.report.corpus.language import count_scripts
 from pipeline.vocabulary.word_counter import WordCounter
 

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from bert_tf.base.errors import RunnerFailed
-from pipeline.beam.blobs import BlobStore, count_finished_work, remove_unfinished_work
-from pipeline.beam.visibility import VARIABLE
+from pipeline.beam.blobs import VARIABLE, BlobStore, count_finished_work, remove_unfinished_work
 
 
 class Work:

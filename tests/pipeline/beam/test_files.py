@@ -15,8 +15,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.beam.files import match_files, read_shared_files, write_shared_file
 from pipeline.beam.runner import run_pipeline
-from pipeline.corpus.blocks.document_block import DocumentBlock
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import DocumentBlock, document_hashes
 from pipeline.corpus.read import ReadDocuments
 from pipeline.corpus.readers.formats import make_reader
 from pipeline.corpus.report import ReportCorpus, facts_of_block, read_report, write_rejects

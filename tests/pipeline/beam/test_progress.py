@@ -12,7 +12,7 @@ import pytest
 from bert_tf.base.console import Advance, Console
 from pipeline.beam import progress
 from pipeline.beam.progress import Progress, ProgressWatch, report_progress, text_line
-from pipeline.examples.progress import examples_line
+from pipeline.examples.transforms import examples_line
 
 
 def test_the_sum_is_shown_while_it_runs(monkeypatch):

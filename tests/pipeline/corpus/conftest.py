@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock
 
 
 def make_block(*documents, source="x", index=0):

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from bert_tf.base.errors import ConfigError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from pipeline.corpus.blocks.raw_block import (
+from pipeline.corpus.documents import DocumentRules, make_block, measure_documents
+from pipeline.corpus.raw_block import (
     SENTENCE_LINES,
     Texts,
     block_of_lines,
@@ -22,8 +23,6 @@ from pipeline.corpus.blocks.raw_block import (
     block_of_texts,
     lines_of,
 )
-from pipeline.corpus.cleaning.filters import measure_documents
-from pipeline.corpus.documents import DocumentRules, make_block
 
 
 def rules_for(**values):

@@ -12,7 +12,7 @@ from bert_tf.config.sections import VocabConfig
 from pipeline.corpus.documents import DocumentRules
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader
-from pipeline.corpus.readers.mediawiki.dump import MediaWikiReader
+from pipeline.corpus.readers.mediawiki import MediaWikiReader
 from pipeline.corpus.readers.text import TextReader
 
 

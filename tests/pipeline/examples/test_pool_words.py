@@ -12,10 +12,9 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.flat_documents import FlatDocuments
 from pipeline.beam.files import match_files
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import document_hashes
 from pipeline.corpus.documents import DocumentRules, make_block
-from pipeline.corpus.first_look import look_at_text
-from pipeline.corpus.readers.formats import make_reader
+from pipeline.corpus.readers.formats import look_at_text, make_reader
 from pipeline.corpus.readers.splits import WHOLE_FILE
 from pipeline.examples.pool import ExampleMaker, sort_pool
 from pipeline.examples.tokenized import TokenizedDocuments, concatenate

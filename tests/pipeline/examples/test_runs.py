@@ -13,8 +13,7 @@ from bert_tf.base.errors import RunnerFailed
 from bert_tf.data.records.example_bytes import frame_examples
 from pipeline.beam.blobs import BlobStore
 from pipeline.examples import runs as runs_module
-from pipeline.examples.runs import Run, merge_runs, write_shard
-from pipeline.examples.shard_groups import split_group_runs
+from pipeline.examples.runs import Run, merge_runs, split_group_runs, write_shard
 
 
 @pytest.fixture

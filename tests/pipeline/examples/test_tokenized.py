@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from pipeline.corpus.blocks.document_block import DocumentBlock
+from pipeline.corpus.document_block import DocumentBlock
 from pipeline.examples import tokenized as tokenized_module
 from pipeline.examples.tokenized import (
     concatenate,

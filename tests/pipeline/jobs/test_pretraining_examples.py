@@ -19,9 +19,10 @@ from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.runner import run_pipeline
 from pipeline.corpus.read import ReadDocuments
-from pipeline.examples import transforms
+from pipeline.examples import steps, transforms
 from pipeline.examples.plan import ExamplesPlan
-from pipeline.examples.transforms import NO_OTHER_DOCUMENT, ExamplesJob, WriteExamples
+from pipeline.examples.steps import NO_OTHER_DOCUMENT, ExamplesJob
+from pipeline.examples.transforms import WriteExamples
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.page import artifact_page
@@ -199,9 +200,9 @@ def test_a_failure_leaves_nothing_finished_and_a_rerun_completes(folder, monkeyp
             raise InputError("disk full")
         return real(path, parts, compression=compression)
 
-    real = transforms.write_shard
+    real = steps.write_shard
     with monkeypatch.context() as patch:
-        patch.setattr(transforms, "write_shard", failing)
+        patch.setattr(steps, "write_shard", failing)
         with pytest.raises(InputError, match="disk full"):
             run(config)
     assert not (folder / "data" / "manifest.json").exists()

@@ -17,7 +17,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.corpus import read
-from pipeline.examples import transforms
+from pipeline.examples import steps
 from pipeline.examples.pool import ExampleMaker
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs import job
@@ -96,9 +96,9 @@ class Workers:
         self.dies_at: tuple[str, int] | None = None
         for kind, place, name in (
             ("texts", read, "make_block"),
-            ("blocks", transforms, "tokenize_block"),
+            ("blocks", steps, "tokenize_block"),
             ("pools", ExampleMaker, "make_runs"),
-            ("shards", transforms, "write_shard"),
+            ("shards", steps, "write_shard"),
         ):
             monkeypatch.setattr(place, name, self.counted(kind, getattr(place, name)))
 
@@ -229,11 +229,11 @@ def test_a_killed_process_leaves_what_it_finished(corpus, whole, workers, tmp_pa
 import json, os, signal
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig
-from pipeline.examples import transforms
+from pipeline.examples import steps
 from pipeline.jobs import pretraining_examples
 from pipeline.outputs.job import RunOptions
 
-write = transforms.write_shard
+write = steps.write_shard
 
 def write_one_and_die(path, parts, *, compression):
     if "-00001-" in str(path):
@@ -241,7 +241,7 @@ def write_one_and_die(path, parts, *, compression):
         os.kill(os.getpid(), signal.SIGKILL)
     return write(path, parts, compression=compression)
 
-transforms.write_shard = write_one_and_die
+steps.write_shard = write_one_and_die
 pretraining_examples.run(
     build_section(PreprocessConfig, json.loads({json.dumps(values)!r})),
     build_section(RunnerConfig, {{"workers": 1}}),
@@ -316,7 +316,7 @@ def test_parts_that_were_cut_or_made_otherwise_are_not_used(
         values["block_megabytes"] = 0.02
     elif change == "levels":
         monkeypatch.setattr("pipeline.examples.plan.MAX_BUCKETS", 2)
-        monkeypatch.setattr(transforms, "MAX_BUCKETS", 2)
+        monkeypatch.setattr("pipeline.examples.transforms.MAX_BUCKETS", 2)
     else:
         monkeypatch.setattr(pretraining_examples, "package_versions", lambda: {"numpy": "0"})
     resumed, said = run(values)
@@ -332,7 +332,7 @@ def test_a_run_that_failed_on_its_input_starts_again(corpus, whole, workers, tmp
 
     values = values_of(corpus, tmp_path / "data")
     with monkeypatch.context() as patch:
-        patch.setattr(transforms, "merge_runs", damaged)
+        patch.setattr(steps, "merge_runs", damaged)
         with pytest.raises(InputError, match="damaged"):
             run(values)
     assert not list((tmp_path / "data").glob(".*"))

@@ -97,12 +97,12 @@ def test_finished_work_is_not_done_again(corpus, expected, monkeypatch):
     def fail(*args, **values):
         raise RuntimeError("stopped before the shards")
 
-    monkeypatch.setattr("pipeline.examples.transforms.write_shard", fail)
+    monkeypatch.setattr("pipeline.examples.steps.write_shard", fail)
     with pytest.raises(Exception, match="stopped before the shards"):
         run(corpus, folder)
     monkeypatch.undo()
     forget_process()
-    monkeypatch.setattr("pipeline.examples.transforms.tokenize_block", fail)
+    monkeypatch.setattr("pipeline.examples.steps.tokenize_block", fail)
     monkeypatch.setattr("pipeline.outputs.lock._SETTLE_SECONDS", 0.0)
     manifest, said = run(corpus, folder)
     assert manifest["found_finished"] == {"blocks": 1, "pools": 1, "shards": 0}

@@ -14,7 +14,7 @@ from bert_tf.config.sections import PreprocessConfig, RunnerConfig, StorageConfi
 from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.training.run.metrics_file import read_metrics
-from pipeline.examples import plan, shard_groups
+from pipeline.examples import plan, steps
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions
 from pipeline.report.records import record_lines, summarize_records
@@ -193,7 +193,7 @@ def test_neither_tasks_nor_groups_of_shards_change_a_byte(corpus, tmp_path, monk
     whole = preprocess(corpus, tmp_path / "whole", **keys)
     monkeypatch.setattr(plan, "_MOST_PASSES_OF_TASK", 1)
     monkeypatch.setattr(plan, "_MOST_RUNS", 0)
-    monkeypatch.setattr(shard_groups, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(steps, "_RUN_BYTES", 1)
     cut = preprocess(corpus, tmp_path / "cut", **keys)
     assert cut["counts"] == whole["counts"]
     names = {path.name for path in (tmp_path / "whole").glob("*.tfrecord")}

@@ -100,7 +100,7 @@ def test_only_what_has_changed_is_written_again(tmp_path):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_checkpoint_is_there_whole_or_not_at_all(scheme, kind, tmp_path, monkeypatch):
     """Wherever publishing the fourth step fails, the third can be resumed from."""
-    monkeypatch.setattr("pipeline.beam.copies._AT_ONCE", 1)  # the same order each time
+    monkeypatch.setattr("pipeline.beam.stored_path._AT_ONCE", 1)  # the same order each time
     place, count = f"{scheme}://bucket/run", 0
     while True:
         FILES.clear()
@@ -141,7 +141,7 @@ def test_a_checkpoint_is_there_whole_or_not_at_all(scheme, kind, tmp_path, monke
 
 @pytest.mark.parametrize("kind", ["close", "delete"])
 def test_what_failed_is_published_by_the_next_call(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeline.beam.copies._AT_ONCE", 1)
+    monkeypatch.setattr("pipeline.beam.stored_path._AT_ONCE", 1)
     place, run = "memory://bucket/run", open_run("memory", tmp_path)
     run.fetch()
     for step in range(1, 7):

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.corpus.sentences.splitters import RulesSplitter
+from pipeline.corpus.sentences import RulesSplitter
 from pipeline.summarization.sentences import find_sentences
 
 RULES = RulesSplitter()

@@ -14,8 +14,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from pipeline.vocabulary import learner, merging
 from pipeline.vocabulary.learner import SPECIALS, learn_vocabulary
-from pipeline.vocabulary.pruning import prune_pieces
-from pipeline.vocabulary.quality import measure_fit, write_words
+from pipeline.vocabulary.quality import measure_fit, prune_pieces, write_words
 
 
 def learn(word_counts, **changes):

@@ -17,12 +17,12 @@ from bert_tf.config.sections import RunnerConfig, VocabConfig
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.beam.runner import run_pipeline
-from pipeline.corpus.blocks.identity import document_hashes
+from pipeline.corpus.document_block import document_hashes
 from pipeline.corpus.duplicates.drop import DropDuplicates, write_duplicates
 from pipeline.corpus.duplicates.folding import fold_block
-from pipeline.corpus.duplicates.minhash import GRAM_WORDS
 from pipeline.corpus.duplicates.near_duplicates import (
     BAND,
+    GRAM_WORDS,
     NODE,
     PAIR,
     Nodes,
@@ -34,9 +34,10 @@ from pipeline.corpus.duplicates.occurrences import (
     OCCURRENCE,
     Occurrences,
     choose_dropped,
+    find_repeated,
+    lines_of_block,
     merge_occurrences,
 )
-from pipeline.corpus.duplicates.repeated_lines import find_repeated, lines_of_block
 
 
 def config_for(**values):

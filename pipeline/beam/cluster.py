@@ -1,0 +1,302 @@
+"""A pipeline on a runner other than the local one: its end, its cancellation, its failures."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import platform
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import apache_beam as beam
+import grpc
+from apache_beam.options.pipeline_options import JobServerOptions, PipelineOptions
+from apache_beam.runners.runner import PipelineResult, PipelineState
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import BertPipelineError, RunnerFailed, UsageError
+from pipeline.beam.workers import (
+    NOT_INSTALLED,
+    failure_in,
+    installed_versions,
+    last_cause,
+    missing_module_in,
+    user_error,
+)
+
+_SECONDS_TO_CANCEL = 60.0
+_PAUSE = 0.5
+
+
+def run_on_cluster(
+    pipeline: beam.Pipeline, runner: str, console: Console, flink: FlinkJob | None = None
+) -> None:
+    """Runs a pipeline to its end, and cancels it on the cluster if this process is stopped.
+
+    Args:
+        pipeline: built.
+        runner: its name in `RunnerConfig`, for messages.
+        console: shows what a stopped process leaves on the cluster.
+        flink: the job by Flink's own interface, if it has one.
+
+    Raises:
+        UsageError, InputError: what a worker raised for the user.
+        RunnerFailed: the job failed for another reason.
+    """
+    result: PipelineResult | None = None
+    try:
+        with _signals_after():  # so that whoever submitted a job can cancel it
+            result = pipeline.run()
+        state = result.wait_until_finish()
+    except Exception as error:
+        failure = _failure_of(error, runner)
+        if failure is None:
+            raise
+        raise failure from error
+    except BaseException:
+        if result is not None:
+            _cancel(result, runner, console, flink)
+        raise
+    if state != PipelineState.DONE:
+        raise RunnerFailed(f"the {runner} job ended as {state}; see the runner's pages or log")
+
+
+def drop_errors_of_closed_connections() -> None:
+    """Has threads that read from a runner end in silence when it hangs up.
+
+    Beam leaves such threads behind at the end of a job, done or not; what made a job fail is raised
+    in the main thread.
+    """
+    report = threading.excepthook
+
+    def report_others(failure: threading.ExceptHookArgs) -> None:
+        if not issubclass(failure.exc_type, grpc.RpcError):
+            report(failure)
+
+    threading.excepthook = report_others
+
+
+def _failure_of(error: Exception, runner: str) -> BertPipelineError | None:
+    """What a runner raised, for the user; None if it is what failed in a worker's Python."""
+    failure = user_error(error)
+    missing = missing_module_in(str(error))
+    if failure is None and missing is not None:
+        return UsageError(
+            f"the workers of the {runner} job have no bert-pipeline, or another version of it "
+            f"({missing}); install the version of this machine on all of them"
+        )
+    if failure is None and failure_in(str(error)) is None:
+        cause = last_cause(str(error))
+        return RunnerFailed(f"the {runner} job failed: {cause}; see the runner's pages or log")
+    return failure
+
+
+def _cancel(result: PipelineResult, runner: str, console: Console, flink: FlinkJob | None) -> None:
+    """Cancels a job and waits, for a bounded time, until the cluster has ended it."""
+    console.info(f"canceling the {runner} job")
+    try:
+        if flink is not None:
+            flink.cancel()
+        result.cancel()
+        deadline = time.monotonic() + _SECONDS_TO_CANCEL
+        while flink.is_running() if flink else not PipelineState.is_terminal(result.state):
+            if time.monotonic() > deadline:
+                console.warn(f"the {runner} job has not ended yet; look at the runner's pages")
+                return
+            time.sleep(_PAUSE)
+    except Exception as error:
+        console.warn(
+            f"the {runner} job could not be canceled ({last_cause(str(error))}); it may still "
+            "run: look at the runner's pages"
+        )
+        return
+    console.info(f"the {runner} job is canceled")
+
+
+@contextmanager
+def _signals_after() -> Iterator[None]:
+    """Handles SIGTERM and Ctrl-C when the block has ended; a second one at once.
+
+    The handlers are those of before, whatever the block has set: Beam's job servers take Ctrl-C for
+    themselves, so that it would not end the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    waiting: list[int] = []
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        waiting.append(number)
+        if len(waiting) > 1:
+            restore()
+            signal.raise_signal(number)
+
+    for number in before:
+        signal.signal(number, remember)
+    try:
+        yield
+    finally:
+        restore()
+    if waiting:
+        signal.raise_signal(waiting[0])
+
+
+MASTER = "--flink_master"
+_SECONDS = 10.0
+_ENDED = ("FINISHED", "CANCELED", "FAILED")
+
+
+class FlinkJob:
+    """All jobs of one name on a cluster.
+
+    Args:
+        master: `host:port` of the job manager's REST API, or a URL.
+        name: given to the job as Beam's option `--job_name`.
+    """
+
+    def __init__(self, master: str, name: str):
+        self._url = (master if "://" in master else f"http://{master}").rstrip("/")
+        self._name = name
+
+    def cancel(self) -> None:
+        """Asks the cluster to cancel what runs.
+
+        Raises:
+            OSError: the cluster does not answer.
+        """
+        for job in self._running():
+            self._request(f"/jobs/{job}?mode=cancel", method="PATCH")
+
+    def is_running(self) -> bool:
+        """Whether the cluster has not ended it.
+
+        Raises:
+            OSError: the cluster does not answer.
+        """
+        return bool(self._running())
+
+    def _running(self) -> list[str]:
+        jobs = json.loads(self._request("/jobs/overview"))["jobs"]
+        return [
+            job["jid"] for job in jobs if job["name"] == self._name and job["state"] not in _ENDED
+        ]
+
+    def _request(self, path: str, method: str = "GET") -> Any:
+        request = urllib.request.Request(self._url + path, method=method)
+        with urllib.request.urlopen(request, timeout=_SECONDS) as response:
+            return response.read()
+
+
+def flink_job(options: Sequence[str], name: str) -> FlinkJob | None:
+    """The job that a runner's options submit to a cluster; None where no cluster is named.
+
+    Args:
+        options: Beam's.
+        name: of the job.
+    """
+    masters = [value for key, _, value in (o.partition("=") for o in options) if key == MASTER]
+    is_cluster = bool(masters) and not masters[-1].startswith("[")  # not [local] nor [auto]
+    return FlinkJob(masters[-1], name) if is_cluster else None
+
+
+# What results follow from, and what jobs are sent by.
+_COMPARED = ("bert-pipeline", "apache-beam", "numpy", "pyarrow", "tensorflow", "tensorflow-text")
+# Enough for some to reach every worker that a runner starts with.
+_CHECKS = 1024
+
+
+class CheckInstallations(beam.PTransform):
+    """Fails a job, as it begins, whose workers have other versions than this process."""
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[None]:
+        """Spreads checks over the workers; the result is empty."""
+        submitted = (socket.gethostname(), _compared_versions())
+        return (
+            pipeline
+            | "ListChecks" >> beam.Create(range(_CHECKS))
+            | "SpreadChecks" >> beam.Reshuffle()
+            | "CheckInstallation" >> beam.ParDo(_CheckInstallation(*submitted))
+        )
+
+
+class _CheckInstallation(beam.DoFn):
+    def __init__(self, host: str, versions: dict[str, str]):
+        self._host = host
+        self._versions = versions
+
+    def setup(self) -> None:
+        check_versions(self._host, self._versions)
+
+    def process(self, check: int) -> Iterator[None]:
+        yield from ()
+
+
+def check_versions(host: str, versions: dict[str, str]) -> None:
+    """Compares the versions in this process, a worker, with the submitter's.
+
+    Args:
+        host: the submitter's name.
+        versions: of what is installed there.
+
+    Raises:
+        UsageError: they are not the same.
+    """
+    here = _compared_versions()
+    different = [name for name in versions if versions[name] != here.get(name)]
+    if different:
+        own, others = (
+            ", ".join(f"{name} {each.get(name, NOT_INSTALLED)}" for name in different)
+            for each in (here, versions)
+        )
+        raise UsageError(
+            f"worker {socket.gethostname()} has {own}, but the job was submitted from {host} with "
+            f"{others}; install the same versions on all workers"
+        )
+
+
+def _compared_versions() -> dict[str, str]:
+    versions = installed_versions(_COMPARED)
+    # Patch releases of Python pickle and compute alike.
+    versions["python"] = ".".join(platform.python_version_tuple()[:2])
+    return versions
+
+
+_SCRIPT = """#!{python}
+import os, sys
+os.setsid()
+os.execvp({java!r}, [{java!r}, *sys.argv[1:]])
+"""
+
+
+def let_job_server_outlive_ctrl_c(options: PipelineOptions) -> None:
+    """Has the job server started in a session of its own.
+
+    A terminal sends Ctrl-C to the whole group of processes: without this, the job server would be
+    gone before it can be asked to cancel the job. Beam stops it in any case.
+    """
+    server = options.view_as(JobServerOptions)
+    folder = tempfile.mkdtemp(prefix="bert-pipeline-java-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    script = Path(folder) / "java"
+    script.write_text(
+        _SCRIPT.format(python=sys.executable, java=server.job_server_java_launcher),
+        encoding="utf-8",
+    )
+    script.chmod(0o700)
+    server.job_server_java_launcher = str(script)

@@ -1,1 +1,0 @@
-"""Jobs on clusters: submitted, canceled, their failures, and what their workers have installed."""

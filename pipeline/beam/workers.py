@@ -1,0 +1,115 @@
+"""Recognizes errors of worker processes, which arrive as the text of a traceback."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import platform
+import re
+import signal
+import unicodedata
+from collections.abc import Iterable
+from importlib import metadata
+
+from bert_tf.base import errors
+from bert_tf.base.errors import BertPipelineError, StoppedEarly, UsageError
+
+_VERBOSE_VARIABLE = "BERT_PIPELINE_VERBOSE"
+
+
+def be_verbose() -> None:
+    """Asks for everything, here and in processes started from now on."""
+    os.environ[_VERBOSE_VARIABLE] = "1"
+
+
+def is_verbose() -> bool:
+    """Whether everything was asked for."""
+    return bool(os.environ.get(_VERBOSE_VARIABLE))
+
+
+_USER_ERROR = re.compile(rf"{re.escape(errors.__name__)}\.(\w+): (.*?)(?: \[while running|\n|$)")
+_MISSING = re.compile(
+    r"No module named '(?:pipeline|bert_tf)\b[\w.]*'"
+    r"|Can't get attribute '\w+' on <module '(?:pipeline|bert_tf)\b[\w.]*'"
+)
+_CAUSE = "Caused by: "
+_JOB_STATE = re.compile(r"^Pipeline \S+ failed in state \w+: ")
+_HEADER = "Traceback (most recent call last):\n"
+_STEP = re.compile(r" \[while running '[^']*'\]")
+# Beam puts an exception whose message it cannot extend into the message of a RuntimeError.
+_SYSTEM_ERROR = re.compile(r"\[Errno (\d+)\] (.*?)(?:: (['\"])(.*)\3)?")
+_FAILURE = re.compile(r"(?:RuntimeError: (?=[\w.]*Error(?:: |$)))?([\w.]+)(?:: (.*))?")
+
+
+def user_error(error: BaseException) -> BertPipelineError | None:
+    """The error meant for the user inside what a runner raised, None if there is none."""
+    return user_error_in(f"{type(error).__module__}.{type(error).__name__}: {error}")
+
+
+def user_error_in(text: str) -> BertPipelineError | None:
+    """The error meant for the user in a traceback, None if there is none."""
+    found = _USER_ERROR.search(text)
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or not (isinstance(kind, type) and issubclass(kind, BertPipelineError)):
+        return None
+    if kind is StoppedEarly:  # the text does not keep its signal; workers are ended by this one
+        return StoppedEarly(found.group(2), signal.SIGTERM)
+    return kind(found.group(2)) if kind is not errors.ConfigError else UsageError(found.group(2))
+
+
+def failure_in(text: str) -> tuple[str, str] | None:
+    """Type and first line of the message of the exception that the last traceback in a text ends
+    with; None if there is no traceback."""
+    _, header, rest = text.rpartition(_HEADER)
+    lines = (line for line in rest.splitlines() if line and not line.startswith(" "))
+    found = _FAILURE.match(_STEP.sub("", next(lines, ""))) if header else None
+    return (found.group(1), found.group(2) or "") if found else None
+
+
+def missing_module_in(text: str) -> str | None:
+    """What a traceback says that a worker lacks of this project; None if it lacks nothing."""
+    found = _MISSING.search(text)
+    return found.group() if found else None
+
+
+def last_cause(text: str) -> str:
+    """The innermost cause in what a runner says of a failure, in one line.
+
+    Java's runners write the whole chain of causes with their stacks.
+    """
+    lines = [line.strip() for line in _JOB_STATE.sub("", text).splitlines() if line.strip()]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    return next(iter([*causes[-1:], *lines]), "no reason given")
+
+
+def system_error(name: str, message: str) -> OSError | None:
+    """The error of the operating system that `failure_in` found; None if it is of another kind.
+
+    Args:
+        name: of its type.
+        message: its first line, such as `[Errno 28] No space left on device: '/data/shard'`.
+    """
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, OSError)):
+        return None
+    found = _SYSTEM_ERROR.fullmatch(message)
+    if found is None:
+        return kind(message)
+    return OSError(int(found[1]), found[2], found[4])
+
+
+NOT_INSTALLED = "not installed"
+
+
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of packages, of Python, and of Python's tables of Unicode, which cleaning,
+    sentences and normalization follow."""
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = NOT_INSTALLED
+    versions["python"] = platform.python_version()
+    versions["unicode"] = unicodedata.unidata_version
+    return versions

@@ -1,1 +1,0 @@
-"""Blocks of documents: as read, and as flat arrays."""

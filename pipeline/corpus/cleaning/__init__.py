@@ -1,1 +1,0 @@
-"""Raw text to clean paragraphs."""

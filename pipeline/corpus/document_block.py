@@ -1,0 +1,181 @@
+"""What the readers yield: whole documents as flat arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import GOLDEN_RATIO, mix64
+from bert_tf.data.tables.rejects import Reject
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DocumentBlock:
+    """Whole documents of one file, about `block_megabytes` of its text; of many small files, those
+    of all of them (`join_blocks`).
+
+    Attributes:
+        source: path of the file, or of the first.
+        index: number of the block in its file, ascending.
+        sentences: UTF-8 sentences of all documents one after the other, none empty.
+        document_offsets: int64 [documents + 1]; document d has the sentences from
+            `document_offsets[d]` up to `document_offsets[d + 1]`, at least one.
+        line_offsets: int64 [lines + 1]; line l, a paragraph of its document, has the sentences from
+            `line_offsets[l]` up to `line_offsets[l + 1]`, at least one.
+        document_lines: int64 [documents], the line of the file where each document begins, from 1.
+        rejects: what could not be read, with the line in the uncompressed file.
+        dropped: number of documents left out on purpose, by reason.
+        dropped_lines: number of lines left out on purpose of documents that stayed or went, by
+            reason.
+    """
+
+    source: str
+    index: int
+    sentences: pa.Array
+    document_offsets: np.ndarray
+    line_offsets: np.ndarray
+    document_lines: np.ndarray
+    rejects: list[Reject]
+    dropped: dict[str, int]
+    dropped_lines: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def num_documents(self) -> int:
+        """Documents in the block."""
+        return len(self.document_offsets) - 1
+
+    @property
+    def num_lines(self) -> int:
+        """Lines in the block."""
+        return len(self.line_offsets) - 1
+
+    @property
+    def lines_of_documents(self) -> np.ndarray:
+        """int64 [documents + 1]: document d has the lines from d's number up to the next."""
+        return np.searchsorted(self.line_offsets, self.document_offsets)
+
+    def keep_lines(self, kept: np.ndarray, empty_reason: str) -> DocumentBlock:
+        """The block with some lines only; a document without any is dropped.
+
+        Args:
+            kept: bool [lines].
+            empty_reason: what such a document is counted under.
+        """
+        counts = np.diff(self.line_offsets)
+        in_kept_line = np.repeat(kept, counts)
+        sentences_before = offsets_of(in_kept_line)
+        has_lines = np.diff(offsets_of(kept)[self.lines_of_documents]) > 0
+        bounds = sentences_before[self.document_offsets]
+        emptied = int((~has_lines).sum())
+        return dataclasses.replace(
+            self,
+            sentences=self.sentences.filter(pa.array(in_kept_line)),
+            document_offsets=np.concatenate([bounds[:1], bounds[1:][has_lines]]),
+            line_offsets=offsets_of(counts[kept]),
+            document_lines=self.document_lines[has_lines],
+            dropped=add_reason(self.dropped, empty_reason, emptied),
+        )
+
+    def keep_documents(self, kept: np.ndarray) -> DocumentBlock:
+        """The block with some documents only, bool [documents]; the caller counts the others."""
+        if kept.all():
+            return self
+        in_kept_document = np.repeat(kept, np.diff(self.lines_of_documents))
+        block = self.keep_lines(in_kept_document, "")
+        return dataclasses.replace(block, dropped=self.dropped)
+
+    @property
+    def num_bytes(self) -> int:
+        """UTF-8 bytes of all sentences."""
+        offsets, _ = offsets_and_data(self.sentences)
+        return int(offsets[-1] - offsets[0])
+
+
+def join_blocks(blocks: list[DocumentBlock]) -> DocumentBlock:
+    """One block of the documents of several; which file a document is from is known no more."""
+    if len(blocks) == 1:
+        return blocks[0]
+
+    def joined(of_block: Callable[[DocumentBlock], np.ndarray]) -> np.ndarray:
+        return offsets_of(np.concatenate([np.diff(of_block(block)) for block in blocks]))
+
+    return DocumentBlock(
+        source=blocks[0].source,
+        index=blocks[0].index,
+        sentences=pa.concat_arrays([block.sentences for block in blocks]),
+        document_offsets=joined(lambda block: block.document_offsets),
+        line_offsets=joined(lambda block: block.line_offsets),
+        document_lines=np.concatenate([block.document_lines for block in blocks]),
+        rejects=[reject for block in blocks for reject in block.rejects],
+        dropped=_summed(block.dropped for block in blocks),
+        dropped_lines=_summed(block.dropped_lines for block in blocks),
+    )
+
+
+def _summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+def add_reason(counts: dict[str, int], reason: str, amount: int) -> dict[str, int]:
+    """The counts with `amount` more of a reason; those given stay as they are."""
+    return {**counts, reason: counts.get(reason, 0) + amount} if amount else counts
+
+
+def offsets_and_data(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The buffers of an Arrow string array without its null mask: offsets (int32 [texts + 1]) and
+    the bytes they point into (uint8), neither to be written to."""
+    if not len(texts):
+        return np.zeros(1, np.int32), np.frombuffer(b"", np.uint8)
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    return offsets[texts.offset : texts.offset + len(texts) + 1], data
+
+
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+
+
+def document_hashes(block: DocumentBlock) -> np.ndarray:
+    """uint64 [documents]: a hash of each document's sentences and the borders between them.
+
+    Equal documents have equal hashes. The function must not change: held-out documents and the
+    random choices of later jobs depend on it.
+    """
+    offsets, data = offsets_and_data(block.sentences)
+    hashes = np.empty(block.num_documents, np.uint64)
+    _hash(data, offsets, block.document_offsets, hashes)
+    return hashes
+
+
+def block_identity(block: DocumentBlock) -> str:
+    """Hexadecimal digits that identify a block by its source and its content."""
+    digest = hashlib.sha256(f"{block.source}\0{block.index}\0{len(block.rejects)}\0".encode())
+    digest.update(document_hashes(block).tobytes())
+    return digest.hexdigest()[:32]
+
+
+@numba.njit(cache=True, nogil=True)
+def _hash(data, offsets, document_offsets, hashes):
+    """Multiplies in 8 bytes at a time and finishes as splitmix64 does."""
+    for document in range(len(hashes)):
+        value = GOLDEN_RATIO
+        for sentence in range(document_offsets[document], document_offsets[document + 1]):
+            position, stop = offsets[sentence], offsets[sentence + 1]
+            value = (value ^ np.uint64(stop - position)) * _MIX
+            while position < stop:
+                word = np.uint64(0)
+                for byte in range(position, min(position + 8, stop)):
+                    word = word << np.uint64(8) | np.uint64(data[byte])
+                value = (value ^ word) * GOLDEN_RATIO
+                value ^= value >> np.uint64(32)
+                position += 8
+        hashes[document] = mix64(value)

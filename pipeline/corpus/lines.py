@@ -1,0 +1,270 @@
+"""Makes lines of raw bytes into clean text: valid UTF-8, no control characters, single spaces, NFC.
+
+Each of the last three is a step that can be switched off (`CorpusSection.cleaning`). Every run of
+white space (also no-break and ideographic spaces) and control characters becomes one space, as
+`tensorflow_text`'s BERT tokenizers see them; none stays at the ends of a line. Byte-order marks go.
+Characters that do not show but belong to a script's spelling (joiners, direction marks) stay. What
+is not valid UTF-8 is reported, not replaced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import count_characters
+from bert_tf.data.text.combining_marks import normalize
+from pipeline.corpus.characters import (
+    BLANK,
+    COMPOSE,
+    KEEP_INSIDE,
+    REMOVE,
+    cleaning_table,
+    decode,
+    valid_width,
+)
+from pipeline.corpus.document_block import offsets_and_data
+
+
+@dataclasses.dataclass(frozen=True)
+class CleanLines:
+    """Lines after cleaning, in the order they came.
+
+    Attributes:
+        data: uint8; each line followed by one space.
+        offsets: int64 [lines + 1]; line l is `data[offsets[l] : offsets[l + 1] - 1]`.
+        fault_positions: int64 [lines]; the byte of the raw line, from 0, where it stops being
+            UTF-8; -1 where it does not. Such a line is empty here.
+        may_need_composition: whether any line has characters that NFC might change.
+    """
+
+    data: np.ndarray
+    offsets: np.ndarray
+    fault_positions: np.ndarray
+    may_need_composition: bool
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [lines]: bytes of each line."""
+        return np.diff(self.offsets) - 1
+
+    def select(self, lines: np.ndarray) -> CleanLines:
+        """The lines with these numbers, int64 [n], in that order."""
+        return self._copy(lines, self.lengths[lines], self.fault_positions[lines])
+
+    def without(self, lines: np.ndarray) -> CleanLines:
+        """The same lines, but those of a mask, bool [lines], are empty."""
+        if not lines.any():
+            return self
+        lengths = np.where(lines, 0, self.lengths)
+        return self._copy(np.arange(len(lengths)), lengths, self.fault_positions)
+
+    def _copy(self, lines: np.ndarray, lengths: np.ndarray, faults: np.ndarray) -> CleanLines:
+        offsets = offsets_of(lengths + 1)
+        copied = np.empty(offsets[-1], np.uint8)
+        _copy_lines(self.data, self.offsets[lines], lengths, copied)
+        return CleanLines(copied, offsets, faults, self.may_need_composition)
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_lines(data, starts, lengths, copied):
+    written = 0
+    for line in range(len(starts)):
+        for position in range(starts[line], starts[line] + lengths[line]):
+            copied[written] = data[position]
+            written += 1
+        copied[written] = 32
+        written += 1
+
+
+def clean_lines(
+    data: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    steps: tuple[str, ...] = ("controls", "whitespace"),
+) -> CleanLines:
+    """Cleans the lines `data[starts[l] : stops[l]]`, but for NFC (see `compose`).
+
+    Args:
+        data: uint8, any bytes.
+        starts: int64 [lines].
+        stops: int64 [lines].
+        steps: those switched on; of them `controls` and `whitespace` are done here. White space at
+            the ends of a line goes in any case.
+    """
+    table = cleaning_table(controls="controls" in steps, whitespace="whitespace" in steps)
+    size = int((stops - starts).sum()) + len(starts)
+    cleaned = np.empty(size, np.uint8)
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    faults = np.full(len(starts), -1, np.int64)
+    flagged = _clean(data, starts, stops, table, cleaned, offsets, faults)
+    return CleanLines(cleaned[: offsets[-1]], offsets, faults, flagged)
+
+
+def find_blank_lines(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """bool [lines]: which of the lines `data[starts[l] : stops[l]]` are UTF-8 without any text."""
+    clean = clean_lines(data, starts, stops)
+    return (clean.lengths == 0) & (clean.fault_positions < 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _clean(data, starts, stops, table, cleaned, offsets, faults):
+    written = 0
+    flagged = False
+    for line in range(len(starts)):
+        begin = text_stop = written
+        blank_before = False
+        position, stop = starts[line], stops[line]
+        while position < stop:
+            if 0x20 < data[position] < 0x7F:
+                if blank_before:
+                    cleaned[written] = 32
+                    written += 1
+                    blank_before = False
+                cleaned[written] = data[position]
+                written += 1
+                text_stop = written
+                position += 1
+                continue
+            width = valid_width(data, position, stop)
+            if width == 0:
+                faults[line] = position - starts[line]
+                text_stop = begin
+                break
+            code_point, _ = decode(data, position)
+            kind = table[code_point]
+            if kind == BLANK:
+                blank_before = written > begin
+            elif kind != REMOVE and (kind != KEEP_INSIDE or written > begin):
+                flagged |= kind == COMPOSE
+                if blank_before:
+                    cleaned[written] = 32
+                    written += 1
+                    blank_before = False
+                for following in range(position, position + width):
+                    cleaned[written] = data[following]
+                    written += 1
+                if kind != KEEP_INSIDE:
+                    text_stop = written
+            position += width
+        written = text_stop
+        cleaned[written] = 32
+        written += 1
+        offsets[line + 1] = written
+    return flagged
+
+
+def compose(texts: pa.Array) -> pa.Array:
+    """Brings texts without line feeds into Unicode's form NFC, working only on those that may not
+    be in it."""
+    offsets, data = offsets_and_data(texts)
+    may_change = np.zeros(len(texts), np.bool_)
+    _find_uncomposed(data, offsets, cleaning_table(), may_change)
+    if not may_change.any():
+        return texts
+    # Arrow's own utf8_normalize leaves some letters apart (n + U+0303, for one).
+    mask = pa.array(may_change)
+    joined = "\n".join(texts.filter(mask).to_pylist())
+    composed = normalize("NFC", joined).split("\n")
+    return pc.replace_with_mask(texts, mask, pa.array(composed, pa.string()))
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_uncomposed(data, offsets, table, may_change):
+    for text in range(len(may_change)):
+        position = offsets[text]
+        while position < offsets[text + 1]:
+            code_point, width = decode(data, position)
+            if table[code_point] == COMPOSE:
+                may_change[text] = True
+                break
+            position += width
+
+
+_FEWEST_BREAKS = 3  # fewer line ends prove nothing
+_WRAPPED_FRACTION = 0.5
+_WIDEST_MARGIN = 200  # characters
+
+
+def paragraph_bounds(
+    data: np.ndarray, offsets: np.ndarray, line_documents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Joins clean lines to paragraphs.
+
+    A line end stays the end of a paragraph unless the document is hard-wrapped: at least half of
+    its lines that another line follows end where that line's first word would have crossed the
+    margin (the document's longest line); of lists and verses it is a tenth. In such a document,
+    just these line ends become spaces.
+
+    Args:
+        data: uint8, clean lines, each followed by one space (`CleanLines.data`).
+        offsets: int64 [lines + 1], line l is `data[offsets[l] : offsets[l + 1] - 1]`.
+        line_documents: int64 [lines], not falling: the document of each line.
+
+    Returns:
+        Starts and stops of the paragraphs in `data`, none empty (int64 [paragraphs] each), and
+        their documents (int64 [paragraphs]).
+    """
+    starts = np.empty(len(line_documents), np.int64)
+    stops = np.empty(len(line_documents), np.int64)
+    documents = np.empty(len(line_documents), np.int64)
+    found = _join(data, offsets, line_documents, starts, stops, documents)
+    return starts[:found], stops[:found], documents[:found]
+
+
+@numba.njit(cache=True, nogil=True)
+def _join(data, offsets, line_documents, starts, stops, documents):
+    found = 0
+    first = 0
+    while first < len(line_documents):
+        last = first
+        while last < len(line_documents) and line_documents[last] == line_documents[first]:
+            last += 1
+        margin = _margin(data, offsets, first, last)
+        joins = False
+        for line in range(first, last):
+            start, stop = offsets[line], offsets[line + 1] - 1
+            if start == stop:
+                joins = False
+                continue
+            if joins:
+                stops[found - 1] = stop
+            else:
+                starts[found], stops[found] = start, stop
+                documents[found] = line_documents[line]
+                found += 1
+            joins = line + 1 < last and _reaches(data, offsets, line, margin)
+        first = last
+    return found
+
+
+@numba.njit(cache=True)
+def _margin(data, offsets, first, last):
+    """Width in characters at which the lines were wrapped, or more than any line's if they were
+    not."""
+    widest = 0
+    for line in range(first, last):
+        widest = max(widest, count_characters(data, offsets[line], offsets[line + 1] - 1))
+    breaks = reaching = 0
+    for line in range(first, last - 1):
+        has_text = offsets[line + 1] - offsets[line] > 1
+        if has_text and offsets[line + 2] - offsets[line + 1] > 1:
+            breaks += 1
+            reaching += _reaches(data, offsets, line, widest)
+    is_wrapped = breaks >= _FEWEST_BREAKS and reaching >= _WRAPPED_FRACTION * breaks
+    return widest if is_wrapped and widest <= _WIDEST_MARGIN else np.int64(1 << 62)
+
+
+@numba.njit(cache=True)
+def _reaches(data, offsets, line, margin):
+    """Whether the first word of the next line would have crossed the margin in this line."""
+    word_stop = offsets[line + 1]
+    while data[word_stop] != 32:
+        word_stop += 1
+    width = count_characters(data, offsets[line], offsets[line + 1] - 1)
+    return width + 1 + count_characters(data, offsets[line + 1], word_stop) > margin

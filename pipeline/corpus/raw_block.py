@@ -1,0 +1,214 @@
+"""What a format's reader returns: ranges of text, and their layout."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.errors import InputError
+from bert_tf.base.kernels import take_ranges
+from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.rejects import Reject
+
+# What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,
+# lines of one document, or a document each.
+SENTENCE_LINES, PARAGRAPH_LINES = "sentence lines", "paragraph lines"
+ONE_DOCUMENT, DOCUMENTS = "one document", "documents"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Texts:
+    """Ranges of a file: lines, or the texts of rows.
+
+    Attributes:
+        data: uint8, the bytes they lie in.
+        starts: int64 [texts].
+        stops: int64 [texts].
+        lines: int64 [texts], the line of the file (Parquet: the row) where each begins, from 1.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
+    lines: np.ndarray
+
+    @classmethod
+    def of_rows(cls, texts: list[bytes], lines: list[int]) -> Texts:
+        """The texts of rows that had to be parsed, with the line where each begins."""
+        bounds = offsets_of(np.array([len(text) for text in texts], np.int64))
+        return cls(
+            data=np.frombuffer(b"".join(texts), np.uint8),
+            starts=bounds[:-1],
+            stops=bounds[1:],
+            lines=np.array(lines, np.int64),
+        )
+
+
+def lines_of(data: bytes, first_line: int) -> Texts:
+    """The lines of some text, cut at line feeds only (a CR before one is white space)."""
+    characters = np.frombuffer(data, np.uint8)
+    feeds = np.flatnonzero(characters == ord("\n"))
+    starts = np.concatenate([np.zeros(1, np.int64), feeds + 1])
+    stops = np.concatenate([feeds, np.full(1, len(characters))])
+    if starts[-1] == stops[-1]:  # the last line feed ends a line, it does not begin one
+        starts, stops = starts[:-1], stops[:-1]
+    return Texts(
+        data=characters,
+        starts=starts,
+        stops=stops,
+        lines=np.arange(first_line, first_line + len(starts)),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RawBlock:
+    """Whole documents of one file as its reader found them, not cleaned.
+
+    Attributes:
+        source: path of the file.
+        index: number of the block in its file, ascending.
+        texts: any bytes.
+        layout: SENTENCE_LINES, PARAGRAPH_LINES, ONE_DOCUMENT or DOCUMENTS.
+        rejects: what the reader has rejected already (see `DocumentBlock`).
+        dropped: what the reader has dropped already.
+        invalid_text: the reason to reject texts that are not UTF-8; it names the encoding.
+        size: of what was read for it, in the unit of `Reader.whole_size`.
+    """
+
+    source: str
+    index: int
+    texts: Texts
+    layout: str
+    rejects: list[Reject] = dataclasses.field(default_factory=list)
+    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    invalid_text: str = INVALID_UTF8
+    size: float = 0.0
+
+    def renamed(self, source: str) -> RawBlock:
+        """The block as one of a file of another name."""
+        if source == self.source:
+            return self
+        rejects = [dataclasses.replace(reject, source=source) for reject in self.rejects]
+        return dataclasses.replace(self, source=source, rejects=rejects)
+
+
+def block_of_lines(path: str, index: int, lines: Texts, layout: str) -> RawBlock:
+    """A block of text with a sentence or paragraph per line and blank lines between documents."""
+    return RawBlock(source=path, index=index, texts=lines, layout=layout)
+
+
+def block_of_one_document(path: str, index: int, lines: Texts) -> RawBlock:
+    """A block of a file that is one document; lines that are not UTF-8 will be left out."""
+    return RawBlock(source=path, index=index, texts=lines, layout=ONE_DOCUMENT)
+
+
+def block_of_texts(
+    path: str,
+    index: int,
+    texts: Texts,
+    *,
+    rejects: list[Reject],
+    dropped: dict[str, int],
+) -> RawBlock:
+    """A block of documents that are one text each; one that is not UTF-8 will be rejected whole.
+
+    Args:
+        path: the file.
+        index: number of the block in it.
+        texts: the documents.
+        rejects: what the reader has rejected already.
+        dropped: what the reader has dropped already.
+    """
+    return RawBlock(
+        source=path,
+        index=index,
+        texts=texts,
+        layout=DOCUMENTS,
+        rejects=rejects,
+        dropped=dropped,
+    )
+
+
+_MOST_BYTES = np.iinfo(np.int32).max
+
+
+def gather(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Array:
+    """Copies ranges of UTF-8 into an Arrow string array, whose offsets have 32 bits.
+
+    Raises:
+        InputError: that is 2 GiB or more.
+    """
+    wide_offsets = offsets_of(stops - starts)
+    if wide_offsets[-1] > _MOST_BYTES:
+        raise InputError(
+            f"a block has {wide_offsets[-1]:,} bytes of text, at most {_MOST_BYTES:,} fit; lower "
+            "block_megabytes, or cut documents of such a size"
+        )
+    offsets = wide_offsets.astype(np.int32)
+    gathered = take_ranges(data, starts, stops - starts)
+    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(gathered))
+
+
+def split_lines(
+    data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Splits texts at line ends: LF, CR, CRLF, VT, FF, and Unicode's line and paragraph separators.
+
+    Returns:
+        Starts and stops of the lines and the text of each, int64 [lines] each; a text has at least
+        one line.
+    """
+    capacity = len(starts) + int(_count_line_ends(data, starts, stops))
+    line_starts = np.empty(capacity, np.int64)
+    line_stops = np.empty(capacity, np.int64)
+    text_of_line = np.empty(capacity, np.int64)
+    found = _split_lines(data, starts, stops, line_starts, line_stops, text_of_line)
+    return line_starts[:found], line_stops[:found], text_of_line[:found]
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_line_ends(data, starts, stops):
+    count = 0
+    for text in range(len(starts)):
+        for position in range(starts[text], stops[text]):
+            byte = data[position]
+            count += 10 <= byte <= 13 or byte == 0xC2 or byte == 0xE2
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _split_lines(data, starts, stops, line_starts, line_stops, text_of_line):
+    found = 0
+    for text in range(len(starts)):
+        begin = position = starts[text]
+        stop = stops[text]
+        while position < stop:
+            width = _line_end_width(data, position, stop)
+            if width:
+                line_starts[found], line_stops[found] = begin, position
+                text_of_line[found] = text
+                found += 1
+                begin = position + width
+            position += max(width, 1)
+        line_starts[found], line_stops[found] = begin, stop
+        text_of_line[found] = text
+        found += 1
+    return found
+
+
+@numba.njit(cache=True, inline="always")
+def _line_end_width(data, position, stop):
+    byte = data[position]
+    if byte == 13 and position + 1 < stop and data[position + 1] == 10:
+        return 2
+    if 10 <= byte <= 13:
+        return 1
+    if byte == 0xC2 and position + 1 < stop and data[position + 1] == 0x85:
+        return 2
+    if byte == 0xE2 and position + 2 < stop and data[position + 1] == 0x80:
+        return 3 if data[position + 2] == 0xA8 or data[position + 2] == 0xA9 else 0
+    return 0

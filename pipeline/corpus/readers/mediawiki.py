@@ -1,0 +1,177 @@
+"""MediaWiki XML dumps (`Special:Export`, dumps.wikimedia.org): a document an article.
+
+Of a page with several revisions the last one counts. Pages are cut out of the dump before they are
+parsed, each on its own, so that a damaged one does not end the reading. `<page>` cannot occur
+inside a page: dumps escape every `<` of a text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from bert_tf.base.errors import UsageError
+from bert_tf.config.sections.data import CorpusSection
+from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.rejects import Reject
+from pipeline.beam.files import UncompressedFile
+from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
+from pipeline.corpus.readers.splits import Chunk, ChunkReader
+from pipeline.corpus.readers.wikitext import WikitextError, plain_text
+from pipeline.corpus.readers.wikitext_rendering import thousands_of
+
+OTHER_NAMESPACE = "not in the main namespace"
+REDIRECT = "redirect"
+NOT_WIKITEXT = "not wikitext"
+BROKEN_XML = "broken XML"
+BROKEN_PAGE = "broken page"
+BROKEN_WIKITEXT = "broken wikitext"
+_PEEKED_BYTES = 1 << 20
+_PAGE, _PAGE_END = b"<page>", b"</page>"
+_ROOT = re.compile(rb"<mediawiki[\s>]")
+_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]+)</namespace>')
+_LANGUAGE = re.compile(rb'<mediawiki\s[^<>]*\bxml:lang="([^"<>]*)"')
+_HIDDEN_KEYS = (b"-2", b"6", b"14")  # media, files, categories
+_ALWAYS_HIDDEN = ("category", "file", "image", "media")
+_REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
+
+
+class _PageError(Exception):
+    """A page that cannot be read; the arguments are its line, the reason and the detail."""
+
+
+class _DroppedPage(Exception):
+    """A page that is no article; the argument is the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MediaWikiReader(ChunkReader):
+    """Reads the articles of a dump as prose.
+
+    Attributes:
+        hidden_namespaces: lower-case names of the namespaces whose links do not show.
+        thousands: separator in numbers of the dump's language.
+    """
+
+    hidden_namespaces: frozenset[str]
+    thousands: str = ","
+
+    @classmethod
+    def for_file(cls, path: str, config: CorpusSection) -> MediaWikiReader:
+        """A reader that knows the dump's own names for files and categories.
+
+        Raises:
+            UsageError: this is no MediaWiki dump.
+        """
+        with UncompressedFile(path, config.encoding) as file:
+            head = file.read(_PEEKED_BYTES)
+        if not _ROOT.search(head):
+            raise UsageError(
+                f"{path}: is no MediaWiki dump (it lacks <mediawiki>); of XML only those are read"
+            )
+        names = {
+            name.decode("utf-8", "replace").strip().lower()
+            for key, name in _NAMESPACE.findall(head.partition(_PAGE)[0])
+            if key in _HIDDEN_KEYS
+        }
+        language = _LANGUAGE.search(head)
+        thousands = thousands_of(language[1].decode("utf-8", "replace") if language else "en")
+        return cls(frozenset(names.union(_ALWAYS_HIDDEN)), thousands)
+
+    def find_last_border(self, data: bytes) -> int:
+        """Offset of the last beginning of a page in `data`, 0 if there is none."""
+        return max(data.rfind(_PAGE), 0)
+
+    def read(self, path: str, chunk: Chunk) -> RawBlock:
+        """Reads whole pages."""
+        texts: list[bytes] = []
+        lines: list[int] = []
+        rejects: list[Reject] = []
+        dropped: Counter[str] = Counter()
+        for number, (line, stretch) in enumerate(_stretches(chunk)):
+            is_head = chunk.index == 0 and number == 0
+            try:
+                if not stretch.startswith(_PAGE):
+                    if is_head or _is_frame(stretch):
+                        continue
+                    blank = len(stretch) - len(stretch.lstrip())
+                    first_line = line + stretch.count(b"\n", 0, blank)
+                    raise _PageError(first_line, BROKEN_XML, "text outside of a page")
+                texts.append(self._article(line, stretch))
+                lines.append(line)
+            except _DroppedPage as drop:
+                dropped[drop.args[0]] += 1
+            except _PageError as error:
+                at, reason, detail = error.args
+                rejects.append(Reject(path, at, reason, detail))
+        return block_of_texts(
+            path,
+            chunk.index,
+            Texts.of_rows(texts, lines),
+            rejects=rejects,
+            dropped=dict(dropped),
+        )
+
+    def _article(self, line: int, data: bytes) -> bytes:
+        page = _parse(line, data)
+        namespace = page.findtext("ns")
+        if namespace is None:
+            raise _PageError(line, BROKEN_PAGE, "it has no <ns>")
+        if namespace.strip() != "0":
+            raise _DroppedPage(OTHER_NAMESPACE)
+        if page.find("redirect") is not None:
+            raise _DroppedPage(REDIRECT)
+        revisions = page.findall("revision")
+        if not revisions:
+            raise _PageError(line, BROKEN_PAGE, "it has no <revision>")
+        if revisions[-1].findtext("model", "wikitext").strip() != "wikitext":
+            raise _DroppedPage(NOT_WIKITEXT)
+        source = revisions[-1].findtext("text") or ""
+        if _REDIRECT.match(source):
+            raise _DroppedPage(REDIRECT)
+        try:
+            return plain_text(source, self.hidden_namespaces, self.thousands).encode("utf-8")
+        except WikitextError as error:
+            title = page.findtext("title", "")
+            raise _PageError(line, BROKEN_WIKITEXT, f"page {title!r}: {error}") from None
+
+
+def _stretches(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """The pages of a chunk and what stands between them, with their first lines.
+
+    A page that is cut off goes up to the next.
+    """
+    data, line, position = chunk.data, chunk.first_line, 0
+    while position < len(data):
+        following = data.find(_PAGE, position + 1)
+        stop = following if following >= 0 else len(data)
+        if data.startswith(_PAGE, position):
+            end = data.find(_PAGE_END, position, stop)
+            stop = end + len(_PAGE_END) if end >= 0 else stop
+        yield line, data[position:stop]
+        line += data.count(b"\n", position, stop)
+        position = stop
+
+
+def _is_frame(stretch: bytes) -> bool:
+    """Whether what stands outside pages belongs there: the end of a dump, or a next one's head."""
+    return not stretch.partition(b"<mediawiki")[0].replace(b"</mediawiki>", b"").strip()
+
+
+def _parse(line: int, data: bytes) -> ElementTree.Element:
+    try:
+        return ElementTree.fromstring(data)
+    except ElementTree.ParseError as error:
+        at, column = error.position
+        place = line + at - 1
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            position = bad.start - data.rfind(b"\n", 0, bad.start)
+            bad_line = line + data.count(b"\n", 0, bad.start)
+            raise _PageError(bad_line, INVALID_UTF8, f"at byte {position}") from None
+        what = str(error).partition(":")[0]
+        raise _PageError(place, BROKEN_XML, f"{what} at byte {column + 1}") from None

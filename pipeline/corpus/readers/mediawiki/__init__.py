@@ -1,1 +1,0 @@
-"""MediaWiki dumps: from the XML of a wiki to the prose of its articles."""

@@ -1,0 +1,266 @@
+"""From a page's wikitext to its prose: paragraphs and list items without markup.
+
+The parser is mwparserfromhell. Templates, tables, references, headings, formulas, comments and
+links to files, categories and other languages go; of other links the text stays. As in MediaWiki, a
+single line end inside a paragraph is a space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mwparserfromhell.parser import CTokenizer, ParserError
+from mwparserfromhell.parser import tokenizer as python_tokenizer
+
+from pipeline.corpus.readers.wikitext_rendering import BREAK, HOLE, ITEM, Renderer
+
+_Tokenizer = CTokenizer or python_tokenizer.Tokenizer
+_COMMENT = re.compile(
+    r"(?P<before>(?<=\n)[ \t]*+)?+<!--.*?(?:-->(?P<after>[ \t]*+\n)?|\Z)", re.DOTALL
+)
+
+
+class WikitextError(ValueError):
+    """The parser cannot make sense of a page."""
+
+
+def plain_text(wikitext: str, hidden_namespaces: frozenset[str], thousands: str = ",") -> str:
+    """The prose of a page, with a blank line between its paragraphs and list items.
+
+    Args:
+        wikitext: the source of the page.
+        hidden_namespaces: lower-case names of the namespaces whose links do not show (files,
+            categories).
+        thousands: separator that the wiki's language has in numbers.
+
+    Raises:
+        WikitextError: the text cannot be parsed, or not in time in proportion to its length.
+    """
+    wikitext = _COMMENT.sub(_without_comment, wikitext)
+    if is_too_unbalanced(wikitext):
+        raise WikitextError("too much of its mark-up is never closed")
+    try:
+        # Quotes for bold and italics that are not balanced would upset what stands around them.
+        found = _Tokenizer().tokenize(wikitext, 0, True)
+    except ParserError as error:
+        raise WikitextError(str(error)) from None
+    text = Renderer(found, hidden_namespaces, thousands).text()
+    return BREAK.join(_paragraphs(without_leftovers(text)))
+
+
+def _without_comment(comment: re.Match[str]) -> str:
+    """What stays of a comment and the spaces around it: nothing, if it is a line of its own."""
+    before, after = comment["before"], comment["after"] or ""
+    return after if before is None else before if not after else ""
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    paragraph: list[str] = []
+    for line in text.split("\n"):
+        is_item = ITEM in line
+        line = " ".join(line.replace(ITEM, " ").split()).lstrip(",;: ")
+        if paragraph and (is_item or not line):
+            yield " ".join(paragraph)
+            paragraph = []
+        if not any(map(str.isalnum, line)):
+            continue
+        if is_item:
+            yield line
+        else:
+            paragraph.append(line)
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+# Characters read in vain that a page may cost for each of its own. Of 10,000 characters with 400
+# marks left open, evenly spread, each costs 200.
+MOST_READ_AGAIN = 200
+_ALWAYS_FREE = 100_000  # of them; short pages are quick in any case
+_OPAQUE = frozenset(("math", "nowiki", "pre", "score", "source", "syntaxhighlight", "timeline"))
+_END_OF_OPAQUE = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in _OPAQUE}
+# Elements that may stay open.
+_SINGLE = frozenset(("br", "dd", "dt", "hr", "img", "li", "link", "meta", "td", "th", "tr", "wbr"))
+_ATTRIBUTE = (
+    r"""[^][{}<>"'=/\s]++(?:\s*+=\s*+(?:"[^]["{}<>]*+"|'[^]['{}<>]*+'|[^][{}<>"'=\s]++))?+"""
+)
+_MARK = re.compile(
+    rf"""
+    (?P<line>\n)
+    | (?P<braces>\{{\{{++) | (?P<unbraces>\}}\}}++)
+    | (?P<open>\[\[ | ^[ \t:]*+\{{\|) | (?P<close>\]\] | ^[ \t]*+\|\}}(?!\}}))
+    | (?P<link>\[(?=[a-zA-Z]{{2,12}}: | //)) | (?P<unlink>\])
+    | </(?P<end>[a-zA-Z][a-zA-Z0-9]*+)\s*+>
+    | <(?P<tag>[a-zA-Z][a-zA-Z0-9]*+)(?P<whole>(?:\s++{_ATTRIBUTE})*+\s*+(?P<empty>/)?+>)?+
+    | (?P<tail>/?>)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_CLOSES = {"]]": "[[", "|}": "{|"}
+_TEMPLATE, _ARGUMENT, _LINK = "{{", "{{{", "["
+
+
+def is_too_unbalanced(wikitext: str) -> bool:
+    """Whether mark-up that is never closed makes a page costly to parse.
+
+    Args:
+        wikitext: the source of a page, without comments.
+    """
+    return characters_read_again(wikitext) > MOST_READ_AGAIN * len(wikitext) + _ALWAYS_FREE
+
+
+def characters_read_again(wikitext: str) -> int:
+    """How far the marks that are never closed are from the end of the page, together."""
+    return _Balance(wikitext).cost()
+
+
+class _Balance:
+    """The marks of a page that are open, with their places."""
+
+    def __init__(self, wikitext: str):
+        self._wikitext = wikitext
+        self._open: list[tuple[str, int]] = []
+        self._endless: set[str] = set()  # elements that are never closed from here on
+
+    def cost(self) -> int:
+        """See `characters_read_again`."""
+        position = lost = 0
+        while mark := _MARK.search(self._wikitext, position):
+            position = mark.end()
+            kind = mark.lastgroup
+            if kind == "line":
+                while self._open and self._open[-1][0] == _LINK:  # a link ends with its line
+                    lost += mark.start() - self._open.pop()[1]
+            elif kind == "braces":
+                templates, is_odd = divmod(len(mark[0]), 2)
+                self._open += [(_TEMPLATE, mark.start())] * (templates - is_odd)
+                self._open += [(_ARGUMENT, mark.start())] * is_odd
+            elif kind == "unbraces":
+                self._close_braces(len(mark[0]))
+            elif kind in ("open", "link"):
+                self._open.append((mark[0][-2:], mark.start()))
+            elif kind == "close":
+                self._close(_CLOSES[mark[0].strip()])
+            elif kind == "unlink":
+                self._close(_LINK)
+            elif kind == "end":
+                self._close(f"<{mark['end'].lower()}>")
+            elif kind == "tail":
+                self._end_tag(mark)
+            elif mark["whole"] is None:  # goes on to some `>`
+                self._open.append((f"</{mark['tag'].lower()}", mark.start()))
+            elif mark["empty"] is None:
+                position = self._begin_element(mark["tag"].lower(), mark.start(), position)
+        return lost + sum(len(self._wikitext) - place for _, place in self._open)
+
+    def _close(self, opened: str) -> bool:
+        if self._open and self._open[-1][0] == opened:
+            self._open.pop()
+            return True
+        return False
+
+    def _close_braces(self, count: int) -> None:
+        while count >= 2:
+            if count >= 3 and self._close(_ARGUMENT):
+                count -= 3
+            elif self._close(_TEMPLATE):
+                count -= 2
+            else:
+                break
+
+    def _end_tag(self, mark: re.Match[str]) -> None:
+        if not self._open or not self._open[-1][0].startswith("</"):
+            return
+        name, place = self._open[-1]
+        attributes = self._wikitext[place : mark.start()] if mark.start() - place < 1000 else "'"
+        if attributes.count('"') % 2 or attributes.count("'") % 2:
+            return  # inside of a quoted value
+        self._open.pop()
+        if mark[0] == ">":
+            self._begin_element(name[2:], place, mark.end())
+
+    def _begin_element(self, name: str, place: int, position: int) -> int:
+        """Notes that an element is open; returns where its mark-up is looked at from."""
+        if name in _SINGLE:
+            return position
+        if name in _OPAQUE and name not in self._endless:
+            end = _END_OF_OPAQUE[name].search(self._wikitext, position)
+            if end is not None:
+                return end.end()
+            self._endless.add(name)
+        self._open.append((f"<{name}>", place))
+        return position
+
+
+_QUOTES = re.compile(r"'{2,}")
+_MAGIC_WORD = re.compile(r"__[^\W\d_]+__")
+_TABLE_LINE = re.compile(r"^[ \t]*(?:\{\||\||!.*(?:!!|\|)).*$", re.MULTILINE)
+_STRAY_BRACES = re.compile(r"\{\{[^{}\n]*$|\{\{\{?|\}\}\}?", re.MULTILINE)
+_BRACKETS = re.compile(r"\[\[(?:[^\[\]|\n]*\|)?|\]\]")
+# Marks that meet when what stood between them went, and what is left of a long run of quotes.
+_MET = re.compile(r"'{2,}|\{{2,}|\}{2,}|\[{2,}|\]{2,}")
+# What stands around a hole goes with it: `(Greek: {{...}})`, `one, {{...}}, two`. Nothing is tried
+# twice in these (`++`, `(?<!`): a run of spaces or holes would take time with its square.
+_SPACES = r"[^\S\n]*+"
+_HOLLOW = rf"(?:[^\S\n]|[,;:/])*+{HOLE}(?:[^\S\n]|[,;:/]|{HOLE})*+"
+_HOLLOWS = (
+    re.compile(rf"(?<![^\S\n]){_SPACES}(?:\({_HOLLOW}\)|\[{_HOLLOW}\]|（{_HOLLOW}）)"),
+    re.compile(rf"(?<=[(（\[]){_HOLLOW}"),
+    re.compile(rf"(?<![,;:/{HOLE}])(?<![^\S\n]){_HOLLOW}(?=[)）\]])"),
+    re.compile(rf"(?:,{_SPACES}|(?<![^\S\n]){_SPACES}){HOLE}{_SPACES}(?=[,.;:!?])"),
+)
+
+
+def without_leftovers(text: str) -> str:
+    """The text of a page without quotes for bold and italics, stray markup and holes."""
+    # Holes keep apart the quotes on both sides of them until the quotes are gone.
+    text = "\n".join(_without_quotes(line) if "''" in line else line for line in text.split("\n"))
+    text = _MAGIC_WORD.sub(lambda word: "" if word[0].isupper() else word[0], text)
+    if "|" in text or "!" in text:
+        text = _TABLE_LINE.sub("", text)
+    text = _BRACKETS.sub("", _STRAY_BRACES.sub("", text))
+    if HOLE in text:
+        for hollow in _HOLLOWS:
+            text = hollow.sub("", text)
+    # A space, unlike nothing, cannot let further marks meet: one pass is enough.
+    return _MET.sub(" ", text.replace(HOLE, ""))
+
+
+def _without_quotes(line: str) -> str:
+    """Takes away the quotes that make bold and italics, not those that are apostrophes.
+
+    The rules are those of MediaWiki (`doQuotes` of its parser): of four quotes the first is an
+    apostrophe, of more than five all before the last five; and where both bold and italics are left
+    open, one bold mark is an apostrophe before an italics mark.
+    """
+    parts = _QUOTES.split(line)
+    marks = _QUOTES.findall(line)
+    lengths = []
+    for place, mark in enumerate(marks):
+        spare = 1 if len(mark) == 4 else max(len(mark) - 5, 0)
+        parts[place] += "'" * spare
+        lengths.append(len(mark) - spare)
+    bold = sum(length in (3, 5) for length in lengths)
+    italics = sum(length in (2, 5) for length in lengths)
+    if bold % 2 and italics % 2:
+        apostrophe = _apostrophe_place(parts, lengths)
+        if apostrophe is not None:
+            parts[apostrophe] += "'"
+    return "".join(parts)
+
+
+def _apostrophe_place(parts: list[str], lengths: list[int]) -> int | None:
+    """Which mark of three is an apostrophe and a mark of two: the first after a word of one letter,
+    else after a longer word, else after a space."""
+    ranks = [
+        (_distance_to_word(parts[place]), place)
+        for place, length in enumerate(lengths)
+        if length == 3
+    ]
+    return min(ranks)[1] if ranks else None
+
+
+def _distance_to_word(before: str) -> int:
+    if before.endswith(" "):
+        return 2
+    return 0 if before[-2:-1] == " " else 1

@@ -1,0 +1,293 @@
+"""Renders the tokens of a page: what of the markup shows.
+
+Control characters cannot stand in XML, and character references to them mean nothing in HTML, so a
+few of them serve as marks in the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from collections.abc import Callable, Iterable
+
+from mwparserfromhell.parser import tokens
+from mwparserfromhell.parser.tokens import Token
+
+# Shows something of a template: its name as written and the values of its numbered parameters.
+Show = Callable[[str, list[str]], str]
+
+_NUMBER = re.compile(r"[-−+]?[\d.,/ ]+")
+_FORMATNUM = "formatnum:"
+_GROUPS = re.compile(r"(?<=\d)(?=(?:\d{3})+$)")
+_WITH_COMMAS = ("en", "simple", "ja", "ko", "th", "zh", "he")
+_RANGE_WORDS = {"-": "–", "–": "–", "and": "and", "to": "to", "or": "or", "x": "x", "by": "by"}
+
+
+def _first(_: str, values: list[str]) -> str:
+    return values[0].strip() if values else ""
+
+
+def _second(_: str, values: list[str]) -> str:
+    return values[1].strip() if len(values) > 1 else ""
+
+
+def _last(_: str, values: list[str]) -> str:
+    return values[-1].strip() if len(values) > 1 else ""
+
+
+def _always(text: str) -> Show:
+    return lambda name, values: text
+
+
+def _as_of(name: str, values: list[str]) -> str:
+    return f"{name} {values[0].strip()}" if values else ""
+
+
+def _quotation(_: str, values: list[str]) -> str:
+    return f"\n\n{values[0].strip()}\n\n" if values else ""
+
+
+def _conversion(_: str, values: list[str]) -> str:
+    """The quantity that is converted, as in `{{convert|5|to|7|km|mi}}`."""
+    parts: list[str] = []
+    for value in map(str.strip, values):
+        if _NUMBER.fullmatch(value):
+            parts.append(value)
+        elif value in _RANGE_WORDS and parts:
+            parts.append(_RANGE_WORDS[value])
+        else:
+            return " ".join([*parts, value]).replace(" – ", "–") if parts else ""
+    return ""
+
+
+def _formatted(name: str, values: list[str], *, thousands: str) -> str:
+    """`{{formatnum:1234567.8}}`; with R a number is shown without separators, with NOSEP as it is.
+
+    A number that a template would give is not known.
+    """
+    number = name[len(_FORMATNUM) :].strip()
+    how = values[0].strip().upper() if values else ""
+    if how == "R":
+        return number.replace(",", "")
+    whole, _, fraction = number.partition(".")
+    if how == "NOSEP" or not whole.lstrip("-−").isdecimal():
+        return number if any(map(str.isdecimal, number)) else ""
+    start = len(whole) - len(whole.lstrip("-−"))
+    grouped = whole[:start] + _GROUPS.sub(thousands, whole[start:])
+    return f"{grouped}.{fraction}" if fraction else grouped
+
+
+_SHOWN: dict[str, Show] = {
+    "'": _always("'"),
+    "'s": _always("'s"),
+    "abbr": _first,
+    "as of": _as_of,
+    "convert": _conversion,
+    "cvt": _conversion,
+    "lang": _second,
+    "mdash": _always("—"),
+    "nbsp": _always(" "),
+    "ndash": _always("–"),
+    "nihongo": _first,
+    "nobr": _first,
+    "nowrap": _first,
+    "quote": _quotation,
+    "sic": _first,
+    "snd": _always(" – "),
+    "spaced ndash": _always(" – "),
+    "transl": _last,
+    "transliteration": _last,
+}
+
+
+def thousands_of(language: str) -> str:
+    """The separator of thousands in a language; none where that is not a comma."""
+    return "," if language.partition("-")[0].lower() in _WITH_COMMAS else ""
+
+
+def shown_part(name: str, thousands: str) -> Show | None:
+    """What shows something of the template of a name, None if nothing of it is shown.
+
+    Args:
+        name: as written; of the parser function `formatnum` with the number.
+        thousands: separator that the wiki's language has in numbers.
+    """
+    folded = name.lower()
+    if folded.startswith(_FORMATNUM):
+        return functools.partial(_formatted, thousands=thousands)
+    if folded.startswith("lang-"):  # lang-de, lang-grc
+        return _first
+    return _SHOWN.get(folded)
+
+
+ITEM = "\x01"  # before a list item
+HOLE = "\x02"  # where something went that stood inside the text
+BREAK = "\n\n"
+
+_HIDDEN_TAGS = frozenset(
+    (
+        "caption", "categorytree", "ce", "chem", "gallery", "graph", "hiero", "imagemap",
+        "indicator", "inputbox", "mapframe", "maplink", "math", "ref", "references", "score",
+        "section", "source", "style", "syntaxhighlight", "table", "td", "templatedata", "th",
+        "timeline", "tr",
+    )
+)  # fmt: skip
+_BLOCK_TAGS = frozenset(
+    (
+        "blockquote", "br", "center", "dd", "div", "dl", "dt", "h1", "h2", "h3", "h4", "h5", "h6",
+        "hr", "li", "ol", "p", "poem", "pre", "ul",
+    )
+)  # fmt: skip
+_INLINE_TAGS = frozenset(
+    (
+        "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i",
+        "includeonly", "ins", "kbd", "mark", "noinclude", "nowiki", "onlyinclude", "q", "rp", "rt",
+        "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var",
+        "wbr",
+    )
+)  # fmt: skip
+_STRAY_TAG = re.compile(
+    rf"</?(?:{'|'.join(sorted(_HIDDEN_TAGS | _BLOCK_TAGS | _INLINE_TAGS))})\b[^<>\n]*>",
+    re.IGNORECASE,
+)
+_LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*:\S")
+_FILE_NAME = re.compile(
+    r"\.(?:djvu|flac|gif|jpe?g|mp[34]|og[agv]|opus|pdf|png|stl|svg|tiff?|wav|web[mp]|xcf)$",
+    re.IGNORECASE,
+)
+
+
+class Renderer:
+    """Writes what of a page's tokens shows.
+
+    mwparserfromhell's tokens open and close properly. They are rendered as they come, since the
+    tree of nodes that the parser would build from them takes most of its time.
+    """
+
+    def __init__(self, source: Iterable[Token], hidden_namespaces: frozenset[str], thousands: str):
+        self._tokens = iter(source)
+        self._thousands = thousands
+        self._hidden_namespaces = hidden_namespaces
+        self._renderers: dict[type[Token], Callable[[Token], str]] = {
+            tokens.TemplateOpen: self._template,
+            tokens.ArgumentOpen: self._argument,
+            tokens.WikilinkOpen: self._wikilink,
+            tokens.ExternalLinkOpen: self._external_link,
+            tokens.HTMLEntityStart: self._entity,
+            tokens.HeadingStart: self._heading,
+            tokens.CommentStart: self._comment,
+            tokens.TagOpenOpen: self._tag,
+        }
+
+    def text(self) -> str:
+        """The whole page."""
+        return self._text_until()[0]
+
+    def _text_until(self, *ends: type[Token]) -> tuple[str, type[Token] | None]:
+        """What shows before the first token of some types, and its type."""
+        parts: list[str] = []
+        for token in self._tokens:
+            kind = type(token)
+            if kind is tokens.Text:
+                text = token["text"]
+                parts.append(_STRAY_TAG.sub("", text) if "<" in text else text)
+            elif kind in ends:
+                return "".join(parts), kind
+            elif kind in self._renderers:
+                parts.append(self._renderers[kind](token))
+        return "".join(parts), None
+
+    def _skip(self, opening: type[Token], *closings: type[Token]) -> None:
+        depth = 1
+        for token in self._tokens:
+            depth += (type(token) is opening) - (type(token) in closings)
+            if depth == 0:
+                return
+
+    def _template(self, _: Token) -> str:
+        name, end = self._text_until(tokens.TemplateParamSeparator, tokens.TemplateClose)
+        name = " ".join(name.replace("_", " ").split())
+        show = shown_part(name, self._thousands)
+        if show is None:
+            if end == tokens.TemplateParamSeparator:
+                self._skip(tokens.TemplateOpen, tokens.TemplateClose)
+            return HOLE
+        values = []
+        while end == tokens.TemplateParamSeparator:
+            value, end = self._text_until(
+                tokens.TemplateParamSeparator, tokens.TemplateParamEquals, tokens.TemplateClose
+            )
+            if end != tokens.TemplateParamEquals:
+                values.append(value)
+                continue
+            key = value.strip()
+            value, end = self._text_until(tokens.TemplateParamSeparator, tokens.TemplateClose)
+            if key == str(len(values) + 1):
+                values.append(value)
+        return show(name, values) or HOLE
+
+    def _argument(self, _: Token) -> str:
+        self._skip(tokens.ArgumentOpen, tokens.ArgumentClose)
+        return HOLE
+
+    def _comment(self, _: Token) -> str:
+        self._text_until(tokens.CommentEnd)
+        return ""
+
+    def _heading(self, _: Token) -> str:
+        self._text_until(tokens.HeadingEnd)
+        return BREAK
+
+    def _wikilink(self, _: Token) -> str:
+        title, end = self._text_until(tokens.WikilinkSeparator, tokens.WikilinkClose)
+        title = title.strip()
+        text = None
+        if end == tokens.WikilinkSeparator:
+            text = self._text_until(tokens.WikilinkClose)[0]
+        if title.startswith(":"):
+            title = title[1:]
+        elif ":" in title:
+            namespace = title.partition(":")[0].strip().lower().replace("_", " ")
+            # A namespace may have more names than a dump tells; a file is known by its ending.
+            if namespace in self._hidden_namespaces or _FILE_NAME.search(title):
+                return ""
+            if text is None and _LANGUAGE_LINK.match(title):
+                return ""
+        return title if text is None else text
+
+    def _external_link(self, token: Token) -> str:
+        text, end = self._text_until(tokens.ExternalLinkSeparator, tokens.ExternalLinkClose)
+        if end == tokens.ExternalLinkSeparator:
+            return self._text_until(tokens.ExternalLinkClose)[0]
+        return HOLE if token["brackets"] else text
+
+    def _entity(self, _: Token) -> str:
+        marks = {tokens.HTMLEntityNumeric: "#", tokens.HTMLEntityHex: "x"}
+        name = ""
+        for token in self._tokens:
+            if type(token) is tokens.HTMLEntityEnd:
+                break
+            name += marks.get(type(token)) or token["text"]
+        return html.unescape(f"&{name};")
+
+    def _tag(self, token: Token) -> str:
+        is_markup = bool(token.get("wiki_markup"))
+        name, end = self._text_until(
+            tokens.TagAttrStart, tokens.TagCloseOpen, tokens.TagCloseSelfclose
+        )
+        while end == tokens.TagAttrStart:
+            _, end = self._text_until(
+                tokens.TagAttrStart, tokens.TagCloseOpen, tokens.TagCloseSelfclose
+            )
+        name = name.strip().lower()
+        if end == tokens.TagCloseSelfclose:
+            if is_markup and name in ("li", "dt", "dd"):
+                return ITEM
+            return BREAK if name in _BLOCK_TAGS else HOLE * (name in _HIDDEN_TAGS)
+        if name in _HIDDEN_TAGS:
+            self._skip(tokens.TagOpenOpen, tokens.TagCloseClose, tokens.TagCloseSelfclose)
+            return BREAK if name == "table" else HOLE
+        text, _ = self._text_until(tokens.TagOpenClose)
+        self._text_until(tokens.TagCloseClose)
+        return f"{BREAK}{text}{BREAK}" if name in _BLOCK_TAGS else text

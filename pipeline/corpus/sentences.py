@@ -1,0 +1,444 @@
+"""Splits paragraphs into sentences by rules, in any script that marks their ends.
+
+A sentence ends at a full stop, question or exclamation mark (or their like in other scripts), with
+the closing quotes and brackets after it, if a space follows and then something that can begin a
+sentence: not a lower-case letter, not a comma. A full stop counts for less after abbreviations,
+initials and numbers (`abbreviations.py`). Chinese, Japanese, Khmer and Ethiopic marks need no
+space; a semicolon asks a question in Greek. Text without such marks (Thai, Lao, Tibetan) stays
+whole. The rules are those that golden-rule test sets for sentence boundary detection describe
+(Pragmatic Segmenter); they are applied by one pass over the bytes, since corpora have lines of
+megabytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Protocol
+
+import numba
+import numpy as np
+
+from bert_tf.base.errors import UsageError
+from bert_tf.base.kernels import fnv1a
+from bert_tf.config.sections.data import check_splitter_installed
+from pipeline.corpus.abbreviations import word_lists
+from pipeline.corpus.characters import (
+    CLOSER,
+    DASH,
+    DIGIT,
+    GREEK_QUESTION,
+    LOWER,
+    OPENER,
+    OTHER,
+    PUNCTUATION,
+    QUOTE,
+    SPACE,
+    TERMINATOR,
+    UPPER,
+    WIDE_TERMINATOR,
+    decode,
+    sentence_table,
+)
+
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
+# sentencex ends sentences here whatever surrounds it: two paragraphs are never one sentence.
+_BETWEEN_PARAGRAPHS = "\n\n"
+_BATCH_PARAGRAPHS = 1000
+
+
+class SentenceSplitter(Protocol):
+    """Finds sentences; small and picklable, it is sent to the workers."""
+
+    def split(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Splits the paragraphs `data[starts[p] : stops[p]]`.
+
+        Returns:
+            Starts and stops of the sentences in `data`, int64 [sentences] each, without white space
+            at their ends; and how many each paragraph has, int64 [paragraphs].
+        """
+
+
+def make_splitter(name: str, language: str) -> SentenceSplitter | None:
+    """The splitter of a name of `CorpusSection.sentence_splitter`; None for `none`.
+
+    Raises:
+        UsageError: its library is not installed, or the language is no language code.
+    """
+    if name == "none":
+        return None
+    if name == "rules":
+        return RulesSplitter()
+    check_splitter_installed(name)
+    if not _LANGUAGE_CODE.fullmatch(language):
+        raise UsageError(
+            f"sentence_language {language!r}: expected a language code such as en, de or zh"
+        )
+    return SentencexSplitter(language.lower())
+
+
+@dataclasses.dataclass(frozen=True)
+class RulesSplitter:
+    """Our rules for all languages at once (see `split_sentences`)."""
+
+    def split(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Splits paragraphs in one compiled pass."""
+        return split_sentences(data, starts, stops)
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencexSplitter:
+    """Wikimedia's `sentencex`, which has terminators and abbreviations by language.
+
+    Attributes:
+        language: a code that it knows; for others it falls back on a related one or on English.
+    """
+
+    language: str
+
+    def split(
+        self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Splits some paragraphs per call."""
+        from sentencex import segment
+
+        sentence_starts: list[int] = []
+        sentence_stops: list[int] = []
+        counts = np.zeros(len(starts), np.int64)
+        for first in range(0, len(starts), _BATCH_PARAGRAPHS):
+            begins = starts[first : first + _BATCH_PARAGRAPHS].tolist()
+            ends = stops[first : first + _BATCH_PARAGRAPHS].tolist()
+            text = _BETWEEN_PARAGRAPHS.join(
+                data[begin:end].tobytes().decode("utf-8")
+                for begin, end in zip(begins, ends, strict=True)
+            )
+            paragraph, position = 0, begins[0]
+            # Joined again, the segments are the text; but of the breaks between paragraphs, also
+            # segments, one every 10,000 characters is missing (seen in 1.0.32).
+            for part in segment(self.language, text):
+                if part == _BETWEEN_PARAGRAPHS:
+                    continue
+                if position == ends[paragraph]:
+                    paragraph += 1
+                    position = begins[paragraph]
+                raw = part.encode("utf-8")
+                sentence = part.strip().encode("utf-8")
+                if sentence:
+                    start = position + raw.index(sentence)
+                    sentence_starts.append(start)
+                    sentence_stops.append(start + len(sentence))
+                    counts[first + paragraph] += 1
+                position += len(raw)
+            assert position == ends[-1], "sentencex changed the text"
+        return np.array(sentence_starts, np.int64), np.array(sentence_stops, np.int64), counts
+
+
+_GUILLEMET = 0xBB
+_LONGEST_WORD = 40  # bytes; a longer one before a full stop is no abbreviation
+_PERIOD, _LEFT_BRACKET, _RIGHT_BRACKET, _LEFT_PARENTHESIS = ord("."), ord("["), ord("]"), ord("(")
+
+
+def split_sentences(
+    data: np.ndarray, starts: np.ndarray, stops: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the sentences of the paragraphs `data[starts[p] : stops[p]]`.
+
+    Args:
+        data: uint8, clean UTF-8 (single spaces, none at a paragraph's ends).
+        starts: int64 [paragraphs].
+        stops: int64 [paragraphs].
+
+    Returns:
+        Where sentences start and stop in `data` (int64 [sentences] each, no space at the ends),
+        and how many each paragraph has (int64 [paragraphs]; 0 for an empty one).
+    """
+    counts = np.zeros(len(starts), np.int64)
+    # A sentence that another follows has two bytes at least.
+    capacity = len(starts) + len(data) // 2
+    sentence_starts = np.empty(capacity, np.int64)
+    sentence_stops = np.empty(capacity, np.int64)
+    found = _split(
+        data,
+        starts,
+        stops,
+        sentence_table(),
+        *word_lists(),
+        sentence_starts,
+        sentence_stops,
+        counts,
+    )
+    return sentence_starts[:found], sentence_stops[:found], counts
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(
+    data,
+    starts,
+    stops,
+    table,
+    never_last,
+    may_be_last,
+    before_number,
+    beginners,
+    months,
+    sentence_starts,
+    sentence_stops,
+    counts,
+):
+    found = 0
+    for paragraph in range(len(starts)):
+        begin, stop = starts[paragraph], stops[paragraph]
+        position = begin
+        while position < stop:
+            code_point, width = decode(data, position)
+            kind = table[code_point]
+            if kind not in (TERMINATOR, WIDE_TERMINATOR, GREEK_QUESTION):
+                position += width
+                continue
+            mark = position
+            if kind == GREEK_QUESTION:
+                position += width
+                if not _is_greek_before(data, mark, begin):
+                    continue
+                is_wide, is_strong, is_ellipsis = False, True, False
+            else:
+                position, is_wide, is_strong, is_ellipsis = _end_of_marks(data, mark, stop, table)
+            position = _end_of_closers(data, position, stop, table)
+            if position >= stop:
+                break
+            if not is_wide and _kind(data, position, table)[0] != SPACE:
+                continue
+            following, follower = _next_beginning(data, position, stop, table)
+            if follower == SPACE:  # nothing but closing marks follows
+                position = stop
+                break
+            before = data[mark - 1] if mark > begin else 32
+            is_isolated = before == 32
+            is_remark = before in (_LEFT_BRACKET, _LEFT_PARENTHESIS)  # "[...]", "(?)"
+            if follower in (PUNCTUATION, GREEK_QUESTION) or is_remark:
+                ends = False
+            elif is_wide or (is_isolated and not is_ellipsis):
+                ends = True
+            elif follower == LOWER:
+                ends = False
+            elif is_strong or is_ellipsis:
+                ends = True
+            else:
+                ends = _period_ends(
+                    data,
+                    begin,
+                    mark,
+                    following,
+                    stop,
+                    follower,
+                    table,
+                    never_last,
+                    may_be_last,
+                    before_number,
+                    beginners,
+                    months,
+                )
+            if ends:
+                sentence_starts[found] = begin
+                sentence_stops[found] = position
+                found += 1
+                counts[paragraph] += 1
+                position = _end_of_spaces(data, position, stop, table)
+                begin = position
+        if begin < stop:
+            sentence_starts[found] = begin
+            sentence_stops[found] = stop
+            found += 1
+            counts[paragraph] += 1
+    return found
+
+
+@numba.njit(cache=True, inline="always")
+def _kind(data, position, table):
+    code_point, width = decode(data, position)
+    return table[code_point], width
+
+
+@numba.njit(cache=True)
+def _end_of_spaces(data, position, stop, table):
+    while position < stop:
+        kind, width = _kind(data, position, table)
+        if kind != SPACE:
+            break
+        position += width
+    return position
+
+
+@numba.njit(cache=True)
+def _is_greek_before(data, position, begin):
+    """Whether a Greek letter (U+0370 to U+03FF, U+1F00 to U+1FFF) ends before a position."""
+    start = position - 1
+    while start > begin and data[start] & 0xC0 == 0x80:
+        start -= 1
+    if start < begin:
+        return False
+    code_point, _ = decode(data, start)
+    return 0x370 <= code_point < 0x400 or 0x1F00 <= code_point < 0x2000
+
+
+@numba.njit(cache=True)
+def _end_of_marks(data, position, stop, table):
+    """Where a run of terminators ends (`?!`, `. . .`), whether any is wide, whether any is more
+    than a full stop or ellipsis, whether it is an ellipsis."""
+    is_wide = is_strong = is_ellipsis = False
+    marks = 0
+    while position < stop:
+        code_point, width = decode(data, position)
+        kind = table[code_point]
+        if kind in (TERMINATOR, WIDE_TERMINATOR):
+            is_wide |= kind == WIDE_TERMINATOR
+            is_ellipsis |= code_point == 0x2026
+            is_strong |= code_point != _PERIOD and code_point != 0x2026
+            marks += 1
+            position += width
+        elif kind == SPACE:
+            ahead = position + width
+            ahead_kind = kind
+            while ahead < stop:
+                ahead_kind, ahead_width = _kind(data, ahead, table)
+                if ahead_kind != TERMINATOR:
+                    break
+                ahead += ahead_width
+            continues = ahead > position + width and (
+                ahead >= stop or ahead_kind in (SPACE, CLOSER, QUOTE)
+            )
+            if not continues:
+                break
+            position += width
+        else:
+            break
+    return position, is_wide, is_strong, is_ellipsis or (marks > 1 and not is_strong)
+
+
+@numba.njit(cache=True)
+def _end_of_closers(data, position, stop, table):
+    """Where quotes, brackets and reference marks such as `[1]` end that close a sentence."""
+    while position < stop:
+        kind, width = _kind(data, position, table)
+        if kind in (CLOSER, QUOTE):
+            position += width
+        elif data[position] == _LEFT_BRACKET:
+            ahead = position + 1
+            while ahead < stop and 48 <= data[ahead] <= 57:
+                ahead += 1
+            if ahead == position + 1 or ahead >= stop or data[ahead] != _RIGHT_BRACKET:
+                break
+            position = ahead + 1
+        elif data[position] == 32 and position + 1 < stop:  # French sets a space before its quotes
+            code_point, width = decode(data, position + 1)
+            after = position + 1 + width
+            if code_point != _GUILLEMET or (after < stop and data[after] != 32):
+                break
+            position = after
+        else:
+            break
+    return position
+
+
+@numba.njit(cache=True)
+def _next_beginning(data, position, stop, table):
+    """Where the next thing begins after spaces, quotes, brackets and dashes, and its class (SPACE
+    if nothing comes)."""
+    while position < stop:
+        kind, width = _kind(data, position, table)
+        if kind < SPACE or kind > DASH or kind in (TERMINATOR, WIDE_TERMINATOR):
+            return position, kind
+        position += width
+    return stop, SPACE
+
+
+@numba.njit(cache=True)
+def _holds(hashes, value):
+    low, high = 0, len(hashes)
+    while low < high:
+        middle = (low + high) >> 1
+        if hashes[middle] == value:
+            return True
+        if hashes[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return False
+
+
+@numba.njit(cache=True)
+def _word_start(data, begin, mark, table):
+    """Where the word before a full stop starts, after quotes, brackets and dashes."""
+    start = mark
+    while start > begin and data[start - 1] != 32 and mark - start < _LONGEST_WORD:
+        start -= 1
+    while start < mark and data[start] & 0xC0 == 0x80:
+        start += 1
+    while start < mark:
+        kind, width = _kind(data, start, table)
+        if kind != OPENER and kind != QUOTE and kind != DASH:
+            break
+        start += width
+    return start
+
+
+@numba.njit(cache=True)
+def _shape(data, start, stop, table):
+    """Whether a word is all digits, and whether it is a letter or letters with stops between."""
+    all_digits = True
+    is_acronym = True
+    letters = 0
+    while start < stop:
+        kind, width = _kind(data, start, table)
+        all_digits &= kind == DIGIT
+        if kind in (UPPER, LOWER):
+            letters += 1
+            is_acronym &= letters == 1
+        elif data[start] == _PERIOD and letters:
+            letters = 0
+        else:
+            is_acronym = False
+        start += width
+    return all_digits, is_acronym
+
+
+@numba.njit(cache=True)
+def _period_ends(
+    data,
+    begin,
+    mark,
+    following,
+    stop,
+    follower,
+    table,
+    never_last,
+    may_be_last,
+    before_number,
+    beginners,
+    months,
+):
+    """Whether a single full stop ends a sentence before something that is not lower case."""
+    start = _word_start(data, begin, mark, table)
+    before = fnv1a(data, start, mark)
+    if _holds(never_last, before) or (follower == DIGIT and _holds(before_number, before)):
+        return False
+    after_stop = following
+    letters = 0
+    while after_stop < stop:
+        kind, width = _kind(data, after_stop, table)
+        if kind != UPPER and kind != LOWER:
+            break
+        letters += 1
+        after_stop += width
+    after = fnv1a(data, following, after_stop)
+    all_digits, is_acronym = _shape(data, start, mark, table)
+    if all_digits:  # a list's number, or a day before its month
+        return start > begin and not _holds(months, after)
+    if is_acronym or _holds(may_be_last, before):
+        is_initial = letters == 1 and after_stop < stop and data[after_stop] == _PERIOD
+        return follower == OTHER or (_holds(beginners, after) and not is_initial)
+    return True

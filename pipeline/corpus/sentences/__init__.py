@@ -1,1 +1,0 @@
-"""Paragraphs to sentences."""

@@ -1,0 +1,165 @@
+"""Removes HTML tags from texts and decodes character references.
+
+Of the elements HTML knows (WHATWG's standard and the obsolete ones), those that begin or end a
+paragraph become a line end, the others vanish; comments, scripts and styles go with their content,
+as in a browser up to the end of the text if they are never closed. `a < b`, `<john@x.org>` and
+`List<String>` stay. A reference needs its semicolon (`&amp;`, not `&amp`), so that addresses such
+as `?a=1&copy=2` stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from html.entities import html5
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.corpus.lines import CleanLines, clean_lines
+from pipeline.corpus.raw_block import Texts, gather
+
+MARKUP_LINE = "only mark-up"
+_PARAGRAPH_ELEMENTS = (
+    "address|article|aside|blockquote|body|br|button|caption|center|col|colgroup|dd|details|dialog|"
+    "dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h1|h2|h3|h4|h5|h6|head|"
+    "header|hgroup|hr|html|iframe|legend|li|link|main|menu|meta|nav|noframes|noscript|ol|optgroup|"
+    "option|p|pre|section|select|summary|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
+)
+_INLINE_ELEMENTS = (
+    "a|abbr|acronym|applet|area|audio|b|base|basefont|bdi|bdo|big|canvas|cite|code|data|datalist|"
+    "del|dfn|em|embed|font|i|img|input|ins|kbd|label|map|mark|meter|nobr|object|output|param|"
+    "picture|progress|q|rp|rt|ruby|s|samp|script|slot|small|source|span|strike|strong|style|sub|sup|"
+    "svg|time|track|tt|u|var|video|wbr"
+)
+# Arrow's expressions (RE2) take time in proportion to the text, whatever is left open in it.
+_ATTRIBUTES = r"""(\s([^<>"'=]|=\s*"[^"<]*"|=\s*'[^'<]*'|["'=])*|/)?"""
+_HIDDEN = (
+    r"(?is)<!--.*?(-->|\z)|<script\b.*?(</script\s*>|\z)|<style\b.*?(</style\s*>|\z)"
+    r"|<!doctype\b[^>]*>|<!\[cdata\[|\]\]>"
+)
+_PARAGRAPH_TAG = rf"(?is)</?({_PARAGRAPH_ELEMENTS}){_ATTRIBUTES}>"
+_INLINE_TAG = rf"(?is)</?({_INLINE_ELEMENTS}){_ATTRIBUTES}>"
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_LINE_ENDS = frozenset("\n\v\f\r\x85\u2028\u2029")
+
+
+def strip_markup(texts: Texts, *, paragraph_end: bytes) -> Texts:
+    """Removes the markup of texts; those that are not UTF-8 stay as they are.
+
+    Args:
+        texts: any bytes.
+        paragraph_end: what replaces a tag that begins or ends a paragraph: a line end, or a space
+            where a text is a line, which a reference to a line end becomes as well then.
+    """
+    may_have = _find_candidates(texts)
+    if not len(may_have):
+        return texts
+    stripped = _strip(
+        gather(texts.data, texts.starts[may_have], texts.stops[may_have]), paragraph_end
+    )
+    # The new texts come after the old ones; starts and stops point to either.
+    offsets = np.frombuffer(stripped.buffers()[1], np.int64)[: len(stripped) + 1]
+    data = np.frombuffer(stripped.buffers()[2] or b"", np.uint8)
+    starts, stops = texts.starts.copy(), texts.stops.copy()
+    starts[may_have] = offsets[:-1] + len(texts.data)
+    stops[may_have] = offsets[1:] + len(texts.data)
+    return Texts(
+        data=np.concatenate([texts.data, data]), starts=starts, stops=stops, lines=texts.lines
+    )
+
+
+def _find_candidates(texts: Texts) -> np.ndarray:
+    """The numbers of the texts that are UTF-8 and have a `<` or `&`."""
+    marks = np.flatnonzero((texts.data == ord("<")) | (texts.data == ord("&")))
+    has_mark = np.searchsorted(marks, texts.stops) > np.searchsorted(marks, texts.starts)
+    numbers = np.flatnonzero(has_mark)
+    clean = clean_lines(texts.data, texts.starts[numbers], texts.stops[numbers])
+    return numbers[clean.fault_positions < 0]
+
+
+def _strip(texts: pa.Array, paragraph_end: bytes) -> pa.Array:
+    texts = texts.cast(pa.large_string())
+    for pattern, replacement in (
+        (_HIDDEN, ""),
+        (_PARAGRAPH_TAG, paragraph_end.decode("ascii")),
+        (_INLINE_TAG, ""),
+    ):
+        texts = pc.replace_substring_regex(texts, pattern, replacement)
+    has_reference = pc.match_substring_regex(texts, _REFERENCE.pattern)
+    if not pc.any(has_reference).as_py():
+        return texts
+    resolve = _resolve if paragraph_end == b"\n" else _resolve_in_line
+    resolved = [_REFERENCE.sub(resolve, text) for text in texts.filter(has_reference).to_pylist()]
+    return pc.replace_with_mask(texts, has_reference, pa.array(resolved, pa.large_string()))
+
+
+def _resolve(match: re.Match[str]) -> str:
+    return _character_of(match.group())
+
+
+def _resolve_in_line(match: re.Match[str]) -> str:
+    characters = _character_of(match.group())
+    return " " if characters in _LINE_ENDS else characters
+
+
+@functools.lru_cache(maxsize=4096)
+def _character_of(reference: str) -> str:
+    if reference[1] == "#":
+        return html.unescape(reference)
+    return html5.get(reference[1:], reference)
+
+
+BOILERPLATE_LINE = "boilerplate line"
+_LONGEST_NOTICE_BYTES = 200
+# RE2 takes time in proportion to the text for any pattern. `\W*` allows bullets and arrows
+# around a phrase. A line has its trailing space here.
+_NOTICES = "|".join(
+    (
+        r"\b(enable|activate|allow|turn(ed)? on|requires?|needs?|supports?|without)\b[^.]{0,40}"
+        r"\bjavascript\b",
+        r"\bjavascript\b[^.]{0,40}\b(enabled|disabled|required|supported|turned (on|off))\b",
+        r"\b(terms of (use|service)|privacy policy|cookie policy)\b",
+        r"\b(uses?|use of|using|accept( all)?) cookies\b",
+        r"\ball rights reserved\b",
+        r"^\W*(©|\(c\)|copyright\b)\W*((©|\(c\)|copyright|by)\W*)*[12][0-9]{3}\b",
+    )
+)
+_WORDS_UP_TO_TEN = r"(\S+\s+){1,10}$"
+_NAVIGATION = "|".join(
+    (
+        r"^\W*((sign|log)[ -]?(in|out|up)|register|subscribe|skip to (main )?(content|navigation)"
+        r"|back to top|share (this|on)|follow us|click here|add to (cart|basket|favorites))\b"
+        r"[^.!?]*$",
+        r"\b((read|show|load|view|see) (more|all)|continue reading|next page|previous page)\W*$",
+        r"\bitems in (your )?(cart|basket)\b",
+        r"^\W*[0-9][0-9.,]*[km]?\W+(likes?|shares?|comments?|views?|replies|reply|followers?"
+        r"|following|retweets?|votes?|points?|stars?)\W*$",
+        # Three or more short entries between bars, dots or arrows, and no sentence's end.
+        r"^([^|»›·•.!?]{1,30}[|»›·•]){2,}[^|»›·•.!?]{1,30}$",
+    )
+)
+
+
+def find_boilerplate(lines: CleanLines) -> np.ndarray:
+    """bool [lines]: which lines are boilerplate; empty ones are not."""
+    is_short = (lines.lengths > 0) & (lines.lengths <= _LONGEST_NOTICE_BYTES)
+    found = np.zeros(len(is_short), np.bool_)
+    numbers = np.flatnonzero(is_short)
+    if not len(numbers):
+        return found
+    texts = _as_strings(lines.select(numbers))
+    is_notice = pc.match_substring_regex(texts, _NOTICES, ignore_case=True)
+    is_brief = pc.match_substring_regex(texts, f"^{_WORDS_UP_TO_TEN}")
+    is_navigation = pc.match_substring_regex(texts, _NAVIGATION, ignore_case=True)
+    matches = pc.or_(is_notice, pc.and_(is_brief, is_navigation))
+    found[numbers] = matches.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _as_strings(lines: CleanLines) -> pa.Array:
+    return pa.LargeStringArray.from_buffers(
+        len(lines.lengths), pa.py_buffer(lines.offsets), pa.py_buffer(lines.data)
+    )

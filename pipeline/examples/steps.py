@@ -1,0 +1,340 @@
+"""The steps of making examples, between which Beam shuffles references to data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.metrics import Metrics
+
+from bert_tf.base.json_files import finished_sha256, note_finished
+from bert_tf.config.sections.data import PreprocessConfig
+from bert_tf.data.examples.random_numbers import combine_keys, seed_key
+from bert_tf.data.records.schema import shard_name
+from bert_tf.data.text.lowercase import lowercase_of
+from bert_tf.data.text.normalizer import is_ideograph
+from bert_tf.data.text.wordpiece import WordPieceTokenizer
+from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob
+from pipeline.beam.files import check_shared
+from pipeline.beam.progress import Progress, report_progress
+from pipeline.beam.stored_path import path_of
+from pipeline.corpus.document_block import DocumentBlock
+from pipeline.corpus.read import FinishedBlock, block_work
+from pipeline.corpus.report import facts_of_block
+from pipeline.examples.plan import ExamplesPlan
+from pipeline.examples.pool import ExampleMaker, sort_pool
+from pipeline.examples.runs import merge_runs, split_group_runs, write_shard
+from pipeline.examples.tokenized import (
+    concatenate,
+    from_bytes,
+    partition_documents,
+    to_bytes,
+    tokenize_block,
+)
+
+# The kinds of work, besides that on blocks, that an interrupted run may have finished.
+BUCKET, POOL, GROUP = "bucket", "pool", "group"
+# Tagged outputs.
+TOKEN_COUNTS, FACTS, COUNTS = "token counts", "facts", "counts"
+NO_TOKENS = "no tokens"
+NO_OTHER_DOCUMENT = "one-sentence chunk without another document"
+_DOCUMENT_BYTES = 64_000_000
+_RUN_BYTES = 128_000_000
+
+Output: TypeAlias = beam.pvalue.TaggedOutput
+
+
+@dataclasses.dataclass(frozen=True)
+class ExamplesJob:
+    """What every transform of a run needs; sent to the workers.
+
+    Attributes:
+        config: the job's section.
+        vocab: tokens in the order of their ids.
+        plan: pools and shards.
+        store: where bulky data lie on their way.
+        output: absolute path of the folder of the shards, shared by all workers.
+        work: shared folder for `read_example_counts`.
+    """
+
+    config: PreprocessConfig
+    vocab: list[str]
+    plan: ExamplesPlan
+    store: BlobStore
+    output: str
+    work: str
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens are counted, which weights random ones here or in training."""
+        return self.config.random_tokens == "unigram" or self.config.masking == "dynamic"
+
+    def shard_names(self, split: str) -> list[str]:
+        """Names of the files of "train" or "eval"."""
+        return [self.name_of_shard(split, number) for number in range(self.plan.shards(split))]
+
+    def name_of_shard(self, split: str, number: int) -> str:
+        """Name of one of these files."""
+        shards = self.plan.shards(split)
+        return shard_name(split, number, shards, compression=self.config.compression)
+
+
+def pools_of(hashes: np.ndarray, pools: int) -> np.ndarray:
+    """The pool of each document, int64 [documents]: a function of its text, so copies meet."""
+    return (combine_keys(hashes, seed_key(0, "pools")) % np.uint64(pools)).astype(np.int64)
+
+
+class TokenizeBlocks(beam.DoFn):
+    """Turns blocks into (bucket, reference to documents), and counts their tokens."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def setup(self) -> None:
+        """Builds the tokenizer once per worker: it takes half a second and cannot be pickled."""
+        check_shared(self._job.work)
+        config = self._job.config
+        self._tokenizer = WordPieceTokenizer(
+            self._job.vocab, lowercase=lowercase_of(config.lowercase, config.keep_accents)
+        )
+        self._ideographs = [is_ideograph(entry) for entry in self._job.vocab]
+
+    def process(
+        self, block: DocumentBlock | FinishedBlock
+    ) -> Iterator[tuple[int, BlobReference] | Output]:
+        """Yields a reference for each bucket that has documents of this block, and its facts."""
+        store = self._job.store
+        for label, reference in store.once(
+            block_work(block), lambda writer: self._tokenize(block, writer)
+        ):
+            if label == COUNTS:
+                yield _report_counts(store, reference)
+            elif label == FACTS:
+                yield Output(FACTS, pickle.loads(store.read(reference)))
+            elif label == TOKEN_COUNTS:
+                counts = np.frombuffer(store.read(reference), np.int64)
+                yield Output(TOKEN_COUNTS, counts)
+            else:
+                yield int(label), reference
+
+    def _tokenize(
+        self, block: DocumentBlock | FinishedBlock, writer: BlobWriter
+    ) -> Iterator[LabeledBlob]:
+        assert isinstance(block, DocumentBlock)
+        plan = self._job.plan
+        tokenized, without_tokens = tokenize_block(block, self._tokenizer)
+        tokens = tokenized.documents.tokens
+        yield FACTS, writer.add([pickle.dumps(facts_of_block(block))])
+        token_counts = np.bincount(tokens, minlength=len(self._job.vocab)).astype(np.int64)
+        counted = {
+            "tokens": len(tokens),
+            "tokens_unknown": int(token_counts[self._tokenizer.unk_id]),
+            "tokens_ideographic": int(token_counts[self._ideographs].sum()),
+            f"dropped/{NO_TOKENS}": without_tokens,
+        }
+        yield _store_counts(writer, counted)
+        pools = pools_of(tokenized.hashes, plan.pools)
+        for bucket, documents in partition_documents(tokenized, plan.buckets_of_pools(pools)):
+            yield bucket, writer.add(to_bytes(documents))
+        if self._job.counts_tokens:
+            yield TOKEN_COUNTS, writer.add([token_counts.tobytes()])
+
+
+class PartitionBuckets(beam.DoFn):
+    """Splits the documents of a bucket into its pools, a bounded number of bytes at a time."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def process(
+        self, bucket: tuple[int, Iterable[BlobReference]]
+    ) -> Iterator[tuple[int, BlobReference]]:
+        """Yields (pool, reference to documents)."""
+        number, references = bucket
+        for pool, reference in self._job.store.once(
+            f"{BUCKET}-{number:06d}", lambda writer: self._partition(references, writer)
+        ):
+            yield int(pool), reference
+
+    def _partition(
+        self, references: Iterable[BlobReference], writer: BlobWriter
+    ) -> Iterator[LabeledBlob]:
+        for blobs in _read_some(self._job.store, references, _DOCUMENT_BYTES):
+            documents = concatenate([from_bytes(blob) for blob in blobs])
+            pools = pools_of(documents.hashes, self._job.plan.pools)
+            for pool, members in partition_documents(documents, pools):
+                yield pool, writer.add(to_bytes(members))
+
+
+class MakeExamples(beam.DoFn):
+    """Turns a part of a pool into (name of a shard or group of shards, reference to a run)."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def setup(self) -> None:
+        """The tables of the vocabulary are built once per worker, when the counts are there."""
+        self._maker: ExampleMaker | None = None
+
+    def process(
+        self, task: tuple[int, int, list[BlobReference]], token_counts: np.ndarray | None
+    ) -> Iterator[tuple[str, BlobReference] | Output]:
+        """Yields runs for each shard, or group, that gets examples of this part of a pool."""
+        pool, part, references = task
+        store = self._job.store
+        for label, reference in store.once(
+            f"{POOL}-{pool:06d}-{part:03d}",
+            lambda writer: self._make(references, part, token_counts, writer),
+        ):
+            if label == COUNTS:
+                yield _report_counts(store, reference)
+            else:
+                yield str(label), reference
+
+    def _make(
+        self,
+        references: list[BlobReference],
+        part: int,
+        token_counts: np.ndarray | None,
+        writer: BlobWriter,
+    ) -> Iterator[LabeledBlob]:
+        plan, store = self._job.plan, self._job.store
+        if self._maker is None:
+            self._maker = ExampleMaker(self._job.config, self._job.vocab, token_counts)
+        runs, counts = self._maker.make_runs(
+            sort_pool(
+                concatenate([from_bytes(store.read(reference)) for reference in references]),
+                seed=self._job.config.seed,
+                eval_fraction=self._job.config.eval_fraction,
+                is_only_pool=plan.pools == 1,
+            ),
+            train_shards=plan.train_shards,
+            eval_shards=plan.eval_shards,
+            shards_of_run=plan.shards_of_run,
+            passes=plan.passes_of_part(part, self._job.config.passes),
+        )
+        for run in runs:
+            if run.shards is None:
+                label = self._job.name_of_shard(run.split, run.shard)
+            else:
+                label = f"{run.split}-{run.shard:06d}"
+            yield label, writer.add(run.parts())
+        counted = {
+            "truncations": counts.truncated,
+            "documents_of_one_sentence": counts.single,
+            "tokens_reached": counts.reached,
+            "row_tokens": counts.row_tokens,
+            "masked": counts.masked,
+            "labeled": counts.labeled,
+            f"chunks_left_out/{NO_OTHER_DOCUMENT}": counts.left_out,
+        }
+        for split, documents, examples in zip(
+            ("train", "eval"), counts.documents, counts.examples, strict=True
+        ):
+            # Every part has the documents of the whole pool.
+            counted |= {
+                f"documents/{split}": documents if part == 0 else 0,
+                f"examples/{split}": examples,
+            }
+        if part == 0:
+            counted["sentences_cut"] = counts.sentences_cut
+        yield _store_counts(writer, counted)
+
+
+class PartitionGroups(beam.DoFn):
+    """Splits the runs of a group into runs of its shards, a bounded number of bytes at a time.
+
+    A terabyte of text has 32,768 pools and, with ten passes, 524,288 shards. A pool has one or two
+    records for each, and references to such short runs would be more than the records. So a pool's
+    runs go to groups of shards first, and are merged into longer runs of single shards here.
+    """
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def process(
+        self, group: tuple[str, Iterable[BlobReference]]
+    ) -> Iterator[tuple[str, BlobReference]]:
+        """Yields (shard's name, reference to a run of records)."""
+        label, references = group
+        split = label.partition("-")[0]
+        for name, reference in self._job.store.once(
+            f"{GROUP}-{label}", lambda writer: self._partition(split, references, writer)
+        ):
+            yield str(name), reference
+
+    def _partition(
+        self, split: str, references: Iterable[BlobReference], writer: BlobWriter
+    ) -> Iterator[LabeledBlob]:
+        for blobs in _read_some(self._job.store, references, _RUN_BYTES):
+            for run in split_group_runs(split, blobs):
+                yield self._job.name_of_shard(split, run.shard), writer.add(run.parts())
+
+
+class WriteShard(beam.DoFn):
+    """Merges the runs of a shard into its file, unless that is there as it was written."""
+
+    def __init__(self, job: ExamplesJob):
+        self._job = job
+
+    def setup(self) -> None:
+        """Checks that the output folder is the one of the submitting process."""
+        check_shared(self._job.work)
+
+    def process(
+        self, shard: tuple[str, Iterable[BlobReference | None]]
+    ) -> Iterator[tuple[str, str]]:
+        """Writes one file; yields its name and SHA-256."""
+        name, references = shard
+        path = path_of(self._job.output) / name
+        note = path_of(self._job.work) / f"{name}.written.json"
+        is_new = not path.is_file()
+        sha256 = finished_sha256(note, path)
+        if sha256 is None:
+            runs = [reference for reference in references if reference is not None]
+            sha256 = write_shard(
+                path,
+                merge_runs(self._job.store, runs),
+                compression=self._job.config.compression,
+            )
+            note_finished(note, path, sha256=sha256)
+        if is_new:
+            report_progress(Progress.SHARDS, 1)
+        yield name, sha256
+
+
+def _store_counts(writer: BlobWriter, counts: dict[str, int]) -> LabeledBlob:
+    return COUNTS, writer.add([json.dumps(counts).encode()])
+
+
+def _report_counts(store: BlobStore, reference: BlobReference) -> Output:
+    """Shows counts on the runner's pages, and returns them as data.
+
+    A runner's counters may include work that was done twice; data do not.
+    """
+    counts = json.loads(store.read(reference))
+    for name, amount in counts.items():
+        Metrics.counter(COUNTS, name).inc(amount)
+    return Output(COUNTS, Counter(counts))
+
+
+def _read_some(
+    store: BlobStore, references: Iterable[BlobReference], most_bytes: int
+) -> Iterator[list[bytes]]:
+    """Blobs in lists of a bounded number of bytes."""
+    loaded: list[bytes] = []
+    size = 0
+    for reference in references:
+        if loaded and size + reference.length > most_bytes:
+            yield loaded
+            loaded, size = [], 0
+        loaded.append(store.read(reference))
+        size += reference.length
+    if loaded:
+        yield loaded

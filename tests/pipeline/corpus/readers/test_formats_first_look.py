@@ -1,0 +1,114 @@
+"""What is understood of a corpus before it is read: layouts, whatever the order and line ends."""
+
+import pytest
+from behavior.corpora import corpora
+
+from bert_tf.config.section import build_section
+from bert_tf.config.sections import VocabConfig
+from pipeline.beam.files import FileInfo, match_files
+from pipeline.corpus.documents import make_block
+from pipeline.corpus.read import DocumentRules
+from pipeline.corpus.readers.formats import look_at_text, make_reader
+from pipeline.corpus.readers.splits import WHOLE_FILE
+
+CORPORA = dict(corpora())
+
+
+def config_of(paths, **values):
+    return build_section(VocabConfig, {"input": tuple(paths), "output": "y", **values})
+
+
+def layouts_of(paths, **values):
+    return look_at_text(config_of(paths, **values), match_files(paths)).layouts
+
+
+def documents_of(paths) -> list[list[str]]:
+    config = config_of(paths)
+    layouts = look_at_text(config, match_files(paths)).layouts
+    found = []
+    for path in paths:
+        reader = make_reader(path, config, layouts).resolved(path)
+        for raw in reader.read_split(path, WHOLE_FILE, 1 << 24):
+            block = make_block(raw, DocumentRules())
+            sentences, bounds = block.sentences.to_pylist(), block.document_offsets.tolist()
+            found += [sentences[bounds[n] : bounds[n + 1]] for n in range(block.num_documents)]
+    return found
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_every_layout_is_recognized(name, tmp_path):
+    corpus = CORPORA[name]
+    paths = corpus.write(tmp_path)
+    look = look_at_text(config_of(paths), match_files(paths))
+    if corpus.layout is not None:
+        assert look.layouts == dict.fromkeys(paths, corpus.layout)
+        assert look.documents() == corpus.documents
+        assert look.is_whole
+    documents = [document for document in documents_of(paths) if document]
+    assert len(documents) == corpus.documents - (name == "WikiExtractor")  # one is empty
+    if "without marks" not in name and name != "transcripts":
+        assert min(map(len, documents)) > 3  # sentences
+
+
+@pytest.mark.parametrize("name", ["articles", "sentences", "book", "several articles"])
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\x85", "\u2028", "\u2029"])
+def test_line_ends_make_no_difference(name, end, tmp_path):
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "other").mkdir()
+    corpus = CORPORA[name]
+    expected = documents_of(corpus.write(tmp_path / "plain"))
+    paths = corpus.write(tmp_path / "other")
+    for path in (tmp_path / "other").iterdir():
+        path.write_bytes(path.read_bytes().replace(b"\n", end.encode()))
+    assert documents_of(paths) == expected
+
+
+@pytest.mark.parametrize(
+    "blank",
+    ["\u3000", "\xa0", "\x0c", "\x0b", "\t ", "\u2028", "\u2029", "\x85", "\r", "\u200a\x1f"],
+)
+@pytest.mark.parametrize("name", ["articles", "sentences", "several articles"])
+def test_a_line_of_any_blanks_is_blank(name, blank, tmp_path):
+    for folder in ("plain", "blanks"):
+        (tmp_path / folder).mkdir()
+    corpus = CORPORA[name]
+    expected = documents_of(corpus.write(tmp_path / "plain"))
+    paths = corpus.write(tmp_path / "blanks")
+    for path in (tmp_path / "blanks").iterdir():
+        text = path.read_text().replace("\n\n", f"\n{blank}\n").replace("\n\n", f"\n{blank}\n")
+        path.write_bytes(text.encode())
+    assert documents_of(paths) == expected
+
+
+def test_a_reader_finds_the_borders_that_reading_does(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("A b.\nC d.\n\u3000\nE f.\nG h.\n\xa0\x0c\nI.\nJ.\n")
+    config = config_of([str(path)], text_layout="sentences")
+    reader = make_reader(str(path), config)
+    assert [split.first_line for split in reader.splits(str(path), 1)] == [1, 4, 7]
+
+
+def test_large_files_are_judged_by_themselves_and_small_ones_together(tmp_path):
+    reference = CORPORA["sentences"].files["all.txt"]
+    (tmp_path / "a-reference.txt").write_text(reference)
+    for name, text in CORPORA["articles"].files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "one-line.txt").write_text("One line. And no more.\n")
+    paths = sorted(map(str, tmp_path.iterdir()))
+    layouts = layouts_of(paths)
+    assert layouts.pop(str(tmp_path / "a-reference.txt")) == "sentences"
+    assert set(layouts.values()) == {"file"}
+    assert layouts_of(paths[::-1]) == layouts_of(paths)
+    assert set(layouts_of(paths, text_layout="lines").values()) == {"lines"}
+
+
+def test_a_file_that_is_no_article_by_its_size_is_not_one_document(tmp_path):
+    path = tmp_path / "all.txt"
+    paragraph = "One sentence of it. Another sentence.\n\n"
+    path.write_text(paragraph * 60_000)
+    config = config_of([str(path)])
+    assert look_at_text(config, [FileInfo(str(path), 2_400_000)]).layouts == {str(path): "file"}
+    look = look_at_text(config, [FileInfo(str(path), 100_000_000)])
+    assert look.layouts == {str(path): "paragraph_lines"}
+    assert not look.is_whole
+    assert look.documents() == pytest.approx(100_000_000 / len(paragraph), rel=0.01)

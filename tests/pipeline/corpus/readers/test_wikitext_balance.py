@@ -1,0 +1,90 @@
+"""Pages with mark-up that is never closed: rejected before they cost time with their square."""
+
+import itertools
+import time
+
+import pytest
+
+from pipeline.corpus.readers.wikitext import (
+    WikitextError,
+    characters_read_again,
+    is_too_unbalanced,
+    plain_text,
+)
+
+HIDDEN = frozenset({"file", "category"})
+OPEN = (
+    "{{a|", "{{{a|", "[[a|", "<div>", "<div a='", '<div a="', "\n{|\n|", "<ref name='{{a|",
+    "[http://a ", "<div {{a|", "<nowiki>", "<ref ", "\n{|", "<!-- -->\n", "\n <!--",
+)  # fmt: skip
+CLOSE = (
+    "",
+    "}}",
+    "}}}",
+    "]]",
+    "</div>",
+    "'></div>",
+    "/>",
+    "\n|}",
+    ">",
+    "]",
+    "</nowiki>",
+    "\n",
+    " ",
+)
+
+
+@pytest.mark.parametrize(
+    "wikitext",
+    [
+        "{{a|{{b}}|c=[[d|e]]}} <ref name=\"x\">[http://a.org b]</ref> '''bold'''",
+        "{|\n! a !! b\n|-\n| c || {{d|}}\n|}",
+        "{{{{{a}}}}} {{{b|{{c}}}}} {{{{d}}}}",
+        "<br><br/><li>one<nowiki>{{ [[ <div></nowiki><div class='a'>b</div>",
+        "[[File:a.png|thumb|a [[b]] c]] a < b and b > c, List<br />",
+        '<ref name={{x}} /> <td {{y}}>z <span style="a: [b]">c</span>',
+    ],
+)
+def test_what_is_closed_costs_nothing(wikitext):
+    assert characters_read_again(wikitext) == 0
+
+
+def test_what_stays_open_costs_the_way_to_the_end():
+    assert characters_read_again("a {{b c") == 5
+    assert characters_read_again("[[a <b> ]] c") == 12 + 8  # the parser reads ahead for both
+    assert characters_read_again("[http://a b\nc") == 11  # a link ends with its line
+
+
+def test_a_few_slips_in_a_long_page_are_no_reason():
+    page = "Text with [[links]] and {{templates|a}}. " * 5000
+    assert not is_too_unbalanced("<small>" * 50 + page + "{{never closed " + page)
+    assert "Text with links and. Text" in plain_text(f"{{{{stray\n{page}", HIDDEN)
+
+
+@pytest.mark.parametrize("opened", ["\n{|", "{{a|", "<ref ", "<div>", "<nowiki>", "[[a|"])
+def test_marks_that_are_never_closed_reject_a_page(opened):
+    with pytest.raises(WikitextError, match="too much of its mark-up is never closed"):
+        plain_text(opened * 6000, HIDDEN)
+
+
+@pytest.mark.slow  # measures time on every pair of marks
+def test_no_pair_of_marks_takes_time_beyond_the_pages_length():
+    for opened, close in itertools.product(OPEN, CLOSE):
+        page = (opened + close) * 3000
+        began = time.process_time()
+        try:
+            plain_text(page, HIDDEN)
+        except WikitextError:
+            assert is_too_unbalanced(page.replace("<!-- -->\n", ""))
+        assert time.process_time() - began < 3, (opened, close)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "repeated", ["{{a}}", "{{a}} ", "({{a}}", "{{a}},", "{{a}}) ", " ,", "[{{a}}:", "\n <!-- a -->"]
+)
+def test_holes_are_closed_in_time_in_proportion(repeated):
+    began = time.process_time()
+    plain_text("a" + repeated * 20_000 + "b", HIDDEN)
+    plain_text("a (" + repeated * 20_000 + "b", HIDDEN)
+    assert time.process_time() - began < 5

@@ -1,0 +1,92 @@
+"""The sentence splitter on what golden-rule sets for English ask, and on other scripts."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.corpus.sentences import split_sentences
+
+
+def split(text):
+    data = np.frombuffer(text.encode(), np.uint8)
+    starts, stops, counts = split_sentences(data, np.array([0]), np.array([len(data)]))
+    assert counts.tolist() == [len(starts)]
+    return [data[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
+
+
+# A bar marks each border.
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "",
+        "no end",
+        "One.|Two!|Three?|Four",
+        "Hello!!|Long time no see.|What?!|Is that you?",
+        "We met Mr. Brown, Dr. Lee and Prof. Sato.|They left.",
+        "My name is Jonas E. Smith.|J. R. R. Tolkien wrote it.",
+        "You and I.|Did you see Albert I. Jones?",
+        "Please turn to p. 55, Fig. 3 and No. 7.|Then stop.",
+        "I work for the U.S. Government.|I live in the U.S.|How about you?",
+        "He came at 5 p.m. on Monday.|At 6 a.m.|He left.",
+        "Pitt, Briggs & Co. at noon.|Briggs & Co.|It closed.",
+        "It cost $100.00.|That is a lot.|Version 2.5 is out.",
+        "Write to jane.doe@example.com.|See https://www.example.com/a.html.|Thanks.",
+        '"This is great." she said.|"This is great."|She left.',
+        "She works at Yahoo! in sales.|(He agreed.)|So did I.",
+        "I never meant that...|She left.",
+        "well ... maybe",
+        "Il dit « Oui. »|Puis il partit.",
+        "A saint and martyr.[1]|The emperor came.",
+        '"Bohr [...] used it [...]" (Smith 55).',
+        "1. First item.|2. Second item.",
+        "they ran away .|one died . . . slowly , but surely .",
+        "Das gilt z. B. hier.|Am 3. Januar kam er.|Er blieb.",
+        "Он родился в 1950 г. в Москве.|Потом уехал.",
+        "这是一句。|这是第二句！|是吗？|对。",
+        "彼は「はい。」|と言った。|終わり。",
+        "यह पहला वाक्य है।|यह दूसरा है।",
+        "ما اسمك؟|اسمي علي.",
+        "कः त्वम्॥|रामः।",
+        "یہ پہلا ہے۔|یہ دوسرا ہے۔",
+        "አንድ።|ሁለት፡ቃል።፡|ሦስት።",
+        "ᠨᠢᠭᠡ᠃|ᠬᠣᠶᠠᠷ᠃",
+        "ပထမ၊ ဒုတိယ။|တတိယ။",
+        "មួយ។|ពីរ។",
+        "ꕉꕜ꘎|ꔳꕪ꘏|ꕉ",
+        "Τι κάνεις;|Είμαι καλά.|Πού; πότε;|Όχι: «Ναι;»|Ίσως.",
+        "Write a; B stays.",
+        "¿Qué hora es?|¡Son las dos!|Adiós.",
+        "Er sagte: „Ja.“|Dann ging er.",
+        "No space.After a stop",
+        "etc., and more; e.g., this (i.e., that).",
+        "Cafe\u0301.|Über alles.",
+    ],
+)
+def test_sentences_end_where_the_bars_are(marked):
+    joins = set("。！？」።፡។")
+    text = ""
+    for part in marked.split("|"):
+        text += part if not text or text[-1] in joins else " " + part
+    assert split(text) == [part for part in marked.split("|") if part]
+
+
+@given(st.text(st.sampled_from("aB1.!?…。\"')(“”[] -I,é"), max_size=40))
+def test_nothing_but_spaces_is_lost(text):
+    clean = " ".join(text.split())
+    sentences = split(clean)
+    assert "".join(sentences).replace(" ", "") == clean.replace(" ", "")
+    assert all(sentence and sentence.strip() == sentence for sentence in sentences)
+
+
+def test_many_paragraphs_at_once_keep_apart():
+    data = np.frombuffer(b"Ab. Cd.|e|Of. Go!", np.uint8)
+    starts, stops, counts = split_sentences(data, np.array([0, 8, 8, 10]), np.array([7, 8, 9, 17]))
+    assert counts.tolist() == [2, 0, 1, 2]
+    assert starts.tolist() == [0, 4, 8, 10, 14]
+    assert stops.tolist() == [3, 7, 9, 13, 17]
+
+
+def test_time_grows_with_the_text_not_its_square():
+    sentences = split('He said "Stop. (Now." and Mr. X. left ... ' * 50_000)
+    assert len(sentences) > 50_000
