@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.errors import BertPipelineError, InputError
 from bert_tf.base.files import RemotePath, replacing_file
-from pipeline.beam.storage import keep_s3_clients
 
 if TYPE_CHECKING:
     from apache_beam.io.filesystem import FileMetadata, FileSystem
