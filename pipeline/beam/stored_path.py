@@ -363,6 +363,8 @@ def _may_exist(path: str) -> bool:
 def _beam() -> Any:
     from apache_beam.io.filesystems import FileSystems
 
+    from pipeline.beam.storage import keep_s3_clients
+
     keep_s3_clients()
     return FileSystems
 
