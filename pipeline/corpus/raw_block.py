@@ -11,7 +11,7 @@ import pyarrow as pa
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.errors import InputError
 from bert_tf.base.kernels import take_ranges
-from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.dialect import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 
 # What the texts of a `RawBlock` are: sentences or paragraphs with blank lines between documents,

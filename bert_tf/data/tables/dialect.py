@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 from pathlib import Path
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.tables import RowSection, TableSection
-from bert_tf.data.tables import reasons
+
+INVALID_UTF8 = "invalid UTF-8"
+
+
+def invalid_text(encoding: str) -> str:
+    """The reason for bytes that are not text of an encoding, as Python names it."""
+    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+    return INVALID_UTF8 if is_utf8 else f"invalid {encoding}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +59,7 @@ class TableDialect:
     @property
     def invalid_text(self) -> str:
         """The reason for which rows with bytes of another encoding are rejected."""
-        return reasons.invalid_text(self.encoding)
+        return invalid_text(self.encoding)
 
 
 PLAIN = TableDialect()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-
-INVALID_UTF8 = "invalid UTF-8"
 LONE_SURROGATE = "lone surrogate"
 TOO_LONG = "row is too long"
 TOO_FEW_CELLS = "too few cells"
@@ -20,12 +17,6 @@ REMEDIES = {
     HEADER_REPEATED: "remove such lines, which joining files leaves",
     TOO_LONG: "correct the line ends of the file, or raise max_row_characters",
 }
-
-
-def invalid_text(encoding: str) -> str:
-    """The reason for bytes that are not text of an encoding, as Python names it."""
-    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
-    return INVALID_UTF8 if is_utf8 else f"invalid {encoding}"
 
 
 def wrong_cells(count: int, columns: int, *, has_header: bool = True) -> tuple[str, str]:

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from bert_tf.base.errors import InputError, RowsRejected, UsageError
 from bert_tf.base.files import as_path, replacing_file
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.reasons import INVALID_UTF8, REMEDIES
+from bert_tf.data.tables.dialect import INVALID_UTF8
+from bert_tf.data.tables.reasons import REMEDIES
 
 _REASONS_SHOWN = 5  # in lines of their own
 _REASONS_IN_BRIEF = 3  # in a line with more than these

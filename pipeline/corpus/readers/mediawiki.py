@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.reasons import INVALID_UTF8
+from bert_tf.data.tables.dialect import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from pipeline.beam.files import UncompressedFile
 from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts

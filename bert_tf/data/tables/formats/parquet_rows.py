@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.kernels import count_characters
-from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.dialect import INVALID_UTF8, TableDialect
 from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
 from bert_tf.data.tables.formats.parquet_file import is_text, open_parquet, read_batches
 from bert_tf.data.tables.formats.parquet_types import python_values
-from bert_tf.data.tables.reasons import INVALID_UTF8
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import Opener, open_local
 
