@@ -25,8 +25,8 @@ import numpy as np
 
 from bert_tf.base.processor import describe_processor
 from bert_tf.config.bert import sized_config
-from bert_tf.data.input.pretraining_inputs import PretrainingInputs, evaluation_batches
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.pretraining_inputs import PretrainingInputs, evaluation_batches
 from pipeline.outputs.manifest import read_manifest
 
 _EVAL_EXAMPLES = 2000

@@ -21,7 +21,7 @@ import numpy as np
 from side import take_turns
 
 from bert_tf.base.processor import usable_cores
-from bert_tf.data.rows.batching import budgeted_batches
+from bert_tf.data.rows.encoded_rows import budgeted_batches
 from bert_tf.engines.frozen_weights import declare_frozen_weights
 from bert_tf.engines.registry import ENGINES
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 # A package may import those to its left, never those to its right.
 BERT_TF_ORDER = [
-    "base", "config", "data", "vocabulary", "cpu", "layers", "models", "weights", "training",
+    "base", "config", "data", "cpu", "layers", "models", "weights", "training",
     "pretraining", "serving", "tasks", "engines", "embeddings", "export",
 ]  # fmt: skip
 # Names to choose from in a config: they import `base` alone, and what they name when it is used.

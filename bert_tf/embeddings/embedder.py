@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.base.errors import InputError
 from bert_tf.config.embedding_recipe import prepared_texts
 from bert_tf.cpu.cores import settle_threads
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.embeddings.settings import (
     EMBEDDING,

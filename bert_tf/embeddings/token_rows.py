@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.text.tokenized_texts import characters_at_bytes
+from bert_tf.data.text.host_wordpiece import characters_at_bytes
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 
 _SPECIALS = 2  # [CLS] and [SEP]

@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.processor import map_ahead
-from bert_tf.data.rows.batching import budgeted_batches
+from bert_tf.data.rows.encoded_rows import budgeted_batches
 
 ROWS_PER_CALL = 256
 _BYTES_PER_CALL = 1 << 20

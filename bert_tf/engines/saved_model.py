@@ -15,7 +15,7 @@ import tensorflow_text  # noqa: F401  registers the operations that the graph us
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import plain_path
 from bert_tf.cpu.cores import settle_threads
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, padded_tokens
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
 from bert_tf.engines.frozen_weights import lay_out_weights_once
 from bert_tf.engines.registry import BFLOAT16, FLOAT32
 from bert_tf.engines.row_calls import decoded_texts, predict_in_calls

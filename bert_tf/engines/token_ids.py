@@ -14,8 +14,9 @@ import safetensors.numpy
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert_file import CONFIG, read_bert_document
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches, padded_length
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
+from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import EngineEntry
 from bert_tf.engines.row_calls import check_finite, predict_in_calls
@@ -27,7 +28,6 @@ from bert_tf.serving.signatures import (
 )
 from bert_tf.tasks.base.host_task import HostRows
 from bert_tf.tasks.registry import declared_task, host_task_from_settings
-from bert_tf.vocabulary.files import read_folder_vocabulary
 from bert_tf.weights.graph_names import MOST_BYTES, OUTPUTS, POSITIONS
 
 RunGraph = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]

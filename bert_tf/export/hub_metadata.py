@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from bert_tf.base.checksums import CARD
-from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.dialect import table_format_by_name
 from bert_tf.export.formats.registry import FormatEntry
 from bert_tf.tasks.base.task_card import TaskCard
 

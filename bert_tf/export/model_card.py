@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.base.wording import quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import RAW_CLS, EmbeddingRecipe
-from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase
+from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase
 from bert_tf.embeddings.settings import EMBEDDING
 from bert_tf.export.formats.model_format import ModelFormat
 from bert_tf.export.int8 import Int8Comparison

@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.input.pretraining_inputs import evaluation_batches
-from bert_tf.data.records.damage import find_damage
+from bert_tf.data.records.parsing import find_damage
+from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase

@@ -12,10 +12,9 @@ from bert_tf.base.errors import UsageError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig, TrainingPhase
 from bert_tf.data.examples.masking import masking_rules
-from bert_tf.data.examples.token_counts import read_token_counts
-from bert_tf.data.input.dynamic_records import DynamicMasking
-from bert_tf.data.input.pretraining_inputs import PretrainingInputs
-from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.dataset_info import PretrainingData, read_token_counts
+from bert_tf.data.records.epoch_records import DynamicMasking
+from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel

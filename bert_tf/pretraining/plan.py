@@ -13,8 +13,8 @@ from bert_tf.base.errors import RunnerFailed
 from bert_tf.base.wording import gigabytes, quantity
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.input.pretraining_inputs import PretrainingInputs
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.pretraining.accumulation import settle_accumulation
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_memory import StepMemory, parameter_count, step_memory

@@ -15,9 +15,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
-from bert_tf.data.input.pretraining_inputs import PretrainingInputs
-from bert_tf.data.records.damage import find_damage
 from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.parsing import find_damage
+from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.accumulation import keep_accumulation
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation

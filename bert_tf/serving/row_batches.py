@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE
 
 Forward = Callable[[dict[str, tf.Tensor], tf.Tensor], tuple[tf.Tensor, ...]]
 

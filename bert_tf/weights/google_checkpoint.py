@@ -18,8 +18,8 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import check_lfs_pointer, plain_path, write_text_atomically
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import GOOGLE_CONFIG, read_bert_document
-from bert_tf.data.text.lowercase import Lowercase
-from bert_tf.vocabulary.files import read_folder_vocabulary, write_vocabulary_files
+from bert_tf.data.text.casing import Lowercase
+from bert_tf.data.text.vocabulary_files import read_folder_vocabulary, write_vocabulary_files
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import (
     OBJECT_GRAPH,

@@ -17,7 +17,7 @@ from bert_tf.base.files import check_free_space, check_lfs_pointer, write_text_a
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import CONFIG, TASK
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
 from bert_tf.weights.object_checkpoint import huggingface_array

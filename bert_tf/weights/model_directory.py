@@ -19,8 +19,8 @@ from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG, TASK, model_folder, read_bert_document
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.data.text.lowercase import Lowercase
-from bert_tf.vocabulary.files import (
+from bert_tf.data.text.casing import Lowercase
+from bert_tf.data.text.vocabulary_files import (
     TOKENIZER_CONFIG,
     VOCAB,
     read_folder_vocabulary,

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.weights.google_checkpoint import CHECKPOINT, write_config_and_vocabulary
 from bert_tf.weights.object_checkpoint import further_paths, object_array, pretraining_paths
 from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler

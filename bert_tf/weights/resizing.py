@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf.base.errors import UsageError
 from bert_tf.data.text.host_wordpiece import longest_match
 from bert_tf.data.text.vocab_file import read_vocab
-from bert_tf.vocabulary.files import without_unused_end
+from bert_tf.data.text.vocabulary_files import without_unused_end
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
 

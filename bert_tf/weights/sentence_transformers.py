@@ -16,7 +16,7 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.json_files import read_json, read_json_object
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
-from bert_tf.vocabulary.files import TOKENIZER_CONFIG
+from bert_tf.data.text.vocabulary_files import TOKENIZER_CONFIG
 
 MODULES = "modules.json"
 _LENGTH = "sentence_bert_config.json"

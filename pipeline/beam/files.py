@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import replacing_file
 from bert_tf.data.tables.compression import uncompressed
-from bert_tf.data.tables.file_names import COMPRESSIONS
+from bert_tf.data.tables.dialect import COMPRESSIONS
 from bert_tf.data.tables.text_files import SAMPLE_BYTES, checked_part, transcoder_of
 from pipeline.beam.globs import FORMAT_OF_ENDING, instead_of_folder, why_no_file
 from pipeline.beam.own_files import own_files

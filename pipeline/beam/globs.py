@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePath
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.file_names import TABLE_FORMATS
+from bert_tf.data.tables.dialect import TABLE_FORMATS
 
 READ_AGAIN = "is a pipe or device, and input is read more than once; write it to a file first"
 GLOB_MARK = re.compile(r"[*?[]")

@@ -22,7 +22,7 @@ from bert_tf.config.sections.data import CorpusSection
 from bert_tf.config.sections.embedding import TextVectorsSection
 from bert_tf.config.sections.scoring import ColumnsSection
 from bert_tf.config.sections.tables import COLUMN, RowSection
-from bert_tf.data.tables.file_names import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
+from bert_tf.data.tables.dialect import COMPRESSIONS, TABLE_FORMATS, table_format_by_name
 from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import AUTO, check_is_exported, exported_folder
 from bert_tf.tasks.registry import declared_task
@@ -182,7 +182,7 @@ def _check_output(config: Section, *, overwrite: bool) -> None:
     if isinstance(config, EvaluateConfig):
         check_folder_name(output, "it makes a folder: leave the ending out, or end it in /")
     if isinstance(config, ScoreConfig) and table_format_by_name(output) is None:
-        from bert_tf.data.tables.formats.conll import is_conll
+        from bert_tf.data.tables.word_blocks import is_conll
 
         if not is_conll(output):
             endings = ", ".join(TABLE_FORMATS)
@@ -248,7 +248,7 @@ def _matched(pattern: str, config: Section) -> list[str]:
 
 
 def _check_table(path: str, columns: Sequence[str], config: RowSection) -> None:
-    from bert_tf.data.tables.columns import check_columns
+    from bert_tf.data.tables.cells import check_columns
     from bert_tf.data.tables.dialect import TableDialect
     from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
     from bert_tf.embeddings.settings import EMBEDDING

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.kernels import count_characters
-from bert_tf.data.text.combining_marks import normalize
+from bert_tf.data.text.casing import normalize
 from pipeline.corpus.characters import (
     BLANK,
     COMPOSE,

@@ -10,7 +10,7 @@ from pathlib import Path
 import apache_beam as beam
 
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.tables.dialect import compression_of
 from pipeline.beam.blobs import BlobStore, BlobWriter, LabeledBlob
 from pipeline.beam.files import FileInfo, match_files
 from pipeline.beam.progress import Progress, report_progress

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.tables.dialect import compression_of
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.readers.formats import TEXT_PER_STORED_BYTE
 

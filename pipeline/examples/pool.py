@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.base.processor import map_ahead
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.data.examples.features import (
@@ -15,18 +16,17 @@ from bert_tf.data.examples.features import (
     pretraining_features,
     unmasked_features,
 )
-from bert_tf.data.examples.flat_documents import FlatDocuments
-from bert_tf.data.examples.full_sentences import full_sentences, separate_documents
+from bert_tf.data.examples.flat_documents import FlatDocuments, cut_long_sentences
 from bert_tf.data.examples.masking import MaskingRules, masking_rules
-from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.segments import (
     RandomNextChoices,
+    full_sentences,
     mark_segments,
     no_other_document,
     segment_pairs,
+    separate_documents,
 )
-from bert_tf.data.examples.sentence_parts import cut_long_sentences
-from bert_tf.data.records.schema import encode_records
+from bert_tf.data.records.dataset_info import encode_records
 from pipeline.examples.runs import Run
 from pipeline.examples.tokenized import TokenizedDocuments
 

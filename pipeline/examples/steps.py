@@ -14,10 +14,10 @@ import numpy as np
 from apache_beam.metrics import Metrics
 
 from bert_tf.base.json_files import finished_sha256, note_finished
+from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.examples.random_numbers import combine_keys, seed_key
-from bert_tf.data.records.schema import shard_name
-from bert_tf.data.text.lowercase import lowercase_of
+from bert_tf.data.records.dataset_info import shard_name
+from bert_tf.data.text.casing import lowercase_of
 from bert_tf.data.text.normalizer import is_ideograph
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from pipeline.beam.blobs import BlobReference, BlobStore, BlobWriter, LabeledBlob

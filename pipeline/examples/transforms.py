@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.base.console import Advance
 from bert_tf.base.wording import quantity
-from bert_tf.data.examples.token_counts import write_token_counts
+from bert_tf.data.records.dataset_info import write_token_counts
 from pipeline.beam.blobs import BlobReference
 from pipeline.beam.files import read_shared_files, write_shared_file
 from pipeline.beam.progress import Progress, ProgressLine, text_line

@@ -9,8 +9,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
 from bert_tf.config.embedding_recipe import RAW_CLS
 from bert_tf.config.sections import EmbedConfig, RunnerConfig
-from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.file_names import TABLE_FORMATS
+from bert_tf.data.tables.dialect import TABLE_FORMATS, TableDialect
 from bert_tf.serving.signatures import MANY_CUT
 from bert_tf.tasks.base.declaration import PredictionField
 from pipeline.beam.files import match_files

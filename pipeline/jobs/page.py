@@ -8,8 +8,8 @@ from pathlib import Path
 from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.config.sections.data import PreprocessConfig
-from bert_tf.data.tables.file_names import name_without_compression
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.tables.dialect import name_without_compression
+from bert_tf.data.text.casing import Lowercase
 from pipeline.beam.globs import FORMAT_OF_ENDING
 from pipeline.beam.own_files import is_vocabulary
 from pipeline.outputs.manifest import manifest_path, side_paths

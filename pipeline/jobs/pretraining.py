@@ -17,9 +17,9 @@ from bert_tf.config.bert import BertConfig, sized_config
 from bert_tf.config.bert_file import read_bert_document
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.config.sections.run import StorageConfig
-from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
-from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE, PretrainingData
 from bert_tf.data.text.vocab_file import read_vocab, vocab_fingerprint
+from bert_tf.data.text.vocabulary_files import VOCAB
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, plan_finding, run_findings
 from bert_tf.pretraining.phases import pretraining_phases
@@ -31,7 +31,6 @@ from bert_tf.training.loop import TrainingResult
 from bert_tf.training.run.best_model import BestModel
 from bert_tf.training.run.metrics_file import read_metrics
 from bert_tf.training.tracking.registry import TENSORBOARD
-from bert_tf.vocabulary.files import VOCAB
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of
 from pipeline.jobs.task_reports import (

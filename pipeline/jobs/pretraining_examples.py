@@ -18,9 +18,9 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections.data import PreprocessConfig
 from bert_tf.config.sections.run import RunnerConfig
-from bert_tf.data.examples.token_counts import TOKEN_COUNTS_FILE
+from bert_tf.data.records.dataset_info import TOKEN_COUNTS_FILE
+from bert_tf.data.text.casing import lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.data.text.lowercase import lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking, vocab_fingerprint
 from pipeline.beam.blobs import BlobStore, count_finished_work
 from pipeline.beam.files import FileInfo, match_files

@@ -14,7 +14,7 @@ from bert_tf.base.files import remove, write_text_atomically
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import RunnerConfig, VocabConfig
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.text.lowercase import lowercase_of
+from bert_tf.data.text.casing import lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab
 from pipeline.beam.blobs import BlobStore
 from pipeline.beam.files import FileInfo, match_files

@@ -10,9 +10,13 @@ from typing import Any, TypeVar
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import RemotePath
 from bert_tf.config.sections.data import PreprocessConfig, VocabConfig
-from bert_tf.data.text.casing import vocabulary_casing
-from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase, lowercase_of
-from bert_tf.vocabulary.files import TOKENIZER, TOKENIZER_CONFIG, VOCAB, read_folder_vocabulary
+from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase, lowercase_of, vocabulary_casing
+from bert_tf.data.text.vocabulary_files import (
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    VOCAB,
+    read_folder_vocabulary,
+)
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.manifest import manifest_path, read_manifest
 

@@ -14,11 +14,10 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.resolve import resolve
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import FinetuneConfig
-from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.file_encoding import file_encoding
-from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.dialect import TableDialect, table_format_by_name
 from bert_tf.data.tables.sketches import ColumnSketch, TableSketch, sketch_columns
 from bert_tf.data.tables.tables import fixed_columns, read_table_blocks
+from bert_tf.data.tables.text_files import file_encoding
 from bert_tf.tasks.registry import TASKS, likely_columns
 
 FIRST_ROWS = 4096

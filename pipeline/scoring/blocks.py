@@ -14,11 +14,10 @@ from typing import Any
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError, UsageError
 from bert_tf.base.files import write_text_atomically
-from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.formats.delimited import TableHeader
 from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, read_table_blocks
-from bert_tf.data.tables.word_blocks import TOKENS, read_word_blocks, row_words
+from bert_tf.data.tables.word_blocks import TOKENS, is_conll, read_word_blocks, row_words
 from bert_tf.tasks.base.declaration import Fault, WordsDeclaration
 from pipeline.beam.files import check_shared
 from pipeline.beam.progress import Progress, report_progress

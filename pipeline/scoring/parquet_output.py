@@ -19,8 +19,12 @@ import pyarrow.parquet as pq
 from bert_tf.base.errors import InputError
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import read_sealed
-from bert_tf.data.tables.formats.parquet_file import open_parquet, read_batches
-from bert_tf.data.tables.formats.parquet_types import is_view, without_views
+from bert_tf.data.tables.formats.parquet import (
+    is_view,
+    open_parquet,
+    read_batches,
+    without_views,
+)
 from bert_tf.data.tables.rejects import read_rejects
 from bert_tf.tasks.base.declaration import FieldKind
 from pipeline.beam.stored_path import path_of

@@ -8,10 +8,10 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.file_names import compression_of
-from bert_tf.data.tables.formats.conll import is_conll
-from bert_tf.data.tables.formats.parquet_file import open_parquet
+from bert_tf.data.tables.dialect import compression_of
+from bert_tf.data.tables.formats.parquet import open_parquet
 from bert_tf.data.tables.tables import TableBlock, fixed_columns, table_format
+from bert_tf.data.tables.word_blocks import is_conll
 from pipeline.beam.storage import list_stored
 from pipeline.outputs.rejects import warn_of_rejects
 from pipeline.scoring.blocks import read_first_block

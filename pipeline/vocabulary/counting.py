@@ -15,7 +15,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from bert_tf.base.kernels import fnv1a
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from pipeline.beam.files import check_shared, read_shared_files, write_shared_file
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 from pipeline.vocabulary.word_counter import WordCounter

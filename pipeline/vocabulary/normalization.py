@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.normalizer import IDEOGRAPHS, changed_code_points
 from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS
 

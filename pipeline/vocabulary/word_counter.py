@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from bert_tf.base.kernels import fnv1a
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.corpus.raw_block import gather
 from pipeline.vocabulary.word_splitter import WordSplitter

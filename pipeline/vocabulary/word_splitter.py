@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from pipeline.corpus.characters import decode
 from pipeline.corpus.document_block import offsets_and_data
 from pipeline.vocabulary.normalization import ALONE, BORDER, DROPPED, MAPPED, WORD, word_tables

@@ -19,8 +19,7 @@ import pytest
 from bert_tf.base.errors import InputError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.file_names import table_format_by_name
+from bert_tf.data.tables.dialect import PLAIN, TableDialect, table_format_by_name
 from bert_tf.data.tables.tables import read_table
 from pipeline.corpus.read import ReadTask, plan_reading, read_blocks
 from pipeline.corpus.readers.formats import make_reader

@@ -8,7 +8,7 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import StorageConfig, TrainConfig
-from bert_tf.data.records.schema import encode_records
+from bert_tf.data.records.dataset_info import encode_records
 from bert_tf.data.text.vocab_file import vocab_fingerprint
 from bert_tf.training.run.metrics_file import read_metrics
 from pipeline.jobs import pretraining

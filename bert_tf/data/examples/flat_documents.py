@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numba
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
@@ -62,3 +63,77 @@ def concatenate_documents(parts: list[FlatDocuments]) -> FlatDocuments:
         offsets_of(np.concatenate([np.diff(part.sentence_offsets) for part in parts])),
         offsets_of(np.concatenate([np.diff(part.document_offsets) for part in parts])),
     )
+
+
+_PARTS_OF_PAIR = 4  # a pair holds about as many parts as it holds ordinary sentences
+
+
+def cut_long_sentences(
+    documents: FlatDocuments, begins_word: np.ndarray, *, max_seq_length: int
+) -> tuple[FlatDocuments, int]:
+    """Cuts long sentences into consecutive parts of about equal length, between words.
+
+    A pair that is too long is cut down from both ends, so the ends of a sentence that fills it
+    alone are in no example, whatever the number of passes. A sentence is cut if it has more than
+    the `max_seq_length - 3` tokens of a pair, or more than half of them in a document that has most
+    of its tokens in such sentences, or that is alone, so that its pairs begin at the same places in
+    every pass. Other sentences stay as they are.
+
+    Sentences of 9, 2 | 5, 4 tokens in two documents of whole words, capacity for 8 tokens:
+
+    | sentence | parts         | why                                          |
+    |----------|---------------|----------------------------------------------|
+    | 9        | 1, 2, 2, 2, 2 | longer than a pair                           |
+    | 2        | 2             |                                              |
+    | 5        | 1, 2, 2       | longer than half a pair, as most of document |
+    | 4        | 4             | not longer than half a pair                  |
+
+    Args:
+        documents: at least one token per sentence.
+        begins_word: bool [vocabulary], false for tokens that continue a word.
+        max_seq_length: tokens in a row, with [CLS] and two [SEP].
+
+    Returns:
+        The documents with their sentences cut, and how many sentences were.
+    """
+    capacity = max_seq_length - 3
+    lengths = np.diff(documents.sentence_offsets)
+    fills_half = lengths > capacity // 2
+    if not fills_half.any():
+        return documents, 0
+    counts = np.diff(documents.document_offsets)
+    numbers = np.repeat(np.arange(len(documents)), counts)
+    tokens = np.bincount(numbers, lengths, len(documents))
+    in_long_ones = np.bincount(numbers, lengths * fills_half, len(documents))
+    cuts_half = 2 * in_long_ones > (0 if len(documents) == 1 else tokens)
+    is_cut = (lengths > capacity) | (fills_half & cuts_half[numbers])
+    most = max(capacity // _PARTS_OF_PAIR, 1)
+    parts = np.where(is_cut, -(-lengths // most), 1)
+    offsets = np.empty(int(parts.sum()) + 1, np.int64)
+    _place_borders(documents.tokens, documents.sentence_offsets, begins_word, parts, offsets)
+    cut = dataclasses.replace(
+        documents,
+        sentence_offsets=offsets,
+        document_offsets=offsets_of(parts)[documents.document_offsets],
+    )
+    return cut, int(is_cut.sum())
+
+
+@numba.njit(cache=True, nogil=True)
+def _place_borders(tokens, sentence_offsets, begins_word, parts, offsets):
+    """Fills in where parts begin: at even distances, moved back to where the word there begins."""
+    made = 0
+    for sentence in range(len(parts)):
+        start, stop = sentence_offsets[sentence], sentence_offsets[sentence + 1]
+        previous = start
+        for part in range(parts[sentence]):
+            even = start + (stop - start) * part // parts[sentence]
+            border = even
+            while border > previous and not begins_word[tokens[border]]:
+                border -= 1
+            if border == previous:  # a word as long as a part, which is cut
+                border = even
+            offsets[made] = border
+            previous = border
+            made += 1
+    offsets[made] = sentence_offsets[-1]

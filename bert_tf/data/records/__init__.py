@@ -1,1 +1,1 @@
-"""Pretraining records: schema, bytes, shards by block, parsing."""
+"""Pretraining records: schema, bytes, blocks of shards, parsing, batches in order of an epoch."""

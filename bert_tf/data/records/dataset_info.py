@@ -1,4 +1,4 @@
-"""What a directory of pretraining records holds, read from its manifest."""
+"""What a directory of pretraining records holds: files, features and token counts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,74 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from bert_tf.base.errors import UsageError
+import numpy as np
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import as_path, write_text_atomically
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.records.schema import FEATURE_NAMES
-from bert_tf.data.text.lowercase import Lowercase, lowercase_of
+from bert_tf.data.records.example_bytes import frame_examples
+from bert_tf.data.text.casing import Lowercase, lowercase_of
+
+FEATURE_NAMES: dict[str, dict[str, str]] = {
+    "reference": {
+        "input_word_ids": "input_ids",
+        "input_mask": "input_mask",
+        "input_type_ids": "segment_ids",
+        "masked_lm_positions": "masked_lm_positions",
+        "masked_lm_ids": "masked_lm_ids",
+        "masked_lm_weights": "masked_lm_weights",
+        "next_sentence_labels": "next_sentence_labels",
+    },
+    "model-garden": {
+        "input_word_ids": "input_word_ids",
+        "input_mask": "input_mask",
+        "input_type_ids": "input_type_ids",
+        "masked_lm_positions": "masked_lm_positions",
+        "masked_lm_ids": "masked_lm_ids",
+        "masked_lm_weights": "masked_lm_weights",
+        "next_sentence_labels": "next_sentence_labels",
+    },
+}
+
+
+UNMASKED_FEATURES = ("input_word_ids", "word_starts", "next_sentence_labels")
+
+
+def file_names(names: str) -> dict[str, str]:
+    """What each feature is called in files of a schema."""
+    return {"word_starts": "word_starts", **FEATURE_NAMES[names]}
+
+
+def shard_name(split: str, index: int, shards: int, *, compression: str = "none") -> str:
+    """`train-00000-of-00064.tfrecord`, with `.gz` where compression is gzip."""
+    ending = ".gz" if compression == "gzip" else ""
+    return f"{split}-{index:05d}-of-{shards:05d}.tfrecord{ending}"
+
+
+def encode_records(
+    features: dict[str, np.ndarray],
+    names: str = "reference",
+    *,
+    lengths: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Serializes a batch of pretraining examples as framed TFRecords, ready to be appended.
+
+    Args:
+        features: what `pretraining_rows.pretraining_features` or `unmasked_features` returns.
+        names: "reference" for those of google-research/bert create_pretraining_data.py,
+            "model-garden" for those of TF Model Garden v2.
+        lengths: int [rows], tokens of each sequence of unmasked features, which are written
+            without padding.
+
+    Returns:
+        uint8 bytes of all records end to end, and where each begins: int64 [rows + 1].
+    """
+    stored = file_names(names)
+    ragged = {} if lengths is None else dict.fromkeys(UNMASKED_FEATURES[:2], lengths)
+    return frame_examples(
+        {stored[name]: rows for name, rows in features.items()},
+        {stored[name]: rows for name, rows in ragged.items()},
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,3 +199,31 @@ def _amounts(manifest: dict[str, Any]) -> dict[str, int]:
     is_dynamic = config.get("masking") == "dynamic"
     passes = 1 if is_dynamic else config.get("dupe_factor", 1)
     return {"train_examples": examples, "text_passes": passes}
+
+
+TOKEN_COUNTS_FILE = "piece_counts.txt"
+
+
+def write_token_counts(counts: np.ndarray, directory: str | Path) -> None:
+    """Writes int64 [vocabulary] in the order of the vocabulary."""
+    text = "".join(f"{count}\n" for count in counts.tolist())
+    write_text_atomically(as_path(directory) / TOKEN_COUNTS_FILE, text)
+
+
+def read_token_counts(directory: str | Path, vocab_size: int) -> np.ndarray:
+    """What `write_token_counts` wrote, int64 [vocab_size].
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    path = as_path(directory) / TOKEN_COUNTS_FILE
+    try:
+        counts = np.array(path.read_text(encoding="utf-8").split(), np.int64)
+    except (OSError, ValueError):
+        counts = np.zeros(0, np.int64)
+    if len(counts) != vocab_size or (counts < 0).any():
+        raise InputError(
+            f"{path}: expected one whole number per line for each of the {vocab_size} entries of "
+            "the vocabulary; make the data again"
+        )
+    return counts

@@ -1,17 +1,103 @@
-"""Texts to rows of tokens, in TensorFlow; without it: `host_rows`."""
+"""Texts to rows of tokens, in TensorFlow; without it: `host_rows`.
+
+`pack_texts` is graph-safe: training, evaluation and exported graphs share it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.config.sections.finetuning import HEAD, WINDOWS
+from bert_tf.config.sections.finetuning import HEAD, HEAD_TAIL, WINDOWS
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.rows.long_texts import pack_texts
+from bert_tf.data.rows.host_rows import OVERLAP, head_length
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
+
+_SPECIALS = 2
+
+
+class Sequences(NamedTuple):
+    """Model input made of texts.
+
+    Attributes:
+        word_ids, type_ids: ragged int32 [sequences, (at most max_seq_length)].
+        owners: int32 [sequences], the text of each, ascending; every text has a sequence.
+        lost_tokens: int32 [texts], tokens of each that no sequence has.
+    """
+
+    word_ids: tf.RaggedTensor
+    type_ids: tf.RaggedTensor
+    owners: tf.Tensor
+    lost_tokens: tf.Tensor
+
+
+def pack_texts(
+    tokens: tf.RaggedTensor, *, method: str, max_seq_length: int, tokenizer: WordPieceTokenizer
+) -> Sequences:
+    """Makes one or several sequences of each text.
+
+    - `head`: the first tokens.
+    - `head-tail`: the first and the last tokens, 128 to 382 of them as in Sun et al. 2019 ("How to
+      Fine-Tune BERT for Text Classification?"), in proportion for other lengths.
+    - `windows`: all tokens; each window overlaps the next by a quarter, the last one by more, so
+      that it is as long as the others.
+
+    Args:
+        tokens: ids int32 [texts, (tokens)].
+        method: one of these.
+        max_seq_length: tokens per sequence, [CLS] and [SEP] included.
+        tokenizer: knows the ids of [CLS] and [SEP].
+    """
+    owners = tf.range(tokens.nrows(out_type=tf.int32))
+    lengths = tf.cast(tokens.row_lengths(), tf.int32)
+    capacity = max_seq_length - _SPECIALS
+    if method == HEAD_TAIL:
+        tokens = _heads_and_tails(tokens, capacity)
+    elif method == WINDOWS:
+        tokens, owners = _windows(tokens, capacity)
+    word_ids, type_ids = pack_pairs(
+        tokens, None, max_seq_length=max_seq_length, tokenizer=tokenizer
+    )
+    if method == WINDOWS:
+        lost_tokens = tf.zeros_like(lengths)
+    else:
+        lost_tokens = lengths + _SPECIALS - tf.cast(word_ids.row_lengths(), tf.int32)
+    return Sequences(word_ids, type_ids, owners, lost_tokens)
+
+
+def _heads_and_tails(tokens: tf.RaggedTensor, capacity: int) -> tf.RaggedTensor:
+    head = head_length(capacity)
+    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    fits = lengths <= capacity
+    heads = _ranges(tokens, starts, tf.where(fits, lengths, head))
+    tail = tf.where(fits, tf.zeros_like(lengths), capacity - head)
+    return tf.concat([heads, _ranges(tokens, starts + lengths - tail, tail)], axis=1)
+
+
+def _windows(tokens: tf.RaggedTensor, capacity: int) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    step = capacity - capacity // OVERLAP
+    starts, lengths = tokens.row_starts(), tokens.row_lengths()
+    beyond_first = tf.maximum(lengths - capacity, 0)
+    counts = 1 + (beyond_first + step - 1) // step
+    owners = tf.repeat(tf.range(tf.size(counts)), counts)
+    number = tf.ragged.range(counts).flat_values  # of a window among those of its text
+    first = tf.minimum(number * step, tf.gather(beyond_first, owners))
+    windows = _ranges(
+        tokens,
+        tf.gather(starts, owners) + first,
+        tf.gather(tf.minimum(lengths, capacity), owners),
+    )
+    return windows, owners
+
+
+def _ranges(tokens: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    positions = tf.ragged.range(starts, starts + lengths)
+    return tf.gather(tokens.flat_values, positions.with_row_splits_dtype(tokens.row_splits.dtype))
+
 
 _BATCH_TEXTS = 4096
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
 NO_ANSWER_POSITION = 0  # of [CLS]
 

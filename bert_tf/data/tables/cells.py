@@ -1,20 +1,28 @@
-"""Values of tables: as text, and whether they are what a column must hold."""
+"""Cells as text, lists and values, and whether a table has the columns that are needed."""
 
 from __future__ import annotations
 
+import ast
+import difflib
 import json
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from bert_tf.data.tables.list_cells import list_in_text
-from bert_tf.data.tables.reasons import (
+from bert_tf.base.errors import UsageError
+from bert_tf.data.tables.rejects import (
     column_is_empty,
     column_is_missing,
     column_is_not_a_value,
     column_is_not_text,
 )
 from bert_tf.data.tables.text_files import has_surrogates
+
+if TYPE_CHECKING:
+    from bert_tf.data.tables.formats.delimited import TableHeader
 
 GAPS = frozenset(("nan", "none", "null", "<na>"))
 """Blank cells as pandas writes them as text, in lower case."""
@@ -118,3 +126,164 @@ def shortened(value: Any) -> str:
     """A value as Python writes it, cut for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+_BRACKETS = {"[": "]", "(": ")", "{": "}"}
+# array(['a', 'b'], dtype=object), set(), frozenset({'a'}), tensor([0, 1], device='cuda:0')
+_CALL = re.compile(
+    r"(?:\w+\.)*(?:array|set|frozenset|list|tuple|tensor|Index)\((.*?)(?:,\s*\w+=[^,()]*)*\)",
+    re.DOTALL,
+)
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ITEM = re.compile(rf"""(?:(?:np|numpy)\.\w+\()?({_QUOTED}|[^\s,'"()\[\]{{}}]+)\)?""", re.DOTALL)
+_BETWEEN = re.compile(r"\s*,\s*|\s+")
+_WORDS = {"True": True, "False": False, "None": None, "nan": None}
+
+
+def list_in_text(text: str) -> list[Any] | None:
+    """The items of a list, tuple, set or array; None where the text is something else.
+
+    `["a", 1]`, `['a', "b's"]`, `('a',)`, `{'a', 'b'}`, `['a' 'b']` and `array(['a'], dtype=object)`
+    are lists; `[a, b]` and `[a]|[b]` are not.
+    """
+    body = text.strip()
+    if not body or body[-1] not in ")]}":
+        return None
+    if body[0] == "[":
+        try:
+            value = json.loads(body, parse_constant=str)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, list):
+            return value
+    if (call := _CALL.fullmatch(body)) is not None:
+        body = call[1].strip() or "[]"
+    if _BRACKETS.get(body[0]) != body[-1]:
+        return None
+    return _items(body[1:-1].strip(), needs_commas=body[0] != "[", may_be_single=body[0] != "(")
+
+
+def value_in_text(text: str) -> Any:
+    """The value that JSON or Python writes as a text, arrays of NumPy in it as lists; the text
+    itself where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of escapes that are none
+            tree = ast.parse(text.strip(), mode="eval")
+            return ast.literal_eval(_WithoutArrays().visit(tree))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+
+
+class _WithoutArrays(ast.NodeTransformer):
+    """`array(['a'], dtype=object)` to `['a']`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        is_array = isinstance(node.func, ast.Name) and node.func.id == "array" and node.args
+        return self.visit(node.args[0]) if is_array else node
+
+
+def _items(inner: str, *, needs_commas: bool, may_be_single: bool) -> list[Any] | None:
+    items: list[Any] = []
+    separators = set()
+    place = 0
+    while place < len(inner):
+        item = _ITEM.match(inner, place)
+        if item is None:
+            return None
+        value = _value(item[1])
+        if value is _NO_VALUE:
+            return None
+        items.append(value)
+        place = item.end()
+        between = _BETWEEN.match(inner, place)
+        if between is None:
+            if place < len(inner):
+                return None
+            break
+        separators.add("," in between[0])
+        place = between.end()
+    if len(separators) > 1 or (needs_commas and False in separators):
+        return None
+    return items if separators or may_be_single or not items else None
+
+
+_NO_VALUE = object()
+
+
+def _value(written: str) -> Any:
+    if written[0] in "'\"":
+        return value_in_text(written) if "\\" in written else written[1:-1]
+    word = written.removeprefix("np.").removesuffix("_")  # np.True_
+    if word in _WORDS:
+        return _WORDS[word]
+    for kind in (int, float):
+        try:
+            return kind(written)
+        except ValueError:
+            pass
+    return _NO_VALUE
+
+
+_MOST_WORDS = 2  # of a column's name
+_NESTED = {"qas": ".", "paragraphs": "{data: .}"}  # what lines of SQuAD JSON are made one with
+
+
+def check_columns(
+    path: str | Path,
+    header: TableHeader | None,
+    columns: Sequence[str],
+    needed: Iterable[str],
+) -> None:
+    """Refuses a table that lacks a column, saying what there is and what was likely meant.
+
+    Args:
+        path: the table.
+        header: None of JSON lines and Parquet.
+        columns: what the table has.
+        needed: what it must have.
+
+    Raises:
+        UsageError: a column is missing.
+    """
+    for name in needed:
+        if name not in columns:
+            raise UsageError(
+                f"{path}: no column {name!r}; {_likely_columns(name, columns, header)}"
+            )
+
+
+def export_hint(columns: Sequence[str]) -> str:
+    """How to export what Label Studio nests in one column into columns; empty for other tables."""
+    if {"data", "annotations"}.issubset(columns):
+        return "of Label Studio's formats export JSON-MIN, with an object per line, or CSV, and "
+    return ""
+
+
+def _likely_columns(wanted: str, columns: Sequence[str], header: TableHeader | None) -> str:
+    if header is not None and header.raw is None:
+        return f"columns of a table without a header have numbers, here 1 to {len(columns)}"
+    available = ", ".join(shortened(name) for name in columns) or "none"
+    for nested, query in _NESTED.items():
+        if nested in columns:
+            return f"it has {available}; jq -s '{query}' makes SQuAD JSON of it, to be named .json"
+    if hint := export_hint(columns):
+        return f"it has {available}; {hint}name its columns"
+    folded = {name.lower(): name for name in columns}
+    near = difflib.get_close_matches(wanted.lower(), list(folded), n=1, cutoff=0.5)
+    if near:
+        return f"it has {available}; did you mean {folded[near[0]]!r}?"
+    if header is None or all(map(_is_name, columns)):
+        return f"it has {available}; name the column that is meant"
+    return (
+        f"it has {available}; if that is the first row, give --no-header and the columns by number"
+    )
+
+
+def _is_name(text: str) -> bool:
+    """Whether a cell of the first row may name a column; a text or a number hardly does."""
+    return len(text.split()) <= _MOST_WORDS and any(map(str.isalpha, text))

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import zstandard
 
-from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.tables.dialect import compression_of
 
 READ_AHEAD_BYTES = 1 << 16
 """How much of a compressed file is read before it is used."""

@@ -1,13 +1,46 @@
-"""How a table is written, where the end of its file's name does not say it, and its limits."""
+"""How a table is written: by the name of its file, by the config, and its limits."""
 
 from __future__ import annotations
 
 import codecs
 import dataclasses
-from pathlib import Path
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.tables import RowSection, TableSection
+
+TABLE_FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+"""Format by ending of tables: labeled rows, and the text column of a corpus."""
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""Compression, as Arrow names it, by the last ending."""
+
+
+def compression_of(path: str) -> str | None:
+    """The compression that a file's name says: `gzip`, `bz2`, `zstd` or None."""
+    return COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
+
+
+def name_without_compression(path: str) -> str:
+    """The lower-case file name without the ending of its compression."""
+    name = PurePosixPath(path).name.lower()
+    return name.removesuffix(PurePosixPath(name).suffix) if compression_of(path) else name
+
+
+def table_format_by_name(path: str) -> str | None:
+    """The format of a table, compressed or not; None if the name is not that of a table."""
+    return TABLE_FORMATS.get(PurePosixPath(name_without_compression(path)).suffix)
+
 
 INVALID_UTF8 = "invalid UTF-8"
 
@@ -68,3 +101,33 @@ PLAIN = TableDialect()
 def numbered_columns(count: int) -> tuple[str, ...]:
     """The names of the columns of a table without a header."""
     return tuple(str(number) for number in range(1, count + 1))
+
+
+_ROW_BYTES = 100  # line number, places in lists; a reject takes about twice that
+
+
+class TableBudget:
+    """What the rows of one file may take in memory.
+
+    Args:
+        path: the file.
+        megabytes: at most.
+    """
+
+    def __init__(self, path: str | Path, megabytes: float):
+        self._path = path
+        self._megabytes = megabytes
+        self._left = megabytes * 1e6
+
+    def add(self, rows: int, texts: Iterable[str]) -> None:
+        """Counts rows that are kept, and their texts.
+
+        Raises:
+            InputError: together with those before they are more than allowed.
+        """
+        self._left -= rows * _ROW_BYTES + sum(map(sys.getsizeof, texts))
+        if self._left < 0:
+            raise InputError(
+                f"{self._path}: its rows take more than {self._megabytes:g} MB of memory; give "
+                "fewer rows, or raise max_table_megabytes"
+            )

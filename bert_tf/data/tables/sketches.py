@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import cell_text, shortened
-from bert_tf.data.tables.list_cells import list_in_text
+from bert_tf.data.tables.cells import cell_text, list_in_text, shortened
 
 ColumnKind = Literal["text", "number", "list", "object", "empty"]
 

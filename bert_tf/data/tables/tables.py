@@ -1,6 +1,6 @@
 """Tables of labeled or unlabeled rows: CSV, TSV, JSON lines, Parquet, read in blocks or whole.
 
-The ending of a file's name is its format and its compression (`file_names.py`).
+The ending of a file's name is its format and its compression (`dialect.py`).
 SQuAD JSON is a table of questions with `id`, `question` and `context`.
 Cells are never changed: a text that looks like a number or a formula stays what it is.
 """
@@ -17,13 +17,13 @@ import numpy as np
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import NoRowsError, UsageError
-from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, texts_of
-from bert_tf.data.tables.columns import check_columns
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.file_names import (
+from bert_tf.data.tables.cells import CellKind, cell_fault, cell_text, check_columns, texts_of
+from bert_tf.data.tables.dialect import (
     COMPRESSIONS,
+    PLAIN,
     TABLE_FORMATS,
+    TableBudget,
+    TableDialect,
     table_format_by_name,
 )
 from bert_tf.data.tables.formats.delimited import (
@@ -33,8 +33,7 @@ from bert_tf.data.tables.formats.delimited import (
     read_tsv_rows,
 )
 from bert_tf.data.tables.formats.json_lines import read_json_rows
-from bert_tf.data.tables.formats.parquet_file import parquet_schema
-from bert_tf.data.tables.formats.parquet_rows import read_parquet_rows
+from bert_tf.data.tables.formats.parquet import parquet_schema, read_parquet_rows
 from bert_tf.data.tables.formats.squad_json import SQUAD_COLUMNS, is_squad_json, read_squad_rows
 from bert_tf.data.tables.rejects import (
     Reject,

@@ -1,14 +1,27 @@
-"""Whether a vocabulary was made from text with its capital letters, by its entries."""
+"""Letter case and accents: how texts are lower-cased, what vocabularies say of it, normal forms."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from bert_tf.base.wording import quantity
 from bert_tf.data.text.vocab_file import CONTINUATION
+
+# False keeps letters as they are, True lower-cases them and strips their accents, as BERT does, and
+# KEEP_ACCENTS lower-cases them only. The first of these is false, the others are true.
+Lowercase: TypeAlias = bool | Literal["keep-accents"]
+KEEP_ACCENTS: Literal["keep-accents"] = "keep-accents"
+
+
+def lowercase_of(is_lowercase: bool | None, keep_accents: bool | None) -> Lowercase:
+    """The value of two settings; lower-casing is the default."""
+    return KEEP_ACCENTS if keep_accents else is_lowercase is not False
+
 
 # [MASK] and own tokens in brackets ([EMAIL], <URL>) are no words of a text.
 _BRACKETED = re.compile(r"\[.+\]|<.+>")
@@ -71,3 +84,31 @@ def _has_accent(piece: str) -> bool:
     return not piece.isascii() and any(
         unicodedata.category(part) == "Mn" for part in unicodedata.normalize("NFD", piece)
     )
+
+
+# Runs that Python may sort itself; no script has letters with more marks (UAX 15's Stream-Safe Text
+# Format allows 30).
+_LONGEST_RUN = 64
+
+
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """What `unicodedata.normalize` returns."""
+    if not text.isascii():
+        text = _long_runs().sub(_in_order, text)
+    return unicodedata.normalize(form, text)
+
+
+@functools.cache
+def _long_runs() -> re.Pattern[str]:
+    """Runs of characters that are, or consist of, marks with a combining class."""
+    marks = [
+        chr(code_point)
+        for code_point in range(0x20000)  # ideographs and private use follow
+        if all(map(unicodedata.combining, unicodedata.normalize("NFD", chr(code_point))))
+    ]
+    return re.compile(f"[{re.escape(''.join(marks))}]{{{_LONGEST_RUN},}}+")
+
+
+def _in_order(run: re.Match[str]) -> str:
+    decomposed = "".join(unicodedata.normalize("NFD", mark) for mark in run[0])
+    return "".join(sorted(decomposed, key=unicodedata.combining))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import flatbuffers
 import numpy as np
 
-from bert_tf.data.text.lowercase import KEEP_ACCENTS, Lowercase
+from bert_tf.data.text.casing import KEEP_ACCENTS, Lowercase
 
 # First and last code points of the ranges whose characters are words of their own:
 # `_is_chinese_char` of google-research/bert tokenization.py.

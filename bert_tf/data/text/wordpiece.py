@@ -14,9 +14,9 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
+from bert_tf.data.text.host_wordpiece import TokenizedTexts, characters_at_bytes
 from bert_tf.data.text.normalizer import normalizer_model
-from bert_tf.data.text.tokenized_texts import TokenizedTexts, characters_at_bytes
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 
 # HuggingFace makes [UNK] of words above 100 characters, which have at most this many bytes.

@@ -15,7 +15,7 @@ from bert_tf.base.console import Console
 from bert_tf.base.files import replacing_file
 from bert_tf.base.json_files import finished_sha256, note_finished
 from bert_tf.base.wording import quantity
-from bert_tf.data.rows.folds import stratified_folds
+from bert_tf.data.rows.holdout import stratified_folds
 from bert_tf.data.tables.tables import Table
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.base.task import RowsCheck, TaskReport, TaskResults

@@ -10,8 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.dialect import TableDialect
+from bert_tf.data.tables.dialect import TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
 from bert_tf.tasks.base.declaration import Fault

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.base.arrays import offsets_of
-from bert_tf.data.rows.grouped_rows import GroupedRows
+from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.text_rows import encode_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 

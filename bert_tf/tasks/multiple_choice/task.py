@@ -13,7 +13,7 @@ from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
-from bert_tf.data.rows.grouped_rows import GroupedRows
+from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.text.wordpiece import WordPieceTokenizer

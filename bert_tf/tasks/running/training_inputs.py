@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.data.rows.batching import epoch_batches, padded_length
+from bert_tf.data.rows.encoded_rows import epoch_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
 
 

@@ -15,7 +15,7 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.config.sections.scoring import given_columns
-from bert_tf.data.rows.grouped_rows import GroupedRows
+from bert_tf.data.rows.encoded_rows import GroupedRows
 from bert_tf.data.rows.holdout import RowGroups
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
 from bert_tf.data.tables.tables import Table, read_table

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 
 from bert_tf.base.wording import quantity
-from bert_tf.data.text.combining_marks import normalize
+from bert_tf.data.text.casing import normalize
 
 _WHOLE_NUMBER = re.compile(r"-?\d{1,4000}")  # Python refuses to read longer ones
 _SHOWN_LABELS = 20

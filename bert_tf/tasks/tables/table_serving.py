@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from bert_tf.config.sections.finetuning import WINDOWS
-from bert_tf.data.rows.long_texts import Sequences, pack_texts
+from bert_tf.data.rows.text_rows import Sequences, pack_texts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, pack_pairs
 from bert_tf.serving.row_batches import map_row_batches
 from bert_tf.serving.signatures import LOST_TOKENS, ROW_TOKENS

@@ -59,7 +59,7 @@ class TableTask(Task):
         text_column, text_pair_column, label_column: the columns of a table; without pairs
             `text_pair_column` is None.
         max_seq_length: tokens per sequence, [CLS] and [SEP] included.
-        long_texts: what is read of longer texts, see `bert_tf.data.rows.long_texts.pack_texts`; of
+        long_texts: what is read of longer texts, see `bert_tf.data.rows.text_rows.pack_texts`; of
             windows, the logits are averaged.
     """
 

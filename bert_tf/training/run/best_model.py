@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from bert_tf.data.text.lowercase import Lowercase
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.training.plan.early_stop import IMPROVED
 from bert_tf.weights.model_directory import Restore, write_model_directory
 

@@ -15,8 +15,7 @@ import unicodedata
 import numba
 import numpy as np
 
-from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, mix64
-from bert_tf.data.examples.random_numbers import combine
+from bert_tf.base.kernels import FNV_OFFSET_BASIS, GOLDEN_RATIO, combine, mix64
 from pipeline.corpus.characters import ASSIGNED, NUM_CODE_POINTS, decode
 from pipeline.corpus.document_block import DocumentBlock, document_hashes, offsets_and_data
 

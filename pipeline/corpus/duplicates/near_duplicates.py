@@ -9,8 +9,7 @@ from collections.abc import Iterable
 import numba
 import numpy as np
 
-from bert_tf.base.kernels import mix64
-from bert_tf.data.examples.random_numbers import combine, next_bits, seed_key
+from bert_tf.base.kernels import combine, mix64, next_bits, seed_key
 from pipeline.corpus.duplicates.occurrences import Kept, Occurrences, first_of_runs
 
 NUM_HASHES = 128

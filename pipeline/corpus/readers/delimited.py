@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.cells import check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.csv_records import (
     OPEN_AT_END,
@@ -23,8 +23,7 @@ from bert_tf.data.tables.formats.delimited import (
     read_table_header,
     row_reject,
 )
-from bert_tf.data.tables.reasons import HEADER_REPEATED
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.rejects import HEADER_REPEATED, Reject
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.raw_block import RawBlock, Texts, block_of_texts
 from pipeline.corpus.readers.splits import Chunk, ChunkReader

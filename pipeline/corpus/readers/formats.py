@@ -13,8 +13,12 @@ import numpy as np
 
 from bert_tf.base.errors import UsageError
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.file_names import COMPRESSIONS, compression_of, name_without_compression
+from bert_tf.data.tables.dialect import (
+    COMPRESSIONS,
+    TableDialect,
+    compression_of,
+    name_without_compression,
+)
 from pipeline.beam.files import FileInfo
 from pipeline.beam.globs import FORMAT_OF_ENDING
 from pipeline.corpus.raw_block import RawBlock

@@ -6,8 +6,7 @@ import dataclasses
 from typing import Any
 
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.tables.cells import cell_fault
-from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.cells import cell_fault, check_columns
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.delimited import too_long
 from bert_tf.data.tables.formats.json_lines import (

@@ -10,8 +10,7 @@ from typing import Protocol
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.sections.data import CorpusSection
 from bert_tf.data.tables.compression import READ_AHEAD_BYTES
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
-from bert_tf.data.tables.file_names import compression_of
+from bert_tf.data.tables.dialect import PLAIN, TableDialect, compression_of
 from pipeline.beam.files import UncompressedFile
 from pipeline.beam.storage import open_stored
 from pipeline.corpus.raw_block import RawBlock

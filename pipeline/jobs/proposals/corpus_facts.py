@@ -10,8 +10,8 @@ import numpy as np
 from bert_tf.base.errors import InputError
 from bert_tf.base.wording import quantity, shown_size
 from bert_tf.config.sections import PreprocessConfig, VocabConfig
+from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.data.text.lowercase import Lowercase, lowercase_of
 from pipeline.beam.files import FileInfo
 from pipeline.corpus.document_block import DocumentBlock
 from pipeline.proposal.pretraining_recipe import VOCAB_SIZES, choose_vocab_size

@@ -16,7 +16,7 @@ from bert_tf.base.errors import UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.tables.dialect import name_without_compression
 from bert_tf.data.tables.rejects import describe_rejects
 from pipeline.proposal.config_text import commented_yaml
 from pipeline.proposal.recipe import Recipe, choose_length, choose_recipe, draft_config

@@ -15,8 +15,8 @@ from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, TrainConfig
-from bert_tf.data.tables.file_encoding import file_encoding
-from bert_tf.data.tables.file_names import name_without_compression
+from bert_tf.data.tables.dialect import name_without_compression
+from bert_tf.data.tables.text_files import file_encoding
 from pipeline.beam.files import match_files
 from pipeline.jobs.proposals.corpus_facts import CorpusFacts, facts_lines, look_at_corpus
 from pipeline.jobs.proposals.pretraining_settings import (

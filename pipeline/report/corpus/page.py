@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.base.wording import quantity
 from bert_tf.config.sections import PreprocessConfig
 from bert_tf.config.sections.data import CorpusSection
-from bert_tf.data.text.lowercase import Lowercase, lowercase_of
+from bert_tf.data.text.casing import Lowercase, lowercase_of
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.tasks.base.report_sections import ExamplesSection, Section, TableSection
 from pipeline.beam.files import FileInfo, match_files

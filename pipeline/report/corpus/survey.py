@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow.compute as pc
 
+from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.host_wordpiece import HostTokenizer
-from bert_tf.data.text.lowercase import Lowercase
 from pipeline.corpus.document_block import DocumentBlock, offsets_and_data
 from pipeline.corpus.documents import measure_documents
 from pipeline.corpus.duplicates.folding import FoldedBlock, fold_block

@@ -5,8 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import int32_seed, unsigned_seed
-from bert_tf.data.examples.random_numbers import seed_key
-from bert_tf.data.rows.batching import epoch_batches
+from bert_tf.base.kernels import seed_key
+from bert_tf.data.rows.encoded_rows import epoch_batches
 
 
 @settings(deadline=None)  # the first call compiles

@@ -10,6 +10,7 @@ from bert_tf.base.checksums import write_sums
 from bert_tf.base.errors import ConfigError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ScoreConfig
+from bert_tf.data.text.vocabulary_files import ADDED_TOKENS, TOKENIZER, TOKENIZER_CONFIG, VOCAB
 from bert_tf.engines.registry import (
     ENGINES,
     EngineEntry,
@@ -17,7 +18,6 @@ from bert_tf.engines.registry import (
     exported_folder,
     resolve_engine,
 )
-from bert_tf.vocabulary.files import ADDED_TOKENS, TOKENIZER, TOKENIZER_CONFIG, VOCAB
 
 GIVEN = {"model": "m", "input": ["a.csv"], "output": "b.csv"}
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.rows.batching import LENGTH_MULTIPLE, budgeted_batches
+from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches
 from bert_tf.serving.row_batches import map_row_batches
 
 PAD = 9

@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.data.input.pretraining_inputs import PretrainingInputs
-from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.data.records.schema import encode_records
+from bert_tf.data.records.dataset_info import PretrainingData, encode_records
+from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss

@@ -13,9 +13,9 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, VocabConfig
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.data.text.lowercase import KEEP_ACCENTS
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from bert_tf.vocabulary.files import write_vocabulary_files
+from bert_tf.data.text.vocabulary_files import write_vocabulary_files
 from pipeline.jobs import pretraining_examples, vocabulary
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import read_manifest

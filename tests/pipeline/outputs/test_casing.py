@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.base.errors import UsageError
-from bert_tf.data.text.lowercase import KEEP_ACCENTS
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from pipeline.outputs.casing import decide_lowercase
 from pipeline.outputs.manifest import write_manifest

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bert_tf.data.text.lowercase import KEEP_ACCENTS
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from pipeline.vocabulary import word_splitter
 from pipeline.vocabulary.word_splitter import WordSplitter
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.base.kernels import count_characters
 from bert_tf.config.sections.tables import RowSection
-from bert_tf.data.tables.reasons import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
+from bert_tf.data.tables.rejects import QUOTE_NOT_CLOSED, TEXT_AFTER_QUOTE, TOO_LONG
 
 _QUOTE, _LINE_FEED, _RETURN = ord('"'), ord("\n"), ord("\r")
 # What is wrong with a record. A quote that ends the bytes may be closed by what follows them; one

@@ -28,7 +28,6 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, NoRowsError
 from bert_tf.base.kernels import take_ranges
 from bert_tf.data.tables.dialect import TableDialect, numbered_columns
-from bert_tf.data.tables.file_encoding import encoding_advice
 from bert_tf.data.tables.formats.csv_records import (
     FAULT_REASONS,
     LONG_RECORD,
@@ -36,16 +35,22 @@ from bert_tf.data.tables.formats.csv_records import (
     Records,
     field_bytes,
 )
-from bert_tf.data.tables.formats.delimiter import (
+from bert_tf.data.tables.formats.record_stream import (
+    LongLine,
+    RecordStream,
     find_delimiter,
     first_cells,
     is_quoted_tsv,
     named_delimiter,
 )
-from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream
-from bert_tf.data.tables.reasons import HEADER_REPEATED, TOO_LONG, wrong_cells
-from bert_tf.data.tables.rejects import Reject
-from bert_tf.data.tables.text_files import Opener, has_surrogates, open_local, open_utf8
+from bert_tf.data.tables.rejects import HEADER_REPEATED, TOO_LONG, Reject, wrong_cells
+from bert_tf.data.tables.text_files import (
+    Opener,
+    encoding_advice,
+    has_surrogates,
+    open_local,
+    open_utf8,
+)
 
 _DELIMITER_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 

@@ -11,13 +11,13 @@ from typing import Any
 from bert_tf.base.errors import InputError, NoRowsError
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
-from bert_tf.data.tables.reasons import (
+from bert_tf.data.tables.rejects import (
     DUPLICATE_KEY,
     LONE_SURROGATE,
     NOT_AN_OBJECT,
     NOT_JSON,
+    Reject,
 )
-from bert_tf.data.tables.rejects import Reject
 from bert_tf.data.tables.text_files import (
     CutLine,
     Opener,

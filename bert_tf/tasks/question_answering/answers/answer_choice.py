@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.tasks.question_answering.answers.answer_rules import NO_SPAN_ODDS, AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import SpanCandidates
 from bert_tf.tasks.question_answering.answers.sentence_ends import runs_over_sentence_end

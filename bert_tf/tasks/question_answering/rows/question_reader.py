@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.base.console import Console
-from bert_tf.data.tables.budget import TableBudget
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
 from bert_tf.data.tables.formats.squad_json import is_squad_json
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.data.tables.text_files import has_surrogates

@@ -11,7 +11,7 @@ from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.base.errors import UsageError
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.windows import Windows, context_windows, window_rows
-from bert_tf.data.text.tokenized_texts import CharacterTokenizer, TokenizedTexts
+from bert_tf.data.text.host_wordpiece import CharacterTokenizer, TokenizedTexts
 
 _LEAST_ROOM = 8
 

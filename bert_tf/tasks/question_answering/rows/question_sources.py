@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.base.console import Console
-from bert_tf.data.tables.cells import cell_text
-from bert_tf.data.tables.columns import check_columns
+from bert_tf.data.tables.cells import cell_text, check_columns, list_in_text, value_in_text
 from bert_tf.data.tables.dialect import TableDialect
 from bert_tf.data.tables.formats.squad_json import read_squad_entries
-from bert_tf.data.tables.list_cells import list_in_text, value_in_text
 from bert_tf.data.tables.tables import read_table_blocks
 from bert_tf.tasks.question_answering.rows.questions import Answer, QuestionColumns
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from bert_tf.data.tables.cells import cell_fault, shortened
-from bert_tf.data.tables.list_cells import value_in_text
+from bert_tf.data.tables.cells import cell_fault, shortened, value_in_text
 from bert_tf.tasks.tagging.rows.tagged_text import TaggedText
 
 # Of doccano, Label Studio (a list of one), Prodigy, spaCy, Rasa and UIMA, and what transformers

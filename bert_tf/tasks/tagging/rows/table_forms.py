@@ -10,11 +10,15 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import GAPS, cell_text, shortened
-from bert_tf.data.tables.columns import check_columns, export_hint
-from bert_tf.data.tables.list_cells import value_in_text
-from bert_tf.data.tables.reasons import column_is_empty
-from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.cells import (
+    GAPS,
+    cell_text,
+    check_columns,
+    export_hint,
+    shortened,
+    value_in_text,
+)
+from bert_tf.data.tables.rejects import Reject, column_is_empty
 from bert_tf.data.tables.tables import TableBlock
 from bert_tf.data.tables.word_blocks import TOKENS, are_single_words
 from bert_tf.tasks.tagging.columns import ENTITIES, LISTED_ENTITIES

@@ -12,8 +12,8 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
 from bert_tf.base.wording import quantity
-from bert_tf.data.tables.formats.conll import is_conll
 from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.word_blocks import is_conll
 from bert_tf.tasks.tagging.options import AUTO, PLAIN
 from bert_tf.tasks.tagging.rows.tagged_texts import TaggedTexts
 from bert_tf.tasks.tagging.schemes import (

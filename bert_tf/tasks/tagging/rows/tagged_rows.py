@@ -17,13 +17,11 @@ from typing import Any
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
-from bert_tf.data.tables.cells import shortened, words_of
+from bert_tf.data.tables.cells import list_in_text, shortened, words_of
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.formats.conll import is_conll, read_conll_sentences
-from bert_tf.data.tables.list_cells import list_in_text
-from bert_tf.data.tables.reasons import column_is_empty, column_is_not_words
+from bert_tf.data.tables.rejects import column_is_empty, column_is_not_words
 from bert_tf.data.tables.tables import TableBlock, read_table_blocks
-from bert_tf.data.tables.word_blocks import COLUMN_NUMBER
+from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, is_conll, read_conll_sentences
 from bert_tf.tasks.tagging.rows.entity_rows import entities_row
 from bert_tf.tasks.tagging.rows.table_forms import sentences_of_rows, table_form
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText, row_of_words

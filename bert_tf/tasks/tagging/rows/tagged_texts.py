@@ -10,9 +10,8 @@ import numpy as np
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.base.console import Console
-from bert_tf.data.tables.budget import TableBudget
 from bert_tf.data.tables.cells import text_fault_of_words
-from bert_tf.data.tables.dialect import PLAIN, TableDialect
+from bert_tf.data.tables.dialect import PLAIN, TableBudget, TableDialect
 from bert_tf.data.tables.rejects import Reject, keeping_rejects, nothing_usable
 from bert_tf.tasks.tagging.rows.tagged_rows import read_tagged_rows
 from bert_tf.tasks.tagging.rows.tagged_text import TagColumns, TaggedText

@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.base.arrays import flat_ranges, offsets_of
 from bert_tf.data.rows.encoded_rows import EncodedRows
 from bert_tf.data.rows.windows import cut_windows
-from bert_tf.data.text.tokenized_texts import CharacterTokenizer, TokenizedTexts
+from bert_tf.data.text.host_wordpiece import CharacterTokenizer, TokenizedTexts
 
 CONTINUES = "##"
 SPECIALS = 2  # tokens of a row: [CLS] and [SEP]

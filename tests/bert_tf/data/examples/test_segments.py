@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
+from bert_tf.base.kernels import combine_keys, seed_key
 from bert_tf.data.examples.flat_documents import FlatDocuments
-from bert_tf.data.examples.random_numbers import combine_keys, seed_key
 from bert_tf.data.examples.segments import (
     RandomNextChoices,
     no_other_document,

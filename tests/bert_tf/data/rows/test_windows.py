@@ -12,7 +12,7 @@ from bert_tf.data.rows.windows import (
     context_windows,
     window_targets,
 )
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 
 
 def test_windows_of_the_docstring():

@@ -9,8 +9,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.host_wordpiece import HostTokenizer, longest_match
-from bert_tf.data.text.lowercase import KEEP_ACCENTS
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from bert_tf.data.text.lowercase import KEEP_ACCENTS
+from bert_tf.data.text.casing import KEEP_ACCENTS
 from bert_tf.data.text.normalizer import normalize_code_point, normalizer_model
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
 from bert_tf.data.text.wordpiece import WordPieceTokenizer, longest_first_lengths, pack_pairs

@@ -10,7 +10,7 @@ from behavior.readers import check_reader, read_corpus
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import VocabConfig
-from bert_tf.data.tables.formats import parquet_file
+from bert_tf.data.tables.formats import parquet
 from pipeline.corpus.readers.formats import make_reader
 
 TEXTS = [f"document {number}" for number in range(3000)]
@@ -120,7 +120,7 @@ def test_damage_inside_is_reported(tmp_path):
 def test_long_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(
     tmp_path, monkeypatch, is_dictionary
 ):
-    monkeypatch.setattr(parquet_file, "_REPEATED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "_REPEATED_BYTES", 1 << 20)
     path = tmp_path / "x.parquet"
     column = pa.array(["x" * 300_000] * 200)
     column = column.dictionary_encode() if is_dictionary else column

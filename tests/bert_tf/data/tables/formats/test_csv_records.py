@@ -19,8 +19,7 @@ from bert_tf.data.tables.formats.csv_records import (
     count_line_ends,
     find_records,
 )
-from bert_tf.data.tables.formats.delimiter import find_delimiter
-from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream
+from bert_tf.data.tables.formats.record_stream import LongLine, RecordStream, find_delimiter
 
 CELLS = st.text(st.characters(codec="utf-8"), max_size=5) | st.text('a",;\t\n\r é', max_size=5)
 

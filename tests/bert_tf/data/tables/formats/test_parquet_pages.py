@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bert_tf.data.tables.formats.parquet_pages import largest_repeated_value
+from bert_tf.data.tables.formats.parquet import largest_repeated_value
 
 
 @pytest.mark.parametrize("size", [1, 1000, 100_000])

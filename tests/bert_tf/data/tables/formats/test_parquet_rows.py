@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.data.tables.dialect import TableDialect
-from bert_tf.data.tables.formats import parquet_file
+from bert_tf.data.tables.formats import parquet
 from bert_tf.data.tables.tables import read_table, read_table_blocks
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -189,7 +189,7 @@ def test_a_compressed_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("is_list", [False, True])
 def test_values_that_many_rows_repeat_are_decoded_a_few_at_a_time(tmp_path, monkeypatch, is_list):
-    monkeypatch.setattr(parquet_file, "_REPEATED_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "_REPEATED_BYTES", 1 << 20)
     texts = ["x" * 100_000] * 400
     column = pa.array([[text] * 5 for text in texts[:80]] if is_list else texts)
     pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet", compression="gzip")

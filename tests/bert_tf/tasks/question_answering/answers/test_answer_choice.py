@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.tasks.question_answering.answers.answer_choice import choose_answers
 from bert_tf.tasks.question_answering.answers.answer_rules import NO_SPAN_ODDS, AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import SpanCandidates

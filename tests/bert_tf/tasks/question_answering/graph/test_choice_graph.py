@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.tasks.question_answering.answers import answer_choice
 from bert_tf.tasks.question_answering.answers.answer_rules import AnswerRules
 from bert_tf.tasks.question_answering.answers.answer_spans import SpanCandidates

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bert_tf.base.arrays import offsets_of
 from bert_tf.data.rows import windows
-from bert_tf.data.text.tokenized_texts import TokenizedTexts
+from bert_tf.data.text.host_wordpiece import TokenizedTexts
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
 from bert_tf.tasks.question_answering.graph.window_graph import window_rows
 

@@ -1,1 +1,0 @@
-"""Pretraining records to batches in the order of an epoch."""

@@ -1,0 +1,215 @@
+"""Blocks of records in the order of an epoch, a pure function of the seed; one row per record."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.arrays import offsets_of
+from bert_tf.base.errors import InputError
+from bert_tf.base.kernels import combine_keys, seed_key
+from bert_tf.data.examples.masking import MaskingRules, mask_rows
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.index import RecordBlock, read_records
+from bert_tf.data.records.parsing import find_damage, parse_records, parse_unmasked_records
+
+
+def block_order(seed: int, epoch: int, blocks: int) -> np.ndarray:
+    """The order of the blocks in an epoch: a permutation of 0 … blocks - 1, int64."""
+    return _permutation(blocks, seed_key(seed, "blocks"), epoch)
+
+
+def row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    """The order of the rows of a block in an epoch: a permutation of 0 … rows - 1, int64."""
+    return _permutation(rows, seed_key(seed, "rows"), epoch, block)
+
+
+def packed_row_order(seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+    """Where each packed row of a block comes in an epoch: a permutation of 0 … rows - 1, int64."""
+    return _permutation(rows, seed_key(seed, "packed rows"), epoch, block)
+
+
+def _permutation(count: int, key: np.uint64, *names: int) -> np.ndarray:
+    keys = np.full(count, key, np.uint64)
+    for name in names:
+        keys = combine_keys(keys, np.uint64(name))
+    return np.argsort(combine_keys(keys, np.arange(count, dtype=np.uint64)), kind="stable")
+
+
+class ShuffledRecords:
+    """Reads a block of an epoch as serialized records, which are parsed in batches.
+
+    Args:
+        blocks: of all shards.
+        records: what they hold.
+        seed: seed of the order.
+    """
+
+    def __init__(self, blocks: list[RecordBlock], records: PretrainingData, *, seed: int):
+        self._blocks = blocks
+        self.records = records
+        self._seed = seed
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """What a row of `read` is."""
+        return {"serialized": tf.TensorSpec([], tf.string)}
+
+    def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The records of a block, bytes [records], in the order of an epoch.
+
+        Raises:
+            InputError: a record is damaged.
+        """
+        records = read_records(self._blocks[block], compression=self.records.compression)
+        order = row_order(self._seed, epoch, block, len(records))
+        return {"serialized": np.array(records, dtype=object)[order]}
+
+    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The same, parsed."""
+        with tf.device("CPU:0"):
+            serialized = tf.constant(self.read(epoch, block)["serialized"], tf.string)
+            parsed = parse_records(serialized, self.records)
+        return {name: tensor.numpy() for name, tensor in parsed.items()}
+
+    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Targets of each record, int64 [records]."""
+        return np.count_nonzero(features["masked_lm_weights"], axis=1)
+
+    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What the model takes, of some rows."""
+        return parse_records(rows["serialized"], self.records)
+
+    def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Sequences in the first rows of a block in an epoch."""
+        return rows
+
+    def check_first(self) -> None:
+        """Checks that the data are what their manifest describes.
+
+        Raises:
+            InputError: a record of the first block cannot be parsed.
+        """
+        try:
+            parse_records(tf.constant(self.read(0, 0)["serialized"][:1], tf.string), self.records)
+        except tf.errors.InvalidArgumentError as error:
+            raise find_damage([self._blocks[0].shard], self.records) or error from None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DynamicMasking:
+    """How unmasked records are masked.
+
+    Attributes:
+        rules: see `bert_tf.data.examples.masking.masking_rules`.
+        sep_id: id of [SEP], after which the second segment begins.
+    """
+
+    rules: MaskingRules
+    sep_id: int
+
+    @property
+    def max_predictions(self) -> int:
+        """Targets of a row of the full length, the width of their features."""
+        return int(self.rules.predictions.max())
+
+
+class DynamicRecords:
+    """Reads a block of an epoch as masked features.
+
+    The masks of a record follow from (seed, epoch, number of the record in all shards).
+
+    Args:
+        blocks: of all shards.
+        records: what they hold.
+        masking: how they are masked.
+        seed: seed of order and masks.
+    """
+
+    def __init__(
+        self,
+        blocks: list[RecordBlock],
+        records: PretrainingData,
+        masking: DynamicMasking,
+        *,
+        seed: int,
+    ):
+        self._blocks = blocks
+        self._firsts = offsets_of(np.array([block.records for block in blocks], np.int64))
+        self._records = records
+        self._masking = masking
+        self._seed = seed
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """What a row of `read` is."""
+        none = self._mask([], np.zeros(0, np.uint64))
+        return {name: tf.TensorSpec(rows.shape[1:], rows.dtype) for name, rows in none.items()}
+
+    def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The records of a block in the order of an epoch, with the features of masked ones.
+
+        Raises:
+            InputError: a record is damaged or does not match the manifest.
+        """
+        records = read_records(self._blocks[block], compression=self._records.compression)
+        numbers = self._firsts[block] + np.arange(len(records))
+        key = np.full(len(records), seed_key(self._seed, "dynamic masks"), np.uint64)
+        keys = combine_keys(combine_keys(key, np.uint64(epoch)), numbers.astype(np.uint64))
+        order = row_order(self._seed, epoch, block, len(records))
+        try:
+            return self._mask([records[number] for number in order], keys[order])
+        except (tf.errors.InvalidArgumentError, ValueError) as error:
+            raise InputError(
+                f"{self._blocks[block].shard}: its records do not match the manifest "
+                f"(unmasked, max_seq_length {self._records.max_seq_length}, "
+                f"{self._records.feature_names} names): {str(error).splitlines()[0]}; "
+                "make the data again"
+            ) from None
+
+    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The same, to be packed."""
+        return self.read(epoch, block)
+
+    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Targets that records of these lengths have at most, int32 [records]."""
+        return self._masking.rules.predictions[features["input_mask"].sum(axis=1)]
+
+    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What the model takes, of some rows."""
+        return rows
+
+    def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Sequences in the first rows of a block in an epoch."""
+        return rows
+
+    def check_first(self) -> None:
+        """Checks that the data are what their manifest describes.
+
+        Raises:
+            InputError: the first block cannot be parsed.
+        """
+        self.read(0, 0)
+
+    def _mask(self, serialized: list[bytes], keys: np.ndarray) -> dict[str, np.ndarray]:
+        rows = parse_unmasked_records(serialized, self._records, sep_id=self._masking.sep_id)
+        predictions = self._masking.max_predictions
+        masked = mask_rows(
+            rows.ids,
+            rows.lengths,
+            keys,
+            self._masking.rules,
+            max_predictions_per_seq=predictions,
+            word_starts=rows.word_starts.astype(np.bool_),
+        )
+        return {
+            "input_word_ids": masked.ids,
+            "input_mask": rows.input_mask,
+            "input_type_ids": rows.input_type_ids,
+            "masked_lm_positions": masked.positions,
+            "masked_lm_ids": masked.target_ids,
+            "masked_lm_weights": (np.arange(predictions) < masked.counts[:, None]).astype(
+                np.float32
+            ),
+            "next_sentence_labels": rows.labels,
+        }

@@ -1,0 +1,416 @@
+"""Blocks of records in the order of an epoch, several short sequences per row.
+
+Krell et al. 2021, "Efficient Sequence Packing without Cross-contamination" (arXiv 2107.02027):
+attention stays inside a sequence, positions restart at 0, so that a sequence has the losses it
+would have alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Protocol
+
+import numba
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.errors import InputError
+from bert_tf.data.records.dataset_info import FEATURE_NAMES, PretrainingData
+from bert_tf.data.records.epoch_records import packed_row_order
+from bert_tf.data.records.example_bytes import count_values
+from bert_tf.data.records.index import RecordBlock
+
+_SPARE_PREDICTIONS = 1.1
+_SPARE_SEQUENCES = 4.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackedShape:
+    """The capacity of a packed row.
+
+    Attributes:
+        tokens: tokens, the row's length.
+        predictions: masked tokens.
+        sequences: sequences.
+    """
+
+    tokens: int
+    predictions: int
+    sequences: int
+
+
+def choose_packed_shape(
+    lengths: np.ndarray, predictions: np.ndarray, *, max_seq_length: int
+) -> PackedShape:
+    """Capacities for masks and sequences that seldom keep a row from being filled.
+
+    A tenth more predictions than a full row of average sequences has, and four times the sequences,
+    which cost next to nothing; but no more sequences than the shortest would allow.
+
+    | lengths    | predictions | max_seq_length | predictions per row | sequences per row |
+    |------------|-------------|----------------|-------------------|-----------------|
+    | 64, 64     | 10, 10      | 128            | 22                | 2               |
+    | 96, 16, 32 | 14, 2, 5    | 128            | 21                | 8               |
+
+    Args:
+        lengths: int [sequences], tokens, each from 1 to `max_seq_length`; at least one sequence.
+        predictions: int [sequences], masked tokens.
+        max_seq_length: tokens of a row.
+    """
+    tokens = int(lengths.sum(dtype=np.int64))
+    mean_sequences = max_seq_length * len(lengths) / tokens
+    rate = int(predictions.sum(dtype=np.int64)) / tokens
+    return PackedShape(
+        tokens=max_seq_length,
+        predictions=max(
+            int(predictions.max()), int(np.ceil(_SPARE_PREDICTIONS * rate * max_seq_length)), 1
+        ),
+        sequences=min(
+            int(np.ceil(_SPARE_SEQUENCES * mean_sequences)), max_seq_length // int(lengths.min())
+        ),
+    )
+
+
+def assign_rows(
+    lengths: np.ndarray, predictions: np.ndarray, shape: PackedShape
+) -> tuple[np.ndarray, int]:
+    """Assigns sequences to rows, the longest first, each to an open row that it fills best.
+
+    Among equally long sequences with as many predictions the given order decides which row they
+    come to, but not how many rows there are: any order of the same sequences takes as many.
+
+    Args:
+        lengths: int [sequences], tokens, each from 1 to `shape.tokens`.
+        predictions: int [sequences], masked tokens, each at most `shape.predictions`.
+        shape: capacity of a row.
+
+    Returns:
+        The row of each sequence, int64 [sequences], and the number of rows.
+    """
+    order = np.lexsort((-predictions.astype(np.int64), -lengths.astype(np.int64)))
+    rows = np.empty(len(lengths), np.int64)
+    limits = (shape.tokens, shape.predictions, shape.sequences)
+    return rows, _assign_rows(order, lengths, predictions, limits, rows)
+
+
+@numba.njit(cache=True, nogil=True)
+def _assign_rows(order, lengths, predictions, limits, rows):
+    """Rows with equal space left are a stack; only the one on top is tried."""
+    max_tokens, max_predictions, max_sequences = limits
+    top = np.full(max_tokens + 1, -1, np.int64)
+    below = np.empty(len(order), np.int64)
+    used_predictions = np.zeros(len(order), np.int64)
+    used_sequences = np.zeros(len(order), np.int64)
+    count = 0
+    for sequence in order:
+        length = lengths[sequence]
+        row = -1
+        space = length
+        while space <= max_tokens:
+            row = top[space]
+            if row >= 0 and used_predictions[row] + predictions[sequence] <= max_predictions:
+                top[space] = below[row]
+                break
+            row = -1
+            space += 1
+        if row < 0:
+            row = count
+            count += 1
+            space = max_tokens
+        rows[sequence] = row
+        used_predictions[row] += predictions[sequence]
+        used_sequences[row] += 1
+        space -= length
+        if used_sequences[row] < max_sequences:
+            below[row] = top[space]
+            top[space] = row
+    return count
+
+
+def empty_rows(count: int, shape: PackedShape) -> dict[str, np.ndarray]:
+    """What `pack_features` gives, without any sequence."""
+    by_token = (count, shape.tokens)
+    by_prediction = (count, shape.predictions)
+    by_sequence = (count, shape.sequences)
+    return {
+        "input_word_ids": np.zeros(by_token, np.int32),
+        "input_mask": np.zeros(by_token, np.int32),
+        "input_type_ids": np.zeros(by_token, np.int32),
+        "position_ids": np.zeros(by_token, np.int32),
+        "sequence_ids": np.zeros(by_token, np.int32),
+        "masked_lm_positions": np.zeros(by_prediction, np.int32),
+        "masked_lm_ids": np.zeros(by_prediction, np.int32),
+        "masked_lm_weights": np.zeros(by_prediction, np.float32),
+        "cls_positions": np.zeros(by_sequence, np.int32),
+        "next_sentence_labels": np.zeros(by_sequence, np.int32),
+        "next_sentence_weights": np.zeros(by_sequence, np.float32),
+    }
+
+
+def pack_features(
+    features: dict[str, np.ndarray], rows: np.ndarray, count: int, shape: PackedShape
+) -> dict[str, np.ndarray]:
+    """Lays sequences one after the other into their rows.
+
+    Sequences of 3 and 2 tokens with ids 7 8 9 and 5 6, rows of 6 tokens:
+
+    | feature          | row             |
+    |------------------|-----------------|
+    | `input_word_ids` | 7 8 9 5 6 0     |
+    | `position_ids`   | 0 1 2 0 1 0     |
+    | `sequence_ids`   | 1 1 1 2 2 0     |
+    | `cls_positions`  | 0 3             |
+
+    Args:
+        features: of [sequences, …]: int32 input_word_ids, input_mask (ones, then zeros),
+            input_type_ids; masked_lm_positions, masked_lm_ids int32, masked_lm_weights float32
+            (those of weight 0 are left out); next_sentence_labels int32 [sequences].
+        rows: int64 [sequences], the row of each.
+        count: number of rows.
+        shape: widths of the rows; nothing may go beyond them.
+
+    Returns:
+        int32 [count, shape.tokens] input_word_ids, input_mask, input_type_ids, position_ids and
+        sequence_ids (1, 2, … for the sequences of a row, 0 for padding); [count,
+        shape.predictions] masked_lm_positions, masked_lm_ids, masked_lm_weights; [count,
+        shape.sequences] int32 cls_positions, next_sentence_labels and float32
+        next_sentence_weights (1 for a sequence). What fills up is 0.
+    """
+    packed = empty_rows(count, shape)
+    lengths = features["input_mask"].sum(axis=1, dtype=np.int64)
+    starts, slots = _places(rows, lengths, count)
+    _pack_tokens(
+        (rows, starts, slots, lengths),
+        (features["input_word_ids"], features["input_type_ids"]),
+        tuple(
+            packed[name]
+            for name in (
+                *("input_word_ids", "input_type_ids", "input_mask"),
+                *("position_ids", "sequence_ids"),
+            )
+        ),
+    )
+    _pack_predictions(
+        (rows, starts),
+        (features["masked_lm_positions"], features["masked_lm_ids"]),
+        features["masked_lm_weights"],
+        (packed["masked_lm_positions"], packed["masked_lm_ids"]),
+        packed["masked_lm_weights"],
+    )
+    packed["cls_positions"][rows, slots] = starts
+    packed["next_sentence_labels"][rows, slots] = features["next_sentence_labels"]
+    packed["next_sentence_weights"][rows, slots] = 1.0
+    return packed
+
+
+@numba.njit(cache=True, nogil=True)
+def _places(rows, lengths, count):
+    """Where each sequence starts in its row, and its number there: int64 [sequences] both."""
+    used = np.zeros((count, 2), np.int64)
+    starts = np.empty(len(rows), np.int64)
+    slots = np.empty(len(rows), np.int64)
+    for sequence in range(len(rows)):
+        row = used[rows[sequence]]
+        starts[sequence], slots[sequence] = row[0], row[1]
+        row[0] += lengths[sequence]
+        row[1] += 1
+    return starts, slots
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_tokens(places, features, packed):
+    rows, starts, slots, lengths = places
+    ids, types = features
+    packed_ids, packed_types, mask, positions, sequences = packed
+    for sequence in range(len(rows)):
+        row, start, number = rows[sequence], starts[sequence], slots[sequence] + 1
+        for i in range(lengths[sequence]):
+            packed_ids[row, start + i] = ids[sequence, i]
+            packed_types[row, start + i] = types[sequence, i]
+            mask[row, start + i] = 1
+            positions[row, start + i] = i
+            sequences[row, start + i] = number
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack_predictions(places, features, weights, packed, packed_weights):
+    rows, starts = places
+    positions, ids = features
+    packed_positions, packed_ids = packed
+    used = np.zeros(len(packed_positions), np.int64)
+    for sequence in range(len(rows)):
+        row = rows[sequence]
+        for i in range(weights.shape[1]):
+            if weights[sequence, i] == 0:
+                continue
+            packed_positions[row, used[row]] = starts[sequence] + positions[sequence, i]
+            packed_ids[row, used[row]] = ids[sequence, i]
+            packed_weights[row, used[row]] = weights[sequence, i]
+            used[row] += 1
+
+
+WORTHWHILE_SEQUENCES_PER_ROW = 1.2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PackingPlan:
+    """Rows of all blocks; the same in every epoch.
+
+    Attributes:
+        shape: capacity of a row.
+        block_rows: int64 [blocks], rows that the sequences of each block take.
+        sequences: sequences of all blocks.
+        tokens: their tokens.
+    """
+
+    shape: PackedShape
+    block_rows: np.ndarray
+    sequences: int
+    tokens: int
+
+    @property
+    def sequences_per_row(self) -> float:
+        """Mean over all rows."""
+        return self.sequences / int(self.block_rows.sum())
+
+    @property
+    def packing_efficiency(self) -> float:
+        """Fraction of all positions that hold a token."""
+        return self.tokens / (int(self.block_rows.sum()) * self.shape.tokens)
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """Whether enough rows are saved to be worth the wider attention mask."""
+        return self.sequences_per_row >= WORTHWHILE_SEQUENCES_PER_ROW
+
+
+def measure_sequences(
+    records: PretrainingData, predictions: np.ndarray | None = None
+) -> Callable[[np.ndarray, int], np.ndarray]:
+    """What `index_shards` measures for `plan_packing`: int [records, 2], tokens and targets.
+
+    Of damaged records they are as they would be in longer records, which `plan_packing` refuses.
+
+    Args:
+        records: what the shards hold.
+        predictions: int32 [row length + 1], targets of unmasked sequences of each length; None
+            where records are masked.
+    """
+    names = FEATURE_NAMES[records.feature_names]
+    largest = np.iinfo(np.int16).max
+    kind = np.int16 if records.max_seq_length < largest else np.int32
+
+    def measure(content: np.ndarray, count: int) -> np.ndarray:
+        if predictions is None:
+            tokens = count_values(content, count, names["input_mask"])[:, 1]
+            targets = count_values(content, count, names["masked_lm_weights"])[:, 1]
+        else:
+            tokens = count_values(content, count, names["input_word_ids"])[:, 0]
+            targets = predictions[np.clip(tokens, 0, len(predictions) - 1)]
+        return np.stack([tokens, targets], axis=1).clip(-1, np.iinfo(kind).max).astype(kind)
+
+    return measure
+
+
+def plan_packing(
+    blocks: list[RecordBlock], *, max_seq_length: int, max_predictions: int
+) -> PackingPlan:
+    """Assigns the sequences of each block to rows.
+
+    Args:
+        blocks: indexed with `measure_sequences`; at least one.
+        max_seq_length: tokens of the longest sequence there can be, and of a row.
+        max_predictions: targets of a sequence at most.
+
+    Raises:
+        InputError: a record has no sequence, or one that is longer than a row.
+    """
+    for block in blocks:
+        _check_same_lengths(block, max_seq_length, max_predictions)
+    measures = np.concatenate([_measures(block) for block in blocks])
+    lengths, targets = measures[:, 0], measures[:, 1]
+    shape = choose_packed_shape(lengths, targets, max_seq_length=max_seq_length)
+    block_rows = [
+        assign_rows(_measures(block)[:, 0], _measures(block)[:, 1], shape)[1] for block in blocks
+    ]
+    return PackingPlan(
+        shape=shape,
+        block_rows=np.array(block_rows, np.int64),
+        sequences=len(lengths),
+        tokens=int(lengths.sum(dtype=np.int64)),
+    )
+
+
+def _measures(block: RecordBlock) -> np.ndarray:
+    assert block.measures is not None
+    return block.measures
+
+
+def _check_same_lengths(block: RecordBlock, max_seq_length: int, max_predictions: int) -> None:
+    lengths, targets = _measures(block).T
+    wrong = (lengths < 1) | (lengths > max_seq_length)
+    wrong |= (targets < 0) | (targets > max_predictions)
+    if wrong.any():
+        raise InputError(
+            f"{block.shard}: record {block.first_record + int(np.argmax(wrong))} is damaged, or "
+            f"not of 1 to {max_seq_length} tokens with at most {max_predictions} targets; make "
+            "the data again"
+        )
+
+
+class FeatureSource(Protocol):
+    """Unpacked features of blocks, one row per record, in the order of an epoch."""
+
+    def features(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """What `parse_records` gives, for the whole block."""
+        ...
+
+    def most_targets(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Int [records], targets to reserve capacity for; the same in every epoch."""
+        ...
+
+
+class PackedRecords:
+    """Reads a block of an epoch as packed rows.
+
+    The epoch's order of the records decides which of equally long ones share rows, so other
+    sequences meet in another epoch.
+
+    Args:
+        source: the blocks, unpacked.
+        shape: capacity of a row.
+        seed: seed of the order of the rows.
+    """
+
+    def __init__(self, source: FeatureSource, shape: PackedShape, *, seed: int):
+        self._source = source
+        self._shape = shape
+        self._seed = seed
+
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """What a row of `read` is."""
+        return {
+            name: tf.TensorSpec(rows.shape[1:], rows.dtype)
+            for name, rows in empty_rows(0, self._shape).items()
+        }
+
+    def read(self, epoch: int, block: int) -> dict[str, np.ndarray]:
+        """The rows of a block in the order of an epoch, as `pack_features` makes them.
+
+        Raises:
+            InputError: a record is damaged.
+        """
+        features = self._source.features(epoch, block)
+        lengths = features["input_mask"].sum(axis=1)
+        rows, count = assign_rows(lengths, self._source.most_targets(features), self._shape)
+        places = packed_row_order(self._seed, epoch, block, count)
+        return pack_features(features, places[rows], count, self._shape)
+
+    def batch(self, rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What the model takes, of some rows."""
+        return rows
+
+    def sequences(self, epoch: int, block: int, rows: int) -> int:
+        """Sequences in the first rows of a block in an epoch."""
+        return int(self.read(epoch, block)["next_sentence_weights"][:rows].sum()) if rows else 0

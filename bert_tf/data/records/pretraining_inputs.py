@@ -1,0 +1,223 @@
+"""Pretraining records to batches: an order that is a pure function of seed and epoch.
+
+Records are shuffled over all shards when they are made, so an epoch only has to reorder blocks of
+records, and the rows inside each block: no shuffle buffer, and any position can be entered without
+reading what comes before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.errors import InputError
+from bert_tf.base.wording import quantity
+from bert_tf.data.records.dataset_info import PretrainingData
+from bert_tf.data.records.epoch_records import (
+    DynamicMasking,
+    DynamicRecords,
+    ShuffledRecords,
+    block_order,
+)
+from bert_tf.data.records.index import BLOCK_RECORDS, index_shards
+from bert_tf.data.records.packed_records import (
+    PackedRecords,
+    PackingPlan,
+    measure_sequences,
+    plan_packing,
+)
+from bert_tf.data.records.parsing import parse_records
+
+
+class PretrainingInputs:
+    """Endless training batches over the records of some shards (`TrainingInputs` of the loop).
+
+    With packing the sequences of a block share rows, see `packed_records`, and a batch
+    has as many rows as hold `batch_size` sequences on average.
+
+    Args:
+        shards: TFRecord files.
+        records: what their records hold.
+        batch_size: sequences of a batch.
+        seed: seed of the order.
+        block_records: records that are read and reordered together.
+        packing: "on", "off", or "auto": where it saves a sixth of the rows or more.
+        row_multiple: with packing, what the rows of a batch are a multiple of.
+        masking: how unmasked records are masked; None where records are masked.
+
+    Attributes:
+        packing: which sequences share rows; None without packing.
+        rows: rows of a batch.
+        predictions: masked tokens that a row has room for.
+        failure: what went wrong while blocks were read, which TensorFlow reports to the caller as
+            an error of its own; None as long as nothing did.
+
+    Raises:
+        InputError: there is not a single record, a shard is damaged, or records are not what
+            `records` describes.
+        UsageError: a shard is missing.
+    """
+
+    def __init__(
+        self,
+        shards: list[str],
+        records: PretrainingData,
+        *,
+        batch_size: int,
+        seed: int,
+        block_records: int = BLOCK_RECORDS,
+        packing: str = "off",
+        row_multiple: int = 1,
+        masking: DynamicMasking | None = None,
+    ):
+        self._seed = seed
+        blocks = index_shards(
+            shards,
+            compression=records.compression,
+            block_records=block_records,
+            measure=None
+            if packing == "off"
+            else measure_sequences(records, None if masking is None else masking.rules.predictions),
+        )
+        self.failure: InputError | None = None
+        if not blocks:
+            raise InputError(
+                f"no records in {quantity(len(shards), 'training shard')}; nothing to train on"
+            )
+        source: ShuffledRecords | DynamicRecords
+        places = [dataclasses.replace(block, measures=None) for block in blocks]
+        if masking is None:
+            source = ShuffledRecords(places, records, seed=seed)
+            max_predictions = records.max_predictions_per_seq
+        else:
+            source = DynamicRecords(places, records, masking, seed=seed)
+            max_predictions = masking.max_predictions
+        source.check_first()
+        self._block_records = np.array([block.records for block in blocks], np.int64)
+        self._source: ShuffledRecords | DynamicRecords | PackedRecords = source
+        self.packing: PackingPlan | None = None
+        self.rows, self._block_rows = batch_size, self._block_records
+        self.predictions = max_predictions
+        if packing != "off":
+            plan = plan_packing(
+                blocks, max_seq_length=records.max_seq_length, max_predictions=max_predictions
+            )
+            if packing == "on" or plan.is_worthwhile:
+                parts = max(1, round(batch_size / plan.sequences_per_row / row_multiple))
+                self.packing, self.rows = plan, parts * row_multiple
+                self.predictions = plan.shape.predictions
+                self._block_rows = plan.block_rows
+                self._source = PackedRecords(source, plan.shape, seed=seed)
+
+    @property
+    def record_count(self) -> int:
+        """Records of one epoch."""
+        return int(self._block_records.sum())
+
+    def position(self, first_step: int) -> dict[str, int]:
+        """Epoch, block of that epoch's order and row of that block where a step starts.
+
+        `records` is the number of records of an epoch, and with packing `rows` that of the rows
+        they take, by which other data are recognized.
+        """
+        rows = int(self._block_rows.sum())
+        epoch, rest = divmod(first_step * self.rows, rows)
+        ends = np.cumsum(self._block_rows[self._blocks_of(epoch)])
+        block = int(np.searchsorted(ends, rest, side="right"))
+        row = rest - (int(ends[block - 1]) if block else 0)
+        position = {"epoch": epoch, "block": block, "row": row, "records": self.record_count}
+        return position if self.packing is None else position | {"rows": rows}
+
+    def sequences_before(self, step: int) -> int:
+        """Sequences of all batches before a step.
+
+        Raises:
+            InputError: the block where it starts cannot be read.
+        """
+        position = self.position(step)
+        epoch, order = position["epoch"], self._blocks_of(position["epoch"])
+        whole = int(self._block_records[order[: position["block"]]].sum())
+        partial = self._source.sequences(epoch, int(order[position["block"]]), position["row"])
+        return epoch * self.record_count + whole + partial
+
+    def batches(self, first_step: int) -> tf.data.Dataset:
+        """Endless batches from a step on.
+
+        They hold what `parse_records` gives; with packing what `pack_features` gives.
+        """
+        position = self.position(first_step)
+        blocks = len(self._block_rows)
+        first = position["epoch"] * blocks + position["block"]
+        source, signature = self._source, self._source.signature()
+
+        def read(number: np.int64) -> list[np.ndarray]:
+            epoch, place = divmod(int(number), blocks)
+            skipped = position["row"] if number == first else 0
+            try:
+                rows = source.read(epoch, int(self._blocks_of(epoch)[place]))
+            except InputError as error:
+                self.failure = error
+                raise
+            return [rows[name][skipped:] for name in signature]
+
+        def read_tensors(number: tf.Tensor) -> dict[str, tf.Tensor]:
+            types = [spec.dtype for spec in signature.values()]
+            tensors = tf.numpy_function(read, [number], types, stateful=False)
+            return {
+                name: tf.ensure_shape(tensor, [None, *spec.shape])
+                for (name, spec), tensor in zip(signature.items(), tensors, strict=True)
+            }
+
+        def batch(rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+            return source.batch(
+                {
+                    name: tf.ensure_shape(tensor, [self.rows, *tensor.shape[1:]])
+                    for name, tensor in rows.items()
+                }
+            )
+
+        return (
+            tf.data.Dataset.range(first, np.iinfo(np.int64).max)
+            .map(read_tensors)
+            .prefetch(2)
+            .rebatch(self.rows, drop_remainder=True)
+            .map(batch, num_parallel_calls=2, deterministic=True)
+        )
+
+    def _blocks_of(self, epoch: int) -> np.ndarray:
+        return block_order(self._seed, epoch, len(self._block_records))
+
+
+def evaluation_batches(
+    shards: list[str], records: PretrainingData, *, batch_size: int, limit: int = 0
+) -> tf.data.Dataset:
+    """One pass over the first records of the shards, in the order of the files.
+
+    Args:
+        shards: TFRecord files.
+        records: what their records hold.
+        batch_size: records of a batch; the last one is filled up with rows of zeros, whose
+            `input_mask` and `masked_lm_weights` are 0.
+        limit: records read; 0 for all.
+
+    Returns:
+        Batches as `parse_records` gives them.
+    """
+    compression = "GZIP" if records.compression == "gzip" else ""
+    dataset = tf.data.TFRecordDataset(shards, compression_type=compression)
+    if limit:
+        dataset = dataset.take(limit)
+
+    def filled(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        missing = batch_size - tf.shape(serialized)[0]
+        return {
+            name: tf.ensure_shape(
+                tf.pad(tensor, [[0, missing]] + [[0, 0]] * (len(tensor.shape) - 1)),
+                [batch_size, *tensor.shape[1:]],
+            )
+            for name, tensor in parse_records(serialized, records).items()
+        }
+
+    return dataset.batch(batch_size).map(filled, num_parallel_calls=2, deterministic=True)

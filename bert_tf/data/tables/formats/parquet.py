@@ -1,0 +1,324 @@
+"""Rows of Parquet files with the values that JSON lines of them would have, in bounded memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.kernels import count_characters
+from bert_tf.data.tables.dialect import INVALID_UTF8, TableDialect, compression_of
+from bert_tf.data.tables.formats.delimited import ParsedRow, too_long
+from bert_tf.data.tables.rejects import Reject
+from bert_tf.data.tables.text_files import Opener, open_local
+
+_BUFFER_BYTES = 8 << 20  # read from storage at once
+_BATCH_ROWS = 1024  # rows decoded at once
+_BATCH_BYTES = 16 << 20  # fewer rows where they are long
+_REPEATED_BYTES = 512 << 20  # and where all rows may hold the longest value of a dictionary
+_VALUE_BYTES = 16  # that a value takes at least once it is decoded, an item of a list too
+_TEXT_KINDS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,  # some writers do not say that their bytes are UTF-8
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+
+
+@contextmanager
+def open_parquet(path: str, opener: Opener) -> Iterator[tuple[BinaryIO, pq.ParquetFile]]:
+    """Opens a Parquet file: its bytes, and what Arrow reads of them.
+
+    Args:
+        path: the file.
+        opener: opens the file, which may be on other storage.
+
+    Raises:
+        UsageError: the file cannot be opened, or is compressed as a whole.
+        InputError: this is no Parquet file, or it is damaged (also while reading).
+    """
+    if compression_of(path) is not None:
+        raise UsageError(
+            f"{path}: Parquet is compressed inside and has to be read at any place; unpack the file"
+        )
+    with opener(path) as stream:
+        try:
+            yield stream, pq.ParquetFile(stream, buffer_size=_BUFFER_BYTES)
+        except (pa.ArrowException, OSError) as error:
+            message = next(iter(str(error).splitlines()), type(error).__name__)
+            raise InputError(
+                f"{path}: cannot be read as Parquet ({message}); make or download it again"
+            ) from None
+
+
+def parquet_schema(path: str, dialect: TableDialect, opener: Opener) -> pa.Schema:
+    """The names and types of a file's columns.
+
+    Raises:
+        InputError: the file is damaged, or has two columns of one name.
+        UsageError: it cannot be read, or was said to have no header.
+    """
+    dialect.check_has_names(path, "columns of Parquet have names")
+    with open_parquet(path, opener) as (_, file):
+        schema = file.schema_arrow
+    for name in schema.names:
+        if schema.names.count(name) > 1:
+            raise InputError(
+                f"{path}: column {name!r} appears twice; rename or remove one of the two"
+            )
+    return schema
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts, in a dictionary or not."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return any(is_kind(kind) for is_kind in _TEXT_KINDS)
+
+
+def read_batches(
+    stream: BinaryIO, file: pq.ParquetFile, group: int, columns: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a row group, as many at once as take bounded memory, without views.
+
+    Args:
+        stream: the bytes of the file.
+        file: what Arrow reads of them.
+        group: number of the row group.
+        columns: names of those to decode.
+    """
+    row_group = file.metadata.row_group(group)
+    leaves = [
+        leaf
+        for leaf in map(row_group.column, range(row_group.num_columns))
+        if _is_in_one_of(leaf.path_in_schema, columns)
+    ]
+    rows = max(row_group.num_rows, 1)
+    size = sum(leaf.total_uncompressed_size + _VALUE_BYTES * leaf.num_values for leaf in leaves)
+    values_per_row = max((-(-leaf.num_values // rows) for leaf in leaves), default=1)
+    repeated = sum(largest_repeated_value(stream, leaf) for leaf in leaves) * values_per_row
+    most_rows = min(_BATCH_ROWS, _BATCH_BYTES // (size // rows + 1))
+    batches = file.iter_batches(
+        batch_size=max(min(most_rows, _REPEATED_BYTES // max(repeated, 1)), 1),
+        row_groups=[group],
+        columns=list(columns),
+    )
+    yield from map(batch_without_views, batches)
+
+
+def _is_in_one_of(path: str, columns: Collection[str]) -> bool:
+    return any(path == name or path.startswith(f"{name}.") for name in columns)
+
+
+_HEADER_BYTES = 32  # three numbers of a page's header take less
+_DICTIONARY_PAGE = 2
+_FIELD_I32 = 0x15  # of Thrift's compact protocol: the next field, a 32-bit number
+
+
+def largest_repeated_value(stream: BinaryIO, column: pq.ColumnChunkMetaData) -> int:
+    """The most bytes of a value that is stored once and repeated in many rows; 0 if there is none.
+
+    Args:
+        stream: the file; its position is changed.
+        column: of a row group.
+    """
+    if "DELTA_BYTE_ARRAY" in column.encodings:
+        return int(column.total_uncompressed_size)
+    offset = column.dictionary_page_offset if column.has_dictionary_page else None
+    stream.seek(column.data_page_offset if offset is None else offset)
+    kind, size = _page_header(stream.read(_HEADER_BYTES))
+    return size if kind == _DICTIONARY_PAGE else 0
+
+
+def _page_header(data: bytes) -> tuple[int, int]:
+    """The type of a page and its uncompressed bytes (https://parquet.apache.org, PageHeader)."""
+    numbers: list[int] = []
+    position = 0
+    while len(numbers) < 2:
+        if data[position : position + 1] != bytes([_FIELD_I32]):
+            return -1, 0  # no header: decoding it will fail
+        number = shift = 0
+        while True:
+            position += 1
+            byte = data[position] if position < len(data) else 0
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        numbers.append(number >> 1 ^ -(number & 1))
+        position += 1
+    return numbers[0], numbers[1]
+
+
+def is_view(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds views of texts or bytes."""
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """The type of the same values whose rows can be selected."""
+    return _mapped(kind, _without_view)
+
+
+def batch_without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of the types of `without_views`."""
+    for index, field in enumerate(batch.schema):
+        kind = without_views(field.type)
+        if kind != field.type:
+            column = batch.column(index)
+            # Arrow casts flat columns only; of nested ones a cast can end the process.
+            plain = (
+                column.cast(kind) if is_view(field.type) else pa.array(python_values(column), kind)
+            )
+            batch = batch.set_column(index, field.with_type(kind), plain)
+    return batch
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """The values as Python's, times as texts where its types cannot hold one of them."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        return list(column.cast(_mapped(column.type, _time_as_text)).to_pylist())
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _time_as_text(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def _mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with its innermost types changed, and views of lists as lists."""
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_mapped(field.type, change)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_mapped(kind.key_type, change), _mapped(kind.item_type, change))
+    if not types.is_nested(kind) or types.is_union(kind):
+        return change(kind)
+    item = kind.value_field.with_type(_mapped(kind.value_type, change))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(item, kind.list_size)
+    is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
+    return pa.large_list(item) if is_large else pa.list_(item)
+
+
+_KINDS_OF_JSON = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_nested,
+    pa.types.is_null,
+)
+
+
+def read_parquet_rows(
+    path: str | Path,
+    dialect: TableDialect,
+    opener: Opener = open_local,
+    *,
+    columns: Sequence[str],
+    needed: Collection[str],
+) -> Iterator[ParsedRow]:
+    """Yields rows with their number from 1, as JSON text and as values by column.
+
+    Texts, numbers, truth values, lists and structs are those of JSON; dates, times and decimals are
+    texts as Arrow writes them. Bytes that are not UTF-8 are base64 (RFC 4648, section 4).
+
+    Args:
+        path: the file.
+        dialect: the limit, which holds for each needed column.
+        opener: opens the file, which may be on other storage.
+        columns: those to read.
+        needed: those of them in which bytes that are not UTF-8 reject the row.
+
+    Raises:
+        InputError: the file is damaged.
+        UsageError: it cannot be read.
+    """
+    first = 1
+    with open_parquet(str(path), opener) as (stream, file):
+        for group in range(file.num_row_groups):
+            for batch in read_batches(stream, file, group, columns):
+                values = [_values(batch.column(name)) for name in columns]
+                for name, column in zip(columns, values, strict=True):
+                    if name not in needed:
+                        column[:] = map(_without_bytes, column)
+                cells = zip(*values, strict=True) if values else ((),) * batch.num_rows
+                for number, row in enumerate(cells, first):
+                    yield _parsed(
+                        path, number, dict(zip(columns, row, strict=True)), needed, dialect
+                    )
+                first += batch.num_rows
+
+
+def _parsed(
+    path: str | Path,
+    number: int,
+    row: dict[str, Any],
+    needed: Collection[str],
+    dialect: TableDialect,
+) -> ParsedRow:
+    for name in needed:
+        value = row[name]
+        if isinstance(value, str | bytes) and _characters(value) > dialect.max_row_characters:
+            return number, "", too_long(path, number, dialect)
+        if isinstance(value, bytes):
+            return number, "", Reject(str(path), number, INVALID_UTF8, f"column {name!r}")
+    return number, json.dumps(row, ensure_ascii=False, default=_json_value), row
+
+
+def _characters(value: str | bytes) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return int(count_characters(np.frombuffer(value, np.uint8), 0, len(value)))
+
+
+def _without_bytes(value: Any) -> Any:
+    return _json_value(value) if isinstance(value, bytes) else value
+
+
+def _json_value(value: Any) -> str:
+    """What JSON has no type for, as text."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; bytes that are not UTF-8 stay bytes."""
+    if isinstance(column, pa.ExtensionArray):  # UUIDs and the like, as Python writes them
+        return list(column.to_pylist())
+    if not is_text(column.type):
+        is_json = any(is_kind(column.type) for is_kind in _KINDS_OF_JSON)
+        return python_values(column if is_json else column.cast(pa.string()))
+    stored = column.cast(pa.large_binary())
+    texts = pa.Array.from_buffers(
+        pa.large_string(), len(stored), stored.buffers(), offset=stored.offset
+    )
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return [_text_or_bytes(value) for value in stored.to_pylist()]
+    return list(texts.to_numpy(zero_copy_only=False).tolist())
+
+
+def _text_or_bytes(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value

@@ -1,0 +1,178 @@
+"""Reads `tokenizer.json` of HuggingFace's tokenizers, if it holds BERT's tokenization and no other.
+
+All parts that decide ids are looked at: normalizer, pre-tokenizer, model, added tokens and
+post-processor. Truncation, padding and the decoder leave the ids of a text as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.json_files import read_json_object
+from bert_tf.data.text.casing import Lowercase, lowercase_of
+from bert_tf.data.text.vocab_file import CONTINUATION, SPECIAL_TOKENS
+
+_UNK, _CLS, _SEP = "[UNK]", "[CLS]", "[SEP]"
+# BERT's values, which are also those of a file that leaves a key out.
+_NORMALIZER = {"clean_text": True, "handle_chinese_chars": True}
+_MODEL = {
+    "unk_token": _UNK,
+    "continuing_subword_prefix": CONTINUATION,
+    "max_input_chars_per_word": 100,
+}
+_CURE = "the model can be used only if you change that, and accept the difference"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerFile:
+    """The content of a `tokenizer.json`.
+
+    Attributes:
+        vocab: entries by id.
+        lowercase: whether texts are lower-cased, and accents stripped.
+        added: ids of the tokens besides BERT's specials that are matched before words are split.
+    """
+
+    vocab: list[str]
+    lowercase: Lowercase
+    added: dict[str, int]
+
+
+def read_tokenizer_file(path: Path) -> TokenizerFile:
+    """Reads a `tokenizer.json`.
+
+    Raises:
+        UsageError: it holds another tokenization than BERT's.
+        InputError: it is damaged.
+    """
+    document = read_json_object(path)
+    vocab = _read_model(path, document.get("model"))
+    lowercase = _read_normalizer(path, _only_step(document.get("normalizer"), "normalizers"))
+    _check_pre_tokenizer(path, _only_step(document.get("pre_tokenizer"), "pretokenizers"))
+    added = _read_added_tokens(path, document.get("added_tokens"), vocab)
+    _check_post_processor(path, _only_step(document.get("post_processor"), "processors"), vocab)
+    return TokenizerFile(vocab=vocab, lowercase=lowercase, added=added)
+
+
+def _only_step(part: Any, steps: str) -> Any:
+    """A part of a tokenizer, taken out of a `Sequence` of one."""
+    while (
+        isinstance(part, dict)
+        and part.get("type") == "Sequence"
+        and isinstance(part.get(steps), list)
+        and len(part[steps]) == 1
+    ):
+        part = part[steps][0]
+    return part
+
+
+def _unsupported(path: Path, part: str, value: Any) -> UsageError:
+    return UsageError(
+        f"{path}: {part} is {_named(value)}, which gives other tokens than BERT's rules; {_CURE}"
+    )
+
+
+def _named(value: Any) -> str:
+    """A part by its type, a sequence by the types of its steps, anything else as it is."""
+    if isinstance(value, dict) and isinstance(value.get("type"), str):
+        steps = next((steps for steps in value.values() if isinstance(steps, list)), [])
+        names = [_named(step) for step in steps[:5] if isinstance(step, dict) and "type" in step]
+        return str(value["type"])[:40] + (f" of {', '.join(names)}"[:80] if names else "")
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _read_model(path: Path, model: Any) -> list[str]:
+    kind = model.get("type", "WordPiece") if isinstance(model, dict) else model
+    if (
+        not isinstance(model, dict)
+        or kind != "WordPiece"
+        or not isinstance(model.get("vocab"), dict)
+    ):
+        raise UsageError(f"{path}: expected a WordPiece tokenizer, got {_named(kind)}")
+    for key, expected in _MODEL.items():
+        if model.get(key, expected) != expected:
+            raise _unsupported(path, f"model.{key}", model[key])
+    ids: dict[str, Any] = model["vocab"]
+    if not all(type(number) is int for number in ids.values()):
+        raise InputError(f"{path}: damaged; expected a number for every entry")
+    vocab = sorted(ids, key=lambda piece: ids[piece])
+    if [ids[piece] for piece in vocab] != list(range(len(vocab))):
+        raise UsageError(f"{path}: ids must run from 0 to {len(vocab) - 1}, each once")
+    missing = [piece for piece in SPECIAL_TOKENS if piece not in ids]
+    if missing:
+        raise UsageError(
+            f"{path}: lacks {' '.join(missing)}; a BERT vocabulary holds {' '.join(SPECIAL_TOKENS)}"
+        )
+    return vocab
+
+
+def _read_normalizer(path: Path, normalizer: Any) -> Lowercase:
+    if not isinstance(normalizer, dict) or normalizer.get("type") != "BertNormalizer":
+        raise _unsupported(path, "normalizer", normalizer)
+    for key, expected in _NORMALIZER.items():
+        if normalizer.get(key, expected) is not expected:
+            raise _unsupported(path, f"normalizer.{key}", normalizer[key])
+    lowercase = normalizer.get("lowercase")
+    if not isinstance(lowercase, bool):
+        raise _unsupported(path, "normalizer.lowercase", lowercase)
+    strips = normalizer.get("strip_accents")
+    if strips is True and not lowercase:
+        raise _unsupported(path, "normalizer.strip_accents", strips)
+    return lowercase_of(lowercase, lowercase and strips is False)
+
+
+def _check_pre_tokenizer(path: Path, pre_tokenizer: Any) -> None:
+    if not isinstance(pre_tokenizer, dict) or pre_tokenizer.get("type") != "BertPreTokenizer":
+        raise _unsupported(path, "pre_tokenizer", pre_tokenizer)
+
+
+def _read_added_tokens(path: Path, tokens: Any, vocab: list[str]) -> dict[str, int]:
+    added: dict[str, int] = {}
+    for token in tokens or []:
+        if (
+            not isinstance(token, dict)
+            or not isinstance(token.get("content"), str)
+            or type(token.get("id")) is not int
+        ):
+            raise InputError(f"{path}: damaged; expected a list of added tokens")
+        content, number = token["content"], token["id"]
+        if number < len(vocab) and vocab[number] != content:
+            raise _unsupported(path, f"the id of the added token {content}", number)
+        if content not in SPECIAL_TOKENS:
+            added[content] = number
+    return added
+
+
+def _check_post_processor(path: Path, processor: Any, vocab: list[str]) -> None:
+    """Accepts `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`, the second text in segment 1."""
+    ids = {piece: vocab.index(piece) for piece in (_CLS, _SEP)}
+    cls, sep = _special(_CLS, 0), _special(_SEP, 0)
+    single = [cls, _sequence("A", 0), sep]
+    template = {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, _sequence("B", 1), _special(_SEP, 1)],
+    }
+    bert = {"type": "BertProcessing", "cls": [_CLS, ids[_CLS]], "sep": [_SEP, ids[_SEP]]}
+    if isinstance(processor, dict):
+        if processor == bert:
+            return
+        named = processor.get("special_tokens")
+        if {key: processor.get(key) for key in template} == template and named == {
+            piece: {"id": piece, "ids": [number], "tokens": [piece]}
+            for piece, number in ids.items()
+        }:
+            return
+    raise _unsupported(path, "post_processor", processor)
+
+
+def _special(piece: str, segment: int) -> dict[str, Any]:
+    return {"SpecialToken": {"id": piece, "type_id": segment}}
+
+
+def _sequence(name: str, segment: int) -> dict[str, Any]:
+    return {"Sequence": {"id": name, "type_id": segment}}

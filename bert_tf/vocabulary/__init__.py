@@ -1,1 +1,0 @@
-"""Vocabularies of models from other libraries."""

@@ -1,0 +1,51 @@
+"""Lists as texts of cells."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.data.tables.cells import list_in_text, value_in_text
+
+ITEMS = ["a", "b c", "it's", 'say "x"', "d,e", "[f]", "back\\slash", "é"]
+
+
+@pytest.mark.parametrize("write", [json.dumps, str, lambda items: str(tuple(items))])
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_texts_of_lists_are_read_back(write, count):
+    assert list_in_text(write(ITEMS[:count])) == ITEMS[:count]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(ITEMS, object),
+        np.array([1, 0, 1]),
+        np.array([1.0, 0.5]),
+        np.array([True, False]),
+        np.array([str(n) for n in range(40)], object),
+    ],
+)
+def test_texts_of_arrays_are_read_back(array):
+    assert list_in_text(str(array)) == array.tolist()
+    assert list_in_text(repr(array)) == array.tolist()
+    assert list_in_text(str([*array])) == array.tolist()
+
+
+@pytest.mark.parametrize("items", [{"a", "b"}, {1}, frozenset({"a"}), set()])
+def test_texts_of_sets_are_read_back(items):
+    assert set(list_in_text(str(items))) == items
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "[a, b]", "[a]|[b]", "(1)", "(see)", "{'a': 1}", "['a' 'b', 'c']", "[1 ... 2]"],
+)
+def test_other_texts_are_no_lists(text):
+    assert list_in_text(text) is None
+
+
+def test_values_of_json_and_python():
+    assert value_in_text('[{"start": 0}]') == value_in_text("[{'start': 0}]") == [{"start": 0}]
+    assert value_in_text("[(0, 4, 'PER')]") == [(0, 4, "PER")]
+    assert value_in_text("a\\d") == "a\\d"
