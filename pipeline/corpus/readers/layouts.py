@@ -104,10 +104,15 @@ class Sketch:
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether lines end at a margin, not where sentences do, and paragraphs before it."""
+        """Whether lines end at a margin, not where sentences do, and paragraphs before it.
+
+        Fewer lines reach the margin in technical texts (lists, code), where hardly any ends a
+        sentence.
+        """
+        no_sentences = self.ended_breaks <= 0.1 * self.breaks
         return (
             self.breaks >= _FEWEST_BREAKS
-            and self.wrapped_breaks >= 0.75 * self.breaks
+            and self.wrapped_breaks >= (0.4 if no_sentences else 0.75) * self.breaks
             and self.ended_breaks <= 0.5 * self.breaks
             and self.short_tails >= 0.4 * self.tails
         )

@@ -1,5 +1,7 @@
 """What is understood of a corpus before it is read: layouts, whatever the order and line ends."""
 
+from pydoc_data.topics import topics
+
 import pytest
 from behavior.corpora import corpora
 
@@ -112,3 +114,11 @@ def test_a_file_that_is_no_article_by_its_size_is_not_one_document(tmp_path):
     assert look.layouts == {str(path): "paragraph_lines"}
     assert not look.is_whole
     assert look.documents() == pytest.approx(100_000_000 / len(paragraph), rel=0.01)
+
+
+def test_documentation_with_lists_and_code_is_hard_wrapped_text(tmp_path):
+    """Python's own: half of its lines reach the margin, and hardly any ends a sentence."""
+    for name, text in topics.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    layouts = layouts_of(sorted(map(str, tmp_path.iterdir())))
+    assert set(layouts.values()) == {"paragraphs"}
