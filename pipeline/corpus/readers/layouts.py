@@ -38,6 +38,7 @@ _SHORT_TAIL = 0.8  # of the margin
 _LONGEST_FIRST_WORD = 20
 _FIRST_IDEOGRAPH = 0x2E80  # from here on lines are broken between any two characters
 _LONG_LINE = 300  # characters that are no single sentence, marks or not
+_MARK = re.compile(rb"\s*(?:#{1,6} |[-*+|>] |\d+[.)] |```|\.\. |={4}|-{4}|\*{4}|~{4})")
 _INDENTS = (b"  ", b"\t", b"\xe3\x80\x80")  # of paragraphs
 _LONG_ROW = 1000  # characters of a document rather than of a paragraph
 _FEWEST_ROWS, _FEWEST_LONG_ROWS = 50, 5
@@ -59,6 +60,7 @@ class Sketch:
         characters: of them.
         full_lines: of several sentences, or too long for one.
         indented_lines: that begin as paragraphs in a book do.
+        marked_lines: that begin as headings, items and tables do in Markdown or reStructuredText.
         groups: of lines without a blank one between them.
         single_groups: of one line.
         titled_files: that begin with such a group.
@@ -83,6 +85,7 @@ class Sketch:
     characters: int = 0
     full_lines: int = 0
     indented_lines: int = 0
+    marked_lines: int = 0
     groups: int = 0
     single_groups: int = 0
     titled_files: int = 0
@@ -112,7 +115,7 @@ class Sketch:
         no_sentences = self.ended_breaks <= 0.1 * self.breaks
         return (
             self.breaks >= _FEWEST_BREAKS
-            and self.wrapped_breaks >= (0.4 if no_sentences else 0.75) * self.breaks
+            and self.wrapped_breaks >= (0.3 if no_sentences else 0.75) * self.breaks
             and self.ended_breaks <= 0.5 * self.breaks
             and self.short_tails >= 0.4 * self.tails
         )
@@ -203,6 +206,10 @@ class Sketch:
         several = self.groups - self.single_groups
         if self.groups <= 2 * self.files and self.titled_files >= 0.8 * self.files:
             return False  # a title, a blank line and the lines of one document
+        if 10 * self.marked_lines >= self.lines and 3 * self.ended_breaks <= self.breaks:
+            return (
+                False  # headings, lists and code of a page; dialogs have marks, too, and sentences
+            )
         if 20 * self.full_lines <= self.lines:
             return several >= 0.15 * self.groups
         return several >= (0.7 if self.is_full else 0.5) * self.groups
@@ -268,7 +275,9 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
             short_tails = int((widths[is_tail] <= _SHORT_TAIL * margin).sum())
     else:
         breaks = 0
-    indents = [head.startswith(_INDENTS, start) for start in lines.starts[places].tolist()]
+    line_starts = lines.starts[places].tolist()
+    indents = [head.startswith(_INDENTS, start) for start in line_starts]
+    marks = [_MARK.match(head, start) is not None for start in line_starts]
     wiki_documents = head.count(b"\n" + WIKI_BEGIN) + head.startswith(WIKI_BEGIN)
     is_wiki = head.startswith(WIKI_BEGIN, int(lines.starts[places[0]])) or (
         wiki_documents > 1 and _END_OF_DOC in head
@@ -284,6 +293,7 @@ def sketch_text(head: bytes, file_bytes: int) -> Sketch:
         characters=int(widths.sum()),
         full_lines=int(is_full.sum()),
         indented_lines=sum(indents),
+        marked_lines=sum(marks),
         groups=len(group_sizes),
         single_groups=int((group_sizes == 1).sum()),
         titled_files=int(group_sizes[0] == 1),

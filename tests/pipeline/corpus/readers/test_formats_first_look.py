@@ -1,5 +1,6 @@
 """What is understood of a corpus before it is read: layouts, whatever the order and line ends."""
 
+from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
@@ -117,8 +118,22 @@ def test_a_file_that_is_no_article_by_its_size_is_not_one_document(tmp_path):
 
 
 def test_documentation_with_lists_and_code_is_hard_wrapped_text(tmp_path):
-    """Python's own: half of its lines reach the margin, and hardly any ends a sentence."""
+    """Python's own: few lines reach the margin, and hardly any ends a sentence."""
     for name, text in topics.items():
         (tmp_path / f"{name}.txt").write_text(text)
-    layouts = layouts_of(sorted(map(str, tmp_path.iterdir())))
-    assert set(layouts.values()) == {"paragraphs"}
+    layouts = list(layouts_of(sorted(map(str, tmp_path.iterdir()))).values())
+    assert layouts.count("paragraphs") > 0.9 * len(layouts)
+    assert set(layouts) <= {"paragraphs", "articles", "file"}
+
+
+def test_pages_with_headings_and_lists_are_a_document_each(tmp_path):
+    """Lists are no documents of a sentence per line, but a dialog's are."""
+    items = "\n".join(f"- item {number} of the list" for number in range(6))
+    page = f"# Title\n\nIt begins here. It goes on.\n\n{items}\n\n## Next\n\n{items}\n"
+    dialog = "- Who is there?\n- It is me.\n- Come in.\n\n- Where were you?\n- At home.\n"
+    for folder, text, layout in (("pages", page, "file"), ("dialogs", dialog, "sentences")):
+        (tmp_path / folder).mkdir()
+        paths = [str(tmp_path / folder / f"{number}.txt") for number in range(5)]
+        for path in paths:
+            Path(path).write_text(text)
+        assert set(layouts_of(paths).values()) == {layout}
