@@ -73,7 +73,6 @@ def _values(section: type[Section], field: dataclasses.Field) -> str:
     else:
         words = {bool: "yes, no", int: "whole number", float: "number"}.get(kind, "text")
         words += _bounds(field)
-        words = ", ".join([words, *(f"`{word}`" for word in field.metadata["words"])])
     return f"list of {words}" if many else words
 
 

@@ -88,9 +88,7 @@ def _scalar(kind: type, field: dataclasses.Field) -> list[dict[str, Any]]:
             "exclusiveMaximum": field.metadata["below"],
         }
         number = {"type": "integer" if kind is int else "number"}
-        bounded = number | {name: bound for name, bound in bounds.items() if bound is not None}
-        words = field.metadata["words"]
-        return [bounded, {"enum": list(words)}] if words else [bounded]
+        return [number | {name: bound for name, bound in bounds.items() if bound is not None}]
     if choices:
         also = [{"type": "boolean"}] if "on" in choices else []
         return [{"enum": list(choices)}, *also]

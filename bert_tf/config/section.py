@@ -40,7 +40,6 @@ def option(
     above: float | None = None,
     below: float | None = None,
     choices: Collection[str] | None = None,
-    words: Collection[str] = (),
     flag: str | None = None,
     alternative: str | None = None,
     common: bool = False,
@@ -59,7 +58,6 @@ def option(
         maximum: largest allowed number (inclusive).
         above, below: bounds that are not allowed themselves.
         choices: allowed strings; names of a registry are those it has when they are asked for.
-        words: strings that a number's key takes too; its type is then `int | str`.
         flag: click flag when it is not the field's name in kebab case (`--lowercase/--cased`).
         alternative: key that makes a required one needless.
         common: listed by `--help` with the required ones, before the others.
@@ -77,7 +75,6 @@ def option(
         "above": above,
         "below": below,
         "choices": choices,
-        "words": words,
         "flag": flag,
         "alternative": alternative,
         "common": common,
@@ -283,11 +280,8 @@ def _convert_scalar(kind: type, field: dataclasses.Field, raw: Any) -> Any:
     choices = field.metadata["choices"]
     if kind is bool:
         return _convert_boolean(raw)
-    words = field.metadata["words"]
-    if words and isinstance(raw, str) and raw.lower() in words:
-        return raw.lower()
     if kind in (int, float):
-        number = _convert_number(kind, raw, words)
+        number = _convert_number(kind, raw)
         _check_bounds(field, number, raw)
         return number
     if choices and "on" in choices and str(raw).lower() in _BOOLEANS:  # also `true`, `no`
@@ -340,8 +334,8 @@ def _check_bounds(field: dataclasses.Field, value: int | float, raw: Any) -> Non
     raise ValueError(f"expected a number {allowed}, got {shown(raw)}")
 
 
-def _convert_number(kind: type, raw: Any, words: Collection[str] = ()) -> int | float:
-    expected = " or ".join(["a whole number" if kind is int else "a number", *words])
+def _convert_number(kind: type, raw: Any) -> int | float:
+    expected = "a whole number" if kind is int else "a number"
     fault = ValueError(f"expected {expected}, got {shown(raw)}")
     if isinstance(raw, bool):
         raise fault

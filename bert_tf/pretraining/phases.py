@@ -70,8 +70,7 @@ class PretrainingPhase:
         name: what messages call it; "" in a run of one phase.
         data: its records.
         steps, batch_size: as in the config.
-        accumulation_steps: micro-batches of a batch; 1 until they are found.
-        is_accumulation_open: whether they are to be found, see `pretraining.accumulation`.
+        accumulation_steps: micro-batches of a batch.
         learning_rate: peak of a schedule that starts with the phase; None continues the last.
         warmup_steps: of that schedule.
     """
@@ -81,7 +80,6 @@ class PretrainingPhase:
     steps: int
     batch_size: int
     accumulation_steps: int
-    is_accumulation_open: bool = False
     learning_rate: float | None
     warmup_steps: int
 
@@ -189,7 +187,6 @@ def pretraining_phases(
     starts = [n for n, phase in enumerate(given) if not n or phase.learning_rate is not None]
     phases = []
     for n, phase in enumerate(given):
-        micro_batches = phase.gradient_accumulation_steps or config.gradient_accumulation_steps
         rate, warmup = phase.learning_rate, round(phase.warmup_proportion * steps[n])
         if rate is None and not n:
             end = next((start for start in starts if start), len(given))
@@ -201,8 +198,8 @@ def pretraining_phases(
                 data=data[n],
                 steps=steps[n],
                 batch_size=phase.batch_size or config.batch_size,
-                accumulation_steps=micro_batches if isinstance(micro_batches, int) else 1,
-                is_accumulation_open=not isinstance(micro_batches, int),
+                accumulation_steps=phase.gradient_accumulation_steps
+                or config.gradient_accumulation_steps,
                 learning_rate=rate,
                 warmup_steps=0 if rate is None else warmup,
             )

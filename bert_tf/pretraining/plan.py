@@ -15,15 +15,15 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
-from bert_tf.pretraining.accumulation import settle_accumulation
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
-from bert_tf.pretraining.step_memory import StepMemory, parameter_count, step_memory
-from bert_tf.pretraining.step_trial import StepShape, step_trial
-from bert_tf.training.devices.machine_memory import Memory
+from bert_tf.pretraining.step_trial import StepShape, step_trial, try_steps
 from bert_tf.training.devices.memory import is_out_of_memory, memory_for_steps
 from bert_tf.training.devices.precision import Arithmetic, has_accelerator
 from bert_tf.training.devices.strategy import make_strategy, worker_count
 from bert_tf.training.run.arithmetic import settle_arithmetic
+
+_TRIAL_FLOPS = 5e11  # of a step whose memory is measured: some seconds on two cores
+_FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,40 +46,66 @@ class PretrainingPlan:
     arithmetic: Arithmetic
     inputs: list[PretrainingInputs]
 
-    def step_memory(self) -> tuple[PretrainingPhase, StepMemory]:
-        """What a step takes in the phase where it takes most, and that phase."""
-        steps = [self._phase_memory(*each) for each in zip(self.phases, self.inputs, strict=True)]
-        return max(zip(self.phases, steps, strict=True), key=lambda pair: pair[1].total)
+    def step_bytes(self) -> int | None:
+        """The memory of a step at its peak, measured by trial steps; None where they do not fit.
 
-    def _phase_memory(self, phase: PretrainingPhase, inputs: PretrainingInputs) -> StepMemory:
+        Of the phase where it takes most. Large batches are extrapolated from trials of few rows.
+        """
+        largest = 0
+        for phase, inputs in zip(self.phases, self.inputs, strict=True):
+            size = self._phase_bytes(phase, inputs)
+            if size is None:
+                return None
+            largest = max(largest, size)
+        return largest
+
+    def _phase_bytes(self, phase: PretrainingPhase, inputs: PretrainingInputs) -> int | None:
         replicas = self.strategy.num_replicas_in_sync
-        return step_memory(
-            self.bert_config,
-            StepShape(
-                rows=inputs.rows,
-                length=phase.data.max_seq_length,
-                predictions=inputs.predictions,
-            ),
-            self.arithmetic.precision,
-            micro_batches=phase.accumulation_steps,
-            replicas=replicas,
-            local_replicas=1 if has_accelerator() else replicas // worker_count(self.strategy),
-            has_average=bool(self.config.ema_decay),
-            is_accelerator=has_accelerator(),
+        micro_batches = min(phase.accumulation_steps, 2)  # more take as much
+        whole = StepShape(
+            rows=inputs.rows // (phase.accumulation_steps * replicas),
+            length=phase.data.max_seq_length,
+            predictions=inputs.predictions,
         )
-
-    def shortage(self) -> str | None:
-        """What to say before the first step where it is not likely to fit; None where it is."""
-        return _shortage(memory_for_steps(), *self.step_memory())
+        few = whole.part(self.bert_config, _TRIAL_FLOPS).rows
+        sizes = [whole.rows] if whole.rows <= 2 * few else [few, 2 * few]
+        peaks = []
+        for rows in sizes:
+            is_divided = rows % self.arithmetic.shards == 0
+            (tried,) = try_steps(
+                [self.arithmetic if is_divided else dataclasses.replace(self.arithmetic, shards=1)],
+                self.bert_config,
+                dataclasses.replace(whole, rows=rows * micro_batches),
+                micro_batches=micro_batches,
+                seconds=0.0,
+            )
+            if tried is None:
+                return None
+            peaks.append(tried.peak_bytes)
+        of_a_row = (peaks[-1] - peaks[0]) / max(sizes[-1] - sizes[0], 1)
+        peak = peaks[-1] + of_a_row * (whole.rows - sizes[-1])
+        if self.config.ema_decay:
+            peak += _FLOAT_BYTES * parameter_count(self.bert_config)
+        is_shared = not has_accelerator()
+        return round(peak * (replicas // worker_count(self.strategy) if is_shared else 1))
 
     def out_of_memory(self, error: tf.errors.OpError) -> RunnerFailed | None:
         """The error for a step that did not fit; None where the reason is another one."""
         if not is_out_of_memory(error):
             return None
-        phase, step = self.step_memory()
-        return RunnerFailed(
-            f"{phase.name}a step did not fit into the memory; it takes about "
-            f"{gigabytes(step.total)} GB: {_cure(phase)}"
+        return RunnerFailed(f"a step did not fit into the memory: {self.cure}")
+
+    @property
+    def cure(self) -> str:
+        """What to do about a step that does not fit."""
+        phase = max(
+            self.phases,
+            key=lambda each: each.batch_size // each.accumulation_steps * each.data.max_seq_length,
+        )
+        return (
+            f"{phase.name}raise gradient_accumulation_steps (now {phase.accumulation_steps}), "
+            "which computes the same batch from fewer rows at a time, or lower batch_size "
+            f"(now {phase.batch_size})"
         )
 
 
@@ -91,7 +117,7 @@ def plan_pretraining(
     console: Console,
     is_timed: bool = True,
 ) -> PretrainingPlan:
-    """Settles micro-batches, devices and arithmetic, and opens the records.
+    """Settles devices and arithmetic, and opens the records.
 
     To be called before TensorFlow runs anything.
 
@@ -105,10 +131,8 @@ def plan_pretraining(
     Raises:
         UsageError: the batch cannot be divided among replicas.
         InputError: damaged records.
-        RunnerFailed: not even single rows fit into the memory.
     """
     phases = pretraining_phases(config, data)
-    phases = settle_accumulation(config, bert_config, phases, console)
     strategy = make_strategy(config.strategy, config.tpu_address, console)
     for phase in phases:
         phase.check_batch_size(strategy.num_replicas_in_sync)
@@ -133,51 +157,60 @@ def plan_pretraining(
     )
 
 
-def preview_pretraining(plan: PretrainingPlan, console: Console) -> dict[str, Any]:
-    """Says what a run would do, without training.
+def preview_pretraining(
+    config: TrainConfig,
+    *,
+    bert_config: BertConfig,
+    data: Sequence[PretrainingData],
+    console: Console,
+) -> dict[str, Any]:
+    """Reports what a run would do, without training; the arguments are those of `plan_pretraining`.
 
     Returns:
-        `steps`, `parameters`, `gradient_accumulation_steps` of each phase, the `arithmetic` and the
-        `memory` in bytes: the parts of `step`, their `total`, and what is `available`, None where
-        that is not known.
+        `steps`, `parameters`, `gradient_accumulation_steps` of each phase, `arithmetic`, and
+        `memory` in bytes: the `total` of a step at its peak, None where it does not fit, and the
+        `available` memory, None where that is not known.
     """
-    (phase, step), memory = plan.step_memory(), memory_for_steps()
-    parameters = parameter_count(plan.bert_config)
+    for device in tf.config.list_physical_devices("GPU"):
+        # Trials in other processes need the memory that TensorFlow would take here.
+        tf.config.experimental.set_memory_growth(device, True)
+    plan = plan_pretraining(
+        config, bert_config=bert_config, data=data, console=console, is_timed=False
+    )
+    parameters = parameter_count(bert_config)
     console.info(f"{parameters:,} parameters")
+    with console.waiting("train: measuring the memory of a step"):
+        needed, memory = plan.step_bytes(), memory_for_steps()
     available = "" if memory is None else f"; {memory} are available here"
-    console.info(f"memory of a step: {step}{available}")
-    shortage = _shortage(memory, phase, step)
-    if shortage is not None:
-        console.warn(shortage)
+    if needed is None:
+        console.warn(f"a trial step did not fit into the memory{available}: {plan.cure}")
+    else:
+        console.info(f"memory of a step: {gigabytes(needed)} GB, measured by trials{available}")
+    if needed is not None and memory is not None and needed > memory.available:
+        console.warn(
+            f"a step takes about {gigabytes(needed)} GB of memory, and "
+            f"{gigabytes(memory.available)} GB are available here: {plan.cure}"
+        )
     console.info("dry run: nothing was written")
     return {
         "dry_run": True,
-        "steps": plan.config.total_steps,
+        "steps": config.total_steps,
         "parameters": parameters,
         "gradient_accumulation_steps": [phase.accumulation_steps for phase in plan.phases],
         "arithmetic": str(plan.arithmetic),
         "memory": {
-            "step": {name: round(size) for name, size in dataclasses.asdict(step).items()},
-            "total": round(step.total),
+            "total": needed,
             "available": None if memory is None else memory.available,
         },
     }
 
 
-def _shortage(memory: Memory | None, phase: PretrainingPhase, step: StepMemory) -> str | None:
-    if memory is None or step.total <= memory.available:
-        return None
-    return (
-        f"{phase.name}a step takes about {gigabytes(step.total)} GB of memory, and "
-        f"{gigabytes(memory.available)} GB are available here: {_cure(phase)}"
-    )
-
-
-def _cure(phase: PretrainingPhase) -> str:
-    return (
-        f"raise gradient_accumulation_steps (now {phase.accumulation_steps}), which computes the "
-        f"same batch from fewer rows at a time, or lower batch_size (now {phase.batch_size})"
-    )
+def parameter_count(model: BertConfig) -> int:
+    """Weights of the encoder, its pooler and the heads of pretraining."""
+    hidden = model.hidden_size
+    dense = hidden * hidden + hidden
+    masked_lm = dense + 2 * hidden + model.vocab_size
+    return model.encoder_parameters + dense + masked_lm + 2 * hidden + 2
 
 
 def _log_input(phase: PretrainingPhase, inputs: PretrainingInputs, console: Console) -> None:

@@ -19,7 +19,6 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import find_damage
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.pretraining.accumulation import keep_accumulation
 from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
@@ -130,9 +129,6 @@ def pretrain(
     """
     plan = plan_pretraining(config, bert_config=bert_config, data=data, console=console)
     strategy, phases, inputs = plan.strategy, plan.phases, plan.inputs
-    shortage = plan.shortage()
-    if shortage is not None:
-        console.warn(shortage)
     keras.utils.set_random_seed(unsigned_seed(config.seed, 32))
     with strategy.scope():
         model = BertPretrainingModel(bert_config, dtype=plan.arithmetic.precision.policy)
@@ -161,8 +157,6 @@ def pretrain(
         mirror=mirror,
     )
     keep_arithmetic(config, plan.arithmetic)
-    if is_chief(strategy):
-        keep_accumulation(config, phases)
     try:
         result = loop.run()
     except tf.errors.OpError as error:

@@ -1,7 +1,9 @@
-"""How fast a step of pretraining is in each of several ways, measured before the run starts.
+"""Trials of a pretraining step: how long it takes, and how much memory.
 
-How TensorFlow uses the cores is settled for a whole process when it first computes something, so
-the ways are tried in processes of their own: this file is also their program.
+How TensorFlow uses the cores is settled for a whole process when it first computes something, it
+keeps the memory that it has had, and a process that the system ends for want of memory cannot say
+so. Trials therefore run in processes of their own, whose program this file also is: settings as
+JSON in, one line of JSON out.
 """
 
 from __future__ import annotations
@@ -11,42 +13,51 @@ import itertools
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.base.console import Console
+from bert_tf.base.errors import RunnerFailed
 from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
+from bert_tf.config.sections.loop import LoopSection
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.cpu.cores import divide_cores_among_parts
+from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.devices.machine_memory import peak_bytes
+from bert_tf.training.devices.memory import is_out_of_memory
+from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy, choose_precision
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.run.arithmetic import StepTrial
+from bert_tf.training.run.arithmetic import BatchRows, StepTrial
 from bert_tf.training.step import TrainingStep
 
 # Operations of a run for which a trial pays, about a minute of it: half an hour at 300 GFLOP/s.
 _WORTH_A_TRIAL = 5e14
 _WORTH_A_TRIAL_MINUTES = 30
-_MAX_LAYERS = 3  # their step is compiled for the trial alone; more are faster in the same way
+_MAX_LAYERS = 3  # their step is compiled for the trial only; more are faster in the same way
 _MEASURED_SECONDS = 1.0
 _MAX_MEASURED_STEPS = 20
-_MOST_SECONDS = 3600.0  # that a trial may take, of a minute or so
-_TIMED_OUT = 124  # as the command `timeout` says it
+_LEAST_ROWS = 4
+_TIMEOUT_SECONDS = 3600.0  # of a trial that takes a minute or so
+_MOST_LIKELY_ENDED = "1000"  # of all processes, where the system ends one for want of memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepShape:
-    """What a step is computed of.
+    """The batch of a step.
 
     Attributes:
         rows: of a batch.
@@ -58,6 +69,35 @@ class StepShape:
     length: int
     predictions: int
 
+    def part(self, model: BertConfig, most_flops: float) -> StepShape:
+        """As many of the rows as a step of so many operations has, at least four, or all."""
+        work = ModelFlops.of_encoder(model, reads_all_tokens=BertPretrainingModel.reads_all_tokens)
+        flops = work.flops(
+            tokens=self.length,
+            examples=1,
+            squared_lengths=self.length**2,
+            predictions=self.predictions,
+        )
+        rows = int(most_flops / float(flops)) // _LEAST_ROWS * _LEAST_ROWS
+        return dataclasses.replace(self, rows=min(self.rows, max(_LEAST_ROWS, rows)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TriedStep:
+    """A step as it was measured.
+
+    Attributes:
+        seconds: of a step.
+        start_seconds: to build the model and compile the step.
+        count: steps that were timed.
+        peak_bytes: the most memory of the process, or of its GPU.
+    """
+
+    seconds: float
+    start_seconds: float
+    count: int
+    peak_bytes: int
+
 
 def step_trial(
     config: TrainConfig,
@@ -65,11 +105,11 @@ def step_trial(
     phases: Sequence[PretrainingPhase],
     console: Console,
 ) -> StepTrial | None:
-    """The trial for a run; None for one that is over before a trial would pay.
+    """Returns the trial that finds the fastest arithmetic; None for runs too short for it to pay.
 
     Args:
         config: the `train` section.
-        bert_config: the model's shape. Of its layers at most three are tried.
+        bert_config: the model's shape. At most three of its layers are tried.
         phases: of the run; the one with most work is tried.
         console: warned of ways that fail.
     """
@@ -92,49 +132,79 @@ def measure_ways(
     ways: Sequence[Arithmetic], bert_config: BertConfig, shape: StepShape, console: Console
 ) -> list[float]:
     """Seconds of a step in each way; infinite where it fails, with a warning."""
-    seconds: dict[Arithmetic, float] = {}
+    seconds = dict.fromkeys(ways, math.inf)
     for shards in sorted({way.shards for way in ways}):
         these = [way for way in ways if way.shards == shards]
-        settings = {
-            "bert": bert_config.fields(),
-            "shape": dataclasses.asdict(shape),
-            "shards": shards,
-            "ways": [dataclasses.asdict(way.precision) for way in these],
-        }
-        done = run_trial("bert_tf.pretraining.step_trial", settings, {})
-        found = [math.inf] * len(these)
-        if done.returncode == 0:
-            found = json.loads(done.stdout.splitlines()[-1])
-        else:
-            last = done.stderr.strip().rpartition("\n")[2]
-            console.warn(f"a trial of the training step failed ({done.returncode}: {last})")
-        seconds.update(zip(these, found, strict=True))
+        try:
+            tried = try_steps(these, bert_config, shape)
+        except RunnerFailed as error:
+            console.warn(str(error))
+            continue
+        seconds |= {way: step.seconds for way, step in zip(these, tried, strict=True) if step}
     return [seconds[way] for way in ways]
 
 
-def run_trial(
-    module: str, settings: Mapping[str, Any], environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
-    """Runs a trial in a process of its own, which is ended if it does not end by itself.
+def expected_way(config: LoopSection, rows: BatchRows) -> Arithmetic:
+    """The arithmetic that is expected to be the fastest; TensorFlow does not start for that."""
+    precision = choose_precision(
+        config.precision,
+        config.xla,
+        static_shapes=True,
+        strategy=tf.distribute.get_strategy(),
+        console=Console(quiet=True),
+    )
+    is_divided = config.strategy == "default" and not precision.use_xla
+    return Arithmetic(precision=precision, shards=rows.shards() if is_divided else 1)
+
+
+def try_steps(
+    ways: Sequence[Arithmetic],
+    bert_config: BertConfig,
+    shape: StepShape,
+    *,
+    micro_batches: int = 1,
+    seconds: float = _MEASURED_SECONDS,
+) -> list[TriedStep | None]:
+    """Runs some steps in each way; None where they do not fit into the memory.
 
     Args:
-        module: the program.
-        settings: its argument, as JSON.
-        environment: variables that it has beside those of this process.
+        ways: how steps are computed, all in as many parts.
+        bert_config: the model's shape.
+        shape: of the whole batch, on one device.
+        micro_batches: that the batch is computed in.
+        seconds: how long steps are timed; one is in any case, after the one that compiles.
+
+    Raises:
+        RunnerFailed: the trial failed for another reason, or did not end within an hour.
     """
-    command = [sys.executable, "-m", module, json.dumps(settings)]
-    path = os.pathsep.join(filter(None, sys.path))
+    settings = {
+        "bert": bert_config.fields(),
+        "shape": dataclasses.asdict(shape),
+        "shards": ways[0].shards,
+        "ways": [dataclasses.asdict(way.precision) for way in ways],
+        "micro_batches": micro_batches,
+        "seconds": seconds,
+    }
     try:
-        return subprocess.run(
-            command,
+        done = subprocess.run(
+            [sys.executable, "-m", "bert_tf.pretraining.step_trial", json.dumps(settings)],
             capture_output=True,
             text=True,
-            env={**os.environ, "PYTHONPATH": path, **environment},
-            timeout=_MOST_SECONDS,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            timeout=_TIMEOUT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        late = f"it did not end within {_MOST_SECONDS:g} seconds"
-        return subprocess.CompletedProcess(command, _TIMED_OUT, stdout="", stderr=late)
+        raise RunnerFailed(
+            f"a trial of the training step failed (it did not end within {_TIMEOUT_SECONDS:g} "
+            "seconds)"
+        ) from None
+    if done.returncode == -signal.SIGKILL:
+        return [None] * len(ways)
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise RunnerFailed(f"a trial of the training step failed ({done.returncode}: {last})")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return [None if each is None else TriedStep(**each) for each in found]
 
 
 def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
@@ -157,7 +227,7 @@ def full_batch(shape: StepShape, vocab_size: int) -> dict[str, np.ndarray]:
 def steps_of(
     bert_config: BertConfig, arithmetic: Arithmetic, shape: StepShape, *, micro_batches: int = 1
 ) -> Callable[[int], None]:
-    """What runs a number of steps on one batch, by AdamW as `train` has it by default.
+    """Returns a function that runs a number of steps on one batch, by AdamW with its defaults.
 
     Args:
         bert_config: the model's shape.
@@ -196,34 +266,48 @@ def steps_of(
     return run
 
 
-def _seconds_of_a_step(run: Callable[[int], None]) -> float:
-    run(1)  # traces and compiles
-    start = time.perf_counter()
-    run(1)
-    first = time.perf_counter() - start
-    if first >= _MEASURED_SECONDS:
-        return first
-    steps = min(int(_MEASURED_SECONDS / first) + 1, _MAX_MEASURED_STEPS)
-    start = time.perf_counter()
-    run(steps)
-    return (time.perf_counter() - start) / steps
+def _tried(settings: dict[str, Any], way: dict[str, Any]) -> TriedStep | None:
+    began = time.perf_counter()
+    try:
+        run = steps_of(
+            BertConfig(**settings["bert"]),
+            Arithmetic(precision=PrecisionPolicy(**way), shards=settings["shards"]),
+            StepShape(**settings["shape"]),
+            micro_batches=settings["micro_batches"],
+        )
+        run(1)  # traces and compiles
+        start = time.perf_counter()
+        run(1)
+        seconds, count = time.perf_counter() - start, 1
+        if seconds < settings["seconds"]:
+            count = min(int(settings["seconds"] / seconds) + 1, _MAX_MEASURED_STEPS)
+            again = time.perf_counter()
+            run(count)
+            seconds = (time.perf_counter() - again) / count
+    except tf.errors.OpError as error:
+        if is_out_of_memory(error):
+            return None
+        raise
+    return TriedStep(
+        seconds=seconds, start_seconds=start - began, count=count, peak_bytes=_peak_bytes()
+    )
+
+
+def _peak_bytes() -> int:
+    if tf.config.list_physical_devices("GPU"):
+        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+    return peak_bytes()
 
 
 def _main() -> None:
-    settings: dict[str, Any] = json.loads(sys.argv[1])
-    shards = settings["shards"]
-    if shards > 1:
+    with suppress(OSError):  # not Linux
+        Path("/proc/self/oom_score_adj").write_text(_MOST_LIKELY_ENDED, encoding="ascii")
+    settings = json.loads(sys.argv[1])
+    if settings["shards"] > 1:
         divide_cores_among_parts()
-    bert_config, shape = BertConfig(**settings["bert"]), StepShape(**settings["shape"])
-    seconds = [
-        _seconds_of_a_step(
-            steps_of(
-                bert_config, Arithmetic(precision=PrecisionPolicy(**way), shards=shards), shape
-            )
-        )
-        for way in settings["ways"]
-    ]
-    sys.stdout.write(json.dumps(seconds) + "\n")
+    tried = [_tried(settings, way) for way in settings["ways"]]
+    found = [None if each is None else dataclasses.asdict(each) for each in tried]
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

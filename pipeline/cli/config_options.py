@@ -234,7 +234,7 @@ def _metavar(field: dataclasses.Field, kind: type) -> str | None:
     """What stands for the value in help; None for the choices themselves."""
     if field.metadata["choices"]:
         return "NAME" if _long_choices(field) else None
-    return "|".join([{int: "N", float: "X"}.get(kind, "TEXT"), *field.metadata["words"]])
+    return {int: "N", float: "X"}.get(kind, "TEXT")
 
 
 def _long_choices(field: dataclasses.Field) -> str:

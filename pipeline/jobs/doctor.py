@@ -28,7 +28,6 @@ _OPTIONAL = (
 _TOKENS, _WIDTH, _INNER_WIDTH = 4096, 768, 3072
 _MATMUL_SECONDS = 1.0
 # Rows of a step, tokens and masked tokens of a row, and entries of a vocabulary.
-_ROWS, _LENGTH, _PREDICTIONS, _ENTRIES = 32, 128, 20, 30522
 _MINIMUM_FREE_BYTES = 10**9
 
 
@@ -52,7 +51,6 @@ def examine() -> Iterator[Finding]:
         ("temporary space", _temporary_space),
         ("java (Flink and Spark job servers only)", _java),
         ("tensorflow devices", _devices),
-        ("memory of a pretraining step", _training_memory),
         ("tokenizer", _tokenizer),
         ("beam", _beam),
         ("matrix multiply", _matrix_multiply),
@@ -104,37 +102,6 @@ def _memory() -> str:
     """Memory of the machine or the container, and what is free of it or can be made so."""
     memory = machine_memory()
     return f"{gigabytes(memory.total)} GB, {gigabytes(memory.available)} GB available"
-
-
-def _training_memory() -> str:
-    """What a step of pretraining takes in each size, beside what there is."""
-    import tensorflow as tf
-
-    from bert_tf.base.console import Console
-    from bert_tf.config.bert import SIZES, sized_config
-    from bert_tf.pretraining.step_memory import step_memory
-    from bert_tf.pretraining.step_trial import StepShape
-    from bert_tf.training.devices.memory import memory_for_steps
-    from bert_tf.training.devices.precision import choose_precision, has_accelerator
-
-    precision = choose_precision(
-        "auto",
-        "auto",
-        static_shapes=True,
-        strategy=tf.distribute.get_strategy(),
-        console=Console(quiet=True),
-    )
-    shape = StepShape(rows=_ROWS, length=_LENGTH, predictions=_PREDICTIONS)
-    needed = {
-        size: step_memory(
-            sized_config(size, _ENTRIES), shape, precision, is_accelerator=has_accelerator()
-        ).total
-        for size in SIZES
-    }
-    shown = ", ".join(f"{size} {gigabytes(number)}" for size, number in needed.items())
-    memory = memory_for_steps()
-    available = "" if memory is None else f"; {gigabytes(memory.available)} GB are available"
-    return f"about {shown} GB for {_ROWS} sequences of {_LENGTH} tokens{available}"
 
 
 def _disk() -> str:

@@ -23,7 +23,7 @@ from bert_tf.data.text.vocabulary_files import VOCAB
 from bert_tf.pretraining.evaluation import SELECTION_METRIC
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, plan_finding, run_findings
 from bert_tf.pretraining.phases import pretraining_phases
-from bert_tf.pretraining.plan import plan_pretraining, preview_pretraining
+from bert_tf.pretraining.plan import preview_pretraining
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
 from bert_tf.training.devices.strategy import is_chief_process
@@ -91,14 +91,9 @@ def _run(config: TrainConfig, options: RunOptions, folder: Path) -> dict[str, An
         ]
 
     if config.dry_run:
-        plan = plan_pretraining(
-            config,
-            bert_config=bert_config,
-            data=local_data(),
-            console=options.console,
-            is_timed=False,
+        return preview_pretraining(
+            config, bert_config=bert_config, data=local_data(), console=options.console
         )
-        return preview_pretraining(plan, options.console)
 
     def train(stored: StoredRun | None) -> PretrainingResult:
         output = config.output if stored is None else str(stored.folder)

@@ -29,17 +29,9 @@ from pipeline.report.files_check import files_line
 def loss_curve_lines(
     metrics_path: str | Path, *, metric: str = "loss", width: int = 60, height: int = 10
 ) -> list[str]:
-    """Plots a metric of metrics.jsonl against the step.
+    """Plots a metric of metrics.jsonl by step, as lines of `width` by `height` characters.
 
-    `*` is the mean of the train lines that fall into a column, `o` an eval line.
-
-    Args:
-        metrics_path: the file.
-        metric: name in its lines.
-        width, height: characters of the plotting area.
-
-    Returns:
-        Lines of text; [] with fewer than two train lines that have the metric.
+    `*` is the mean of the train lines in a column, `o` an eval line; [] for fewer than two of train.
     """
     points = {
         split: np.array(
@@ -90,10 +82,9 @@ def setting_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]:
 
 
 def changed_settings(manifest: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """The config of a manifest without the values that are defaults, and how many of those there
-    are, empty ones aside.
+    """Returns the config of a manifest without default values, and how many of those are not empty.
 
-    Of a command or task that is not known, all of it.
+    Of an unknown command or task, all of it.
     """
     config = manifest.get("config", {})
     section = section_of(manifest.get("command", ""), config)
@@ -123,11 +114,7 @@ def measured_facts(mapping: dict[str, Any]) -> list[tuple[tuple[str, ...], str]]
 
 
 def input_facts(inputs: list[dict[str, Any]]) -> list[Fact]:
-    """The files and folders that were read: the first of each key, and how many more there are.
-
-    Args:
-        inputs: of a manifest, with the config key that names each where the manifest has it.
-    """
+    """Returns the first files and folders of each config key, and how many more there are."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for item in inputs:
         groups.setdefault(str(item.get("key", "input")).partition("[")[0], []).append(item)
@@ -172,7 +159,7 @@ _MEANINGS = {
 
 
 def require_manifest(path: str) -> dict[str, Any]:
-    """The manifest of an artifact.
+    """Returns the manifest of an artifact.
 
     Raises:
         UsageError: there is nothing at `path`, or nothing that this tool made.
@@ -208,14 +195,12 @@ def _hint(path: str) -> str:
 
 
 def describe_artifact(path: str, *, samples: int, all_settings: bool = False) -> Iterator[str]:
-    """Lines that describe an artifact: what it is, its counts and metrics, and samples of it.
-
-    They come as they are known: what reads records takes seconds to import.
+    """Yields lines on an artifact as they are known: kind, counts, metrics, and samples of it.
 
     Args:
         path: file or folder with a manifest, or a model directory.
         samples: examples, rows or entries to show.
-        all_settings: whether to show the config keys that have their defaults, too.
+        all_settings: whether to show config keys with default values, too.
 
     Raises:
         UsageError, InputError: as `require_manifest`; a file of the artifact is damaged.
@@ -329,11 +314,7 @@ def _vocabulary_lines(path: Path, samples: int) -> list[str]:
 
 
 def model_lines(folder: Path) -> list[str]:
-    """The config and task of a model directory, and its files.
-
-    Raises:
-        InputError: one of the former is not JSON.
-    """
+    """Returns the config, task and files of a model directory; raises InputError if one is not JSON."""
     folder = exported_folder(folder)
     lines = []
     found = recognize_format(folder)

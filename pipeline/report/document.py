@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -21,8 +22,8 @@ from pipeline.report.plots import scatter_plot
 _LONGEST_TEXT, _LONGEST_CELL = 600, 80
 
 
-def section_html(section: Section) -> str:
-    """A heading, the note and what the section shows."""
+def section_html(section: Section, *, level: int = 2) -> str:
+    """Renders a section below a heading of a level."""
     match section:
         case TableSection():
             # Of an empty table the note says enough.
@@ -34,7 +35,7 @@ def section_html(section: Section) -> str:
         case ExamplesSection():
             content = _examples(section)
     note = f'<p class="note">{escape(section.note)}</p>' if section.note else ""
-    return f"<section><h2>{escape(section.title)}</h2>{note}{content}</section>\n"
+    return f"<section><h{level}>{escape(section.title)}</h{level}>{note}{content}</section>\n"
 
 
 def table_html(table: TableSection) -> str:
@@ -198,17 +199,23 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--soft); }
 
 
 def html_document(
-    title: str, content: str, *, command: str, style: str = "", has_form: bool = False
+    title: str,
+    content: Iterable[Section | str],
+    *,
+    command: str,
+    style: str = "",
+    has_form: bool = False,
 ) -> str:
-    """A page as HTML.
+    """Renders a page.
 
     Args:
         title: its heading, as text.
-        content: what follows the heading, as HTML.
-        command: what makes the page.
-        style: CSS that it needs besides.
+        content: sections, or HTML where there is no section for it.
+        command: the command that makes the page.
+        style: further CSS.
         has_form: whether it is served and may send a form to where it comes from.
     """
+    shown = "".join(each if isinstance(each, str) else section_html(each) for each in content)
     policy = _POLICY + ("'self'" if has_form else "'none'")
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -216,5 +223,5 @@ def html_document(
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n<body><main>"
-        f"<h1>{escape(title)}</h1>\n{content}</main></body></html>\n"
+        f"<h1>{escape(title)}</h1>\n{shown}</main></body></html>\n"
     )

@@ -17,13 +17,12 @@ _NAMES_SHOWN = 5
 def file_differences(
     path: Path, outputs: list[dict[str, Any]], is_hashed: Callable[[int], bool]
 ) -> Iterator[str]:
-    """What differs between the files of an artifact and its manifest, from the smallest file on.
+    """Yields what differs between an artifact's files and its manifest, from the smallest file on.
 
     Args:
         path: the artifact, a folder or a file, which may have been renamed with those beside it.
         outputs: of its manifest; at least one.
-        is_hashed: called with the bytes of each file of the right size; whether to compare its
-            content, too.
+        is_hashed: called with the bytes of each file of the right size; whether to compare contents.
 
     Yields:
         The file and what is wrong with it, in brackets.
@@ -47,12 +46,7 @@ def file_differences(
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
     """Compares the files of an artifact with its manifest, in a line for the user.
 
-    Sizes are always compared. Contents are compared from the smallest file on, as long as all that
-    is read stays within `LARGEST_BYTES_HASHED`.
-
-    Args:
-        path: the artifact, a folder or a file, which may have been renamed with those beside it.
-        outputs: of its manifest; at least one.
+    Sizes are always compared, contents from the smallest file on, up to `LARGEST_BYTES_HASHED` in all.
     """
     hashed, budget = 0, LARGEST_BYTES_HASHED
 

@@ -24,13 +24,10 @@ class Source:
 
     Attributes:
         key: the config key that named it; empty in manifests of release 0.1.
-        path: as the manifest has it.
-        size: its bytes when it was read.
-        sha256: its fingerprint when it was read.
+        path, size, sha256: as the manifest has them.
         place: where that is now; None where there is nothing.
-        state: what is there: the same content, content of that size that is too long to
-            compare, other content, or nothing.
-        made: how it was made, where a job did; None as well where it changed or is missing.
+        state: SAME, NOT_COMPARED (too long), CHANGED or MISSING.
+        made: how it was made; None where no job did, and where it changed or is missing.
     """
 
     key: str
@@ -44,13 +41,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """An artifact that a job made.
-
-    Attributes:
-        path: where it is.
-        manifest: its content.
-        sources: the inputs of the job.
-    """
+    """An artifact that a job made: its path, manifest and the inputs of the job."""
 
     path: Path
     manifest: dict[str, Any]
@@ -58,18 +49,11 @@ class Made:
 
 
 def trace(path: Path, manifest: dict[str, Any]) -> Made:
-    """Follows the inputs of an artifact to what made them.
+    """Follows the inputs of an artifact back to files that no job made.
 
     A relative path of a manifest is looked up from the working directory, then from the folders
     above the artifact, one of which the job was started in. Content up to `LARGEST_BYTES_HASHED`
-    is compared with what was read.
-
-    Args:
-        path: the artifact.
-        manifest: its content.
-
-    Raises:
-        InputError: a manifest on the way is damaged.
+    is compared. Raises InputError if a manifest on the way is damaged.
     """
     return _trace(path, manifest, {})
 

@@ -26,16 +26,31 @@ from pipeline.report.artifact import (
 )
 from pipeline.report.document import html_document, scrolling, section_html
 from pipeline.report.records import (
-    Histogram,
     ShownExample,
     ShownToken,
     SplitSummary,
+    histogram_table,
+    summarize_records,
 )
 from pipeline.report.run_plots import plots_html, plots_style
 from pipeline.report.runs import read_runs
 
 if TYPE_CHECKING:
     from pipeline.report.corpus.page import Corpus
+
+
+_STYLE = """
+.target { border-radius: .2rem; padding: 0 .2rem; color: #1b1f24; } .target small { color: #444; }
+.mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }
+pre { overflow-x: auto; background: var(--raised); padding: .6rem; }
+.facts td { overflow-wrap: anywhere; } .facts td:first-child { color: var(--soft); }
+h4 { margin: 1.2rem 0 .2rem; font-size: 1rem; }
+"""
+_LEGEND = (
+    '<p><span class="target mask">masked<small> → target</small></span> '
+    '<span class="target random">replaced at random<small> → target</small></span> '
+    '<span class="target kept">to be predicted, left as it is</span></p>'
+)
 
 
 def evaluation_page(
@@ -47,13 +62,13 @@ def evaluation_page(
     facts: Sequence[str] = (),
     chosen_by: str | None = None,
 ) -> str:
-    """The page as HTML.
+    """Renders the evaluation of a model.
 
     Args:
         task: the model's, as it was fitted.
         source: the rows that it read.
-        results: what it was measured as.
-        model: where it is.
+        results: its predictions and metrics.
+        model: path of the model.
         facts: sentences on model and rows, without their period.
         chosen_by: the metric that chose the model of its run, if that is known.
     """
@@ -62,16 +77,13 @@ def evaluation_page(
     lead = [f"{quantity(len(source), 'row')} of {source.source}{rejected}", *facts]
     page = page_function(task.declaration.name)
     made = () if page is None else page(task, source, results.predicted, results)
-    sections: list[Section] = [*made] or [_first_predictions(results.predictions)]
-    return html_document(
-        title,
-        "".join(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead)
-        + "".join(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings)
-        + _metrics(results.metrics, chosen_by)
-        + "\n"
-        + "".join(map(section_html, sections)),
-        command="evaluate",
-    )
+    content: list[Section | str] = [
+        *(f"<p>{escape(line[0].upper())}{escape(line[1:])}.</p>" for line in lead),
+        *(f'<p class="warning">{escape(line)}</p>' for line in results.report.warnings),
+        _metrics(results.metrics, chosen_by) + "\n",
+        *(made or [_first_predictions(results.predictions)]),
+    ]
+    return html_document(title, content, command="evaluate")
 
 
 def _metrics(metrics: Mapping[str, float], chosen_by: str | None) -> str:
@@ -104,92 +116,60 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-_STYLE = """
-.bars td { padding: 0 .6rem 0 0; border: 0; } .bars .number { white-space: nowrap; }
-.bars .bar { width: 30rem; min-width: 6rem; vertical-align: middle; }
-.bar span { display: block; height: .8em; background: var(--accent); }
-.target { border-radius: .2rem; padding: 0 .2rem; color: #1b1f24; } .target small { color: #444; }
-.mask { background: #ffe08a; } .random { background: #ffb3a7; } .kept { background: #c9e7c3; }
-pre { overflow-x: auto; background: var(--raised); padding: .6rem; }
-.facts td { overflow-wrap: anywhere; } .facts td:first-child { color: var(--soft); }
-h4 { margin: 1.2rem 0 .2rem; font-size: 1rem; }
-"""
-_LEGEND = (
-    '<p><span class="target mask">masked<small> → target</small></span> '
-    '<span class="target random">replaced at random<small> → target</small></span> '
-    '<span class="target kept">to be predicted, left as it is</span></p>'
-)
-
-
 def artifact_page(path: str, *, samples: int) -> str:
-    """The description that `inspect` gives of an artifact, as HTML with plots.
-
-    Args:
-        path: file or folder with a manifest.
-        samples: examples, rows or entries to show.
-
-    Raises:
-        UsageError, InputError: as `inspect`.
-    """
+    """Renders what `inspect` describes, with plots; raises as `describe_artifact`."""
     if is_foreign_model(path):
-        lines = model_lines(Path(path))
-        return _html(foreign_headline(path), _preformatted(lines))
+        return _html(foreign_headline(path), [_preformatted(model_lines(Path(path)))])
     manifest = require_manifest(path)
     command, style = manifest.get("command"), ""
+    content: list[Section | str]
     if command == "preprocess":
-        from pipeline.report.records import summarize_records  # TensorFlow, which reads records
-
-        summaries = summarize_records(path, samples=samples)
-        content = "".join(_split_html(summary) for summary in summaries)
-        content += _corpus_html(Path(path), manifest, samples=samples)
+        content = [_split_html(each) for each in summarize_records(path, samples=samples)]
+        content += _corpus_of(Path(path), manifest, samples=samples)
     elif command in ("train", "finetune"):
         runs = read_runs([path]) if read_metrics(Path(path) / "metrics.jsonl") else []
-        content, style = plots_html(runs), plots_style(len(runs))
+        content, style = [plots_html(runs)], plots_style(len(runs))
     else:
-        content = _preformatted(content_lines(manifest, Path(path), samples=samples))
-    sections = [
-        ("counts", _joined(measured_facts(manifest.get("counts", {})))),
-        ("metrics", _joined(measured_facts(manifest.get("metrics", {})))),
-        ("config", _joined(setting_facts(manifest.get("config", {})))),
-        ("inputs", input_facts(manifest.get("inputs", []))),
-        ("seconds", _joined(measured_facts(manifest.get("timings", {})))),
-        ("versions", _joined(setting_facts(manifest.get("versions", {})))),
-    ]
+        content = [_preformatted(content_lines(manifest, Path(path), samples=samples))]
+    tables = {
+        "counts": _joined(measured_facts(manifest.get("counts", {}))),
+        "metrics": _joined(measured_facts(manifest.get("metrics", {}))),
+        "config": _joined(setting_facts(manifest.get("config", {}))),
+        "inputs": input_facts(manifest.get("inputs", [])),
+        "seconds": _joined(measured_facts(manifest.get("timings", {}))),
+        "versions": _joined(setting_facts(manifest.get("versions", {}))),
+    }
     kind = "warning" if command in ("vocab", "preprocess", "train") else "note"
-    notes = [f'<p class="{kind}">{escape(note)}</p>' for note in manifest.get("notes", [])]
-    tables = "".join(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in sections if facts)
-    return _html(headline(path, manifest), f"{''.join(notes)}{content}\n{tables}", style=style)
+    return _html(
+        headline(path, manifest),
+        [
+            *(f'<p class="{kind}">{escape(note)}</p>' for note in manifest.get("notes", [])),
+            *content,
+            *(f"<h2>{name}</h2>{_table(name, facts)}\n" for name, facts in tables.items() if facts),
+        ],
+        style=style,
+    )
 
 
 def corpus_page(corpus: Corpus, name: str, *, samples: int) -> str:
-    """What is in a corpus, as HTML.
-
-    Args:
-        corpus: to look at.
-        name: what it is called.
-        samples: examples of what each rule leaves out.
-
-    Raises:
-        UsageError, InputError: a file cannot be read.
-    """
+    """Renders what is in a corpus; see `corpus_sections`."""
     from pipeline.report.corpus.page import corpus_sections  # readers, with Beam
 
-    content = "".join(map(section_html, corpus_sections(corpus, samples=samples)))
-    return _html(f"{name}: corpus", content)
+    return _html(f"{name}: corpus", corpus_sections(corpus, samples=samples))
 
 
-def _corpus_html(folder: Path, manifest: dict[str, Any], *, samples: int) -> str:
-    """What is in the corpus of some records, if it still is what they were made from."""
+def _corpus_of(folder: Path, manifest: dict[str, Any], *, samples: int) -> list[Section | str]:
+    """The corpus of some records, if it still is what they were made from."""
     from pipeline.report.corpus.page import corpus_of_records, corpus_sections
 
     found = corpus_of_records(folder, manifest)
     if isinstance(found, str):
-        return f'<p class="note">{escape(found)}</p>'
-    return "".join(map(section_html, corpus_sections(found, samples=samples)))
+        return [f'<p class="note">{escape(found)}</p>']
+    return [*corpus_sections(found, samples=samples)]
 
 
-def _html(title: str, body: str, *, style: str = "") -> str:
-    return html_document(title, body, command="inspect", style=_STYLE + style)
+def _html(title: str, content: Iterable[Section | str], *, style: str = "") -> str:
+    return html_document(title, content, command="inspect", style=_STYLE + style)
 
 
 def _preformatted(lines: list[str]) -> str:
@@ -210,24 +190,20 @@ def _table(name: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def _split_html(summary: SplitSummary) -> str:
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in summary.facts)
-    plots = "".join(map(_histogram_html, summary.histograms))
+    tables = [histogram_table(each) for each in summary.histograms]
     if summary.frequent:
-        plots += _histogram_html(Histogram("most frequent tokens", summary.frequent))
+        tables.append(
+            TableSection(
+                title="most frequent tokens",
+                columns=(("token", "text"), ("of tokens", "fraction")),
+                rows=summary.frequent,
+            )
+        )
     examples = "".join(map(_example_html, summary.examples))
     if examples:
         examples = f"<div><h3>examples</h3>{_LEGEND}{examples}</div>"
+    plots = "".join(section_html(table, level=3) for table in tables)
     return f"<h2>{escape(summary.name)}</h2>{facts}{plots}{examples}"
-
-
-def _histogram_html(histogram: Histogram) -> str:
-    highest = max(fraction for _, fraction in histogram.bars) or 1.0
-    rows = "".join(
-        f'<tr><td class="number">{escape(label)}</td><td class="number">{fraction:.1%}</td>'
-        f'<td class="bar"><span style="width:{100 * fraction / highest:.1f}%"></span></td></tr>'
-        for label, fraction in histogram.bars
-    )
-    table = f'<table class="bars"><tbody>{rows}</tbody></table>'
-    return f"<h3>{escape(histogram.title)}</h3>{scrolling(histogram.title, table)}"
 
 
 def _example_html(example: ShownExample) -> str:

@@ -14,6 +14,7 @@ from bert_tf.base.wording import quantity, shown_size
 from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.parsing import parse_records, parse_unmasked_records
 from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.tasks.base.report_sections import TableSection
 from pipeline.outputs.manifest import read_manifest
 
 _BAR_WIDTH = 40
@@ -36,6 +37,15 @@ def record_lines(summaries: list[SplitSummary]) -> list[str]:
         for example in summary.examples:
             lines += _example_lines(example)
     return lines
+
+
+def histogram_table(histogram: Histogram) -> TableSection:
+    """The fractions of records, as a table with bars."""
+    return TableSection(
+        title=histogram.title,
+        columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
+        rows=[list(bar) for bar in histogram.bars],
+    )
 
 
 def histogram_lines(histogram: Histogram, split: str) -> list[str]:
@@ -74,8 +84,7 @@ class RecordSample:
 
     Attributes:
         shards: paths of all shards of the split.
-        features: by TF Model Garden's names, one row per record; unmasked ones have no
-            predictions.
+        features: by TF Model Garden's names, one row per record; unmasked ones have no predictions.
     """
 
     shards: list[str]
@@ -89,11 +98,6 @@ class RecordSample:
 
 def read_record_sample(data: PretrainingData, split: str, vocab: list[str]) -> RecordSample | None:
     """Reads the beginning of a split; None if it has no shards.
-
-    Args:
-        data: the data directory.
-        split: "train" or "eval".
-        vocab: the vocabulary of its records.
 
     Raises:
         UsageError: a shard is gone.
@@ -161,12 +165,7 @@ _SAID_OF_LABELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """Fractions of equal ranges.
-
-    Attributes:
-        title: what was counted.
-        bars: label and fraction, 0 to 1, of each range.
-    """
+    """Fractions of equal ranges, by label."""
 
     title: str
     bars: list[tuple[str, float]]
@@ -174,12 +173,7 @@ class Histogram:
 
 @dataclasses.dataclass(frozen=True)
 class ShownToken:
-    """A token of an example.
-
-    Attributes:
-        text: the token as the record has it.
-        target: what is to be predicted there, None where nothing is.
-    """
+    """A token of an example; `target` is the token to be predicted there, if any."""
 
     text: str
     target: str | None = None
@@ -187,12 +181,7 @@ class ShownToken:
 
 @dataclasses.dataclass(frozen=True)
 class ShownExample:
-    """An example to read.
-
-    Attributes:
-        title: its number, size and label.
-        segments: name and tokens of each, without [CLS] and [SEP].
-    """
+    """An example: a title, and name and tokens of each segment, without [CLS] and [SEP]."""
 
     title: str
     segments: list[tuple[str, list[ShownToken]]]
@@ -200,15 +189,7 @@ class ShownExample:
 
 @dataclasses.dataclass(frozen=True)
 class SplitSummary:
-    """A split of the data.
-
-    Attributes:
-        name: "train" or "eval".
-        facts: lines of text.
-        histograms: of lengths and targets.
-        frequent: the most frequent tokens that are not special, with their fraction of all tokens.
-        examples: the first ones.
-    """
+    """Facts, histograms, most frequent tokens (with their fraction of all) and examples of a split."""
 
     name: str
     facts: list[str]
@@ -218,11 +199,7 @@ class SplitSummary:
 
 
 def summarize_records(path: str | Path, *, samples: int) -> list[SplitSummary]:
-    """Summaries of both splits of a data directory, from the first 10,000 records of each.
-
-    Args:
-        path: output of `preprocess`.
-        samples: training examples to show.
+    """Summarizes both splits of a data directory, from the first 10,000 records of each.
 
     Raises:
         UsageError: not the output of `preprocess`, or a file of it is gone.

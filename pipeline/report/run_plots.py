@@ -27,13 +27,7 @@ _KINDS: tuple[LineKind, ...] = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A metric by step.
-
-    Attributes:
-        name: as in metrics.jsonl.
-        lines: its curves.
-        table: their first, lowest, highest and last values.
-    """
+    """A metric by step: its curves, and a table of their first, lowest, highest and last values."""
 
     name: str
     lines: Sequence[Line]

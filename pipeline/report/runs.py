@@ -24,16 +24,7 @@ _BEGIN, _END = "</h1>\n", "</main></body></html>"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run.
-
-    Attributes:
-        name: what it is called on the page, different for each run.
-        path: its folder.
-        command: what makes it.
-        config: its settings.
-        manifest: None where it is not finished.
-        lines: of its metrics.jsonl.
-    """
+    """A run under its name on the page; `manifest` is None while it is not finished."""
 
     name: str
     path: Path
@@ -48,11 +39,7 @@ class Run:
         return self.command == TrainConfig.section_name
 
     def evaluation_html(self) -> str | None:
-        """What the page of its evaluation shows, as HTML; None where it has none.
-
-        Raises:
-            InputError: the page is not the one that the run wrote.
-        """
+        """Returns the content of its evaluation's page, None without one; raises InputError if edited."""
         page = self.path / REPORT
         if self.manifest is None or not page.is_file():
             return None
@@ -62,7 +49,7 @@ class Run:
 
 
 def read_runs(paths: Sequence[str]) -> list[Run]:
-    """The runs in the order of their paths.
+    """Reads the runs in the order of their paths.
 
     Raises:
         UsageError: there are too many, one is given twice, is not a run, or has no metrics yet.

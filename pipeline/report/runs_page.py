@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -14,7 +15,7 @@ from bert_tf.training.run.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.outputs.places import recorded_input
 from pipeline.report.artifact import changed_settings, leaves
-from pipeline.report.document import html_document, section_html
+from pipeline.report.document import html_document
 from pipeline.report.run_plots import plots_html, plots_style
 from pipeline.report.runs import Run
 from pipeline.report.texts_page import MOST_SHOWN, MOST_WORDS, text_html
@@ -208,12 +209,12 @@ _STYLE = """
 def runs_page(
     runs: Sequence[Run], texts: Sequence[str] = (), pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """The page as HTML: a color for each run, and a box in the key that hides its curves.
+    """Renders runs: a color for each, and a box in the key that hides its curves.
 
     Args:
         runs: to show.
         texts: each shown as the model of every run reads it.
-        pairs: two texts each, read as one sequence and shown likewise.
+        pairs: two texts each, read as one sequence.
 
     Raises:
         UsageError: a text is empty, or a run has kept no model to read it.
@@ -222,23 +223,19 @@ def runs_page(
     names = ", ".join(run.name for run in runs)
     title = names if len(runs) <= _MOST_NAMED else quantity(len(runs), "run")
     noted = ((run, note) for run in runs for note in (run.manifest or {}).get("notes", []))
-    warnings = "".join(
-        f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted
-    )
     given = [*((text,) for text in texts), *pairs]
-    content = [
-        warnings,
-        section_html(overview(runs)),
-        section_html(settings(runs)),
-        plots_html(runs),
-        section_html(data_facts(runs)),
-        *map(section_html, _histograms(runs)),
-        _evaluations(runs),
-        _texts(runs, given),
-    ]
     return html_document(
         title,
-        "".join(content),
+        [
+            *(f'<p class="warning">{escape(run.name)}: {escape(note)}</p>' for run, note in noted),
+            overview(runs),
+            settings(runs),
+            plots_html(runs),
+            data_facts(runs),
+            *_histograms(runs),
+            _evaluations(runs),
+            _texts(runs, given),
+        ],
         command="report",
         style=plots_style(len(runs)) + _STYLE + (TEXTS_STYLE if given else ""),
     )
@@ -252,16 +249,15 @@ def _histograms(runs: Sequence[Run]) -> list[TableSection]:
             folders.update({folder.resolve(): folder for folder in records_of(run)})
     if not folders:
         return []
-    from pipeline.report.records import summarize_records  # TensorFlow, which reads records
+    from pipeline.report.records import histogram_table, summarize_records  # TensorFlow
 
     tables = []
     for folder in folders.values():
         summary = summarize_records(folder, samples=0)[0]
         tables += [
-            TableSection(
+            dataclasses.replace(
+                histogram_table(histogram),
                 title=f"{histogram.title[0].upper()}{histogram.title[1:]} of {folder.name}",
-                columns=((histogram.title.split(" per ")[0], "text"), ("of records", "fraction")),
-                rows=[list(bar) for bar in histogram.bars],
                 note=f"{summary.facts[-1][0].upper()}{summary.facts[-1][1:]}.",
             )
             for histogram in summary.histograms

@@ -22,14 +22,9 @@ _LONGEST_LABEL = 12
 def attention_svg(
     attention: np.ndarray, tokens: Sequence[str], name: str, *, second_start: int | None = None
 ) -> str:
-    """The picture. Names of tokens are to its left and above it, outside of its box.
+    """Draws attention, float [query, key]; names of tokens are outside of the picture's box.
 
-    Args:
-        attention: float [query, key], 0 to 1.
-        tokens: of both.
-        name: what it is called, as text.
-        second_start: where the second text of a pair begins, which lines divide from the first;
-            None of one text.
+    Lines divide the texts of a pair, the second of which begins at `second_start`.
     """
     size = len(tokens)
     levels = np.minimum((attention * _LEVELS + 0.5).astype(np.int64), _LEVELS)
@@ -54,7 +49,7 @@ def attention_svg(
 
 
 def attention_words(attention: np.ndarray, tokens: Sequence[str]) -> str:
-    """Where most of the attention goes, in words: the patterns of Clark et al. 2019 (section 3).
+    """Names where most of the attention goes: the patterns of Clark et al. 2019 (section 3).
 
     Args:
         attention: float [query, key]; the keys of a query add up to 1.
@@ -114,12 +109,7 @@ _PAIR_NOTE = " Lines divide the texts: upper right the first attends to the seco
 
 
 def text_html(texts: Sequence[str], readings: Sequence[tuple[int, str, Reading]]) -> str:
-    """A text, or a pair, as several models read it.
-
-    Args:
-        texts: one or two, as they were given.
-        readings: number and name of each run, and what its model makes of the text.
-    """
+    """Renders a text, or a pair, as models read it: number, name and reading of each run."""
     shown = "".join(
         f'<details open class="text-of-run of-{number}"><summary>{escape(name)}</summary>'
         f"{_reading_html(reading)}</details>"

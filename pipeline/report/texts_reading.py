@@ -41,13 +41,7 @@ _MOST_LABELS = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """A value, or a label and its probability.
-
-    Attributes:
-        name: of the value, as `score` names its column, or the label.
-        value: as JSON has it; None of a label.
-        probability: of a label; None of a value.
-    """
+    """A value under its name, as `score` has it, or a label with its probability."""
 
     name: str
     value: Any = None
@@ -57,15 +51,9 @@ class Prediction:
 def predictions(
     trained: TrainedModel, module: TextModule, texts: Sequence[str]
 ) -> list[Prediction]:
-    """The predictions of a row as `score` would write them, then the likeliest labels.
+    """Predicts a row of texts as `score` does, then the likeliest labels.
 
-    Args:
-        trained: a model with a task.
-        module: the graph that `export` writes of it.
-        texts: of the row, in the order of the task's inputs.
-
-    Returns:
-        [] if the task takes another number of texts, or lists of them.
+    [] if the task takes another number of texts, or lists of them.
     """
     settings = trained.directory.task or {}
     path = str(trained.directory.path)
@@ -101,7 +89,7 @@ _ROWS_AT_ONCE = 32
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guess:
-    """What a model predicts in the place of a token.
+    """What a model predicts in place of a token.
 
     Attributes:
         position: of the token in the sequence.
@@ -120,13 +108,13 @@ class Reading:
 
     Attributes:
         tokens: of the text, with [CLS] and [SEP].
-        is_cut: whether the text is longer than the positions that the model has.
-        second_start: the position where the second text of a pair begins; None of one text.
+        is_cut: whether the text is longer than the model's positions.
+        second_start: position where the second text of a pair begins; None of one text.
         attention: float32 [layers, heads, query, key].
         neighbors: by position, the nearest entries of the vocabulary and their cosine similarity;
             of each of the first tokens once, where it is first.
         guesses: for each [MASK] or, in a text without any, for each of the first tokens masked by
-            itself; None of models that have no masked-LM head.
+            itself; None of models without a masked-LM head.
         predictions: of a fine-tuned model's task, if it takes so many texts.
     """
 
@@ -141,9 +129,6 @@ class Reading:
 
 class TextReader:
     """A model to read texts with, in float32.
-
-    Args:
-        path: run, or model directory.
 
     Raises:
         UsageError: the run has kept no model, or weights are missing.
@@ -176,14 +161,13 @@ class TextReader:
 
         Args:
             text: any text.
-            pair: the second text: the segment 1 of the sequence, as in training.
+            pair: the second text, segment 1 of the sequence.
             most: neighbors and candidates of a token.
             first: tokens, counted with [CLS], that have neighbors and, in a text without [MASK],
                 guesses; None for all.
 
         Raises:
-            UsageError: there are no tokens in a text, or a pair is given to a model that reads its
-                texts apart.
+            UsageError: a text has no tokens, or a pair is given to a model that reads its texts apart.
         """
         texts = [text] if pair is None else [text, pair]
         if pair is not None and self._reads_texts_apart():

@@ -23,13 +23,7 @@ MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownInput:
-    """An input of a model.
-
-    Attributes:
-        name: as its task declares it.
-        column: the column that it was trained on, or several, for people to recognize it by.
-        is_list: whether it is a list of texts, of any number.
-    """
+    """An input of a model: its name, the columns that it was trained on, and whether it is a list."""
 
     name: str
     column: str
@@ -42,9 +36,8 @@ class Tried:
 
     Attributes:
         inputs: the row: a text, or a list of texts, by name.
-        predictions: by name, as `score` adds them to JSON lines, with those on request.
-        ranking: what the model chooses from with its probabilities, the likeliest first; None where
-            it does not choose.
+        predictions: by name, as `score` writes them in JSON lines, with those on request.
+        ranking: choices and their probabilities, the likeliest first; None where there is no choice.
         lost_tokens: that its sequence is too short for.
     """
 
@@ -56,12 +49,7 @@ class Tried:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TriedModel:
-    """A loaded model under the name that it was given by.
-
-    Attributes:
-        name: the folder, as given.
-        predictor: the model.
-    """
+    """A loaded model under the name that it was given by."""
 
     name: str
     predictor: Predictor
@@ -79,11 +67,7 @@ class TriedModel:
         ]
 
     def predict(self, texts: Mapping[str, str]) -> Tried:
-        """Predicts a row.
-
-        Args:
-            texts: by the name of each of `inputs`, as typed; of a list a text per line, where blank
-                lines are of no account.
+        """Predicts a row of texts by input name; a list is typed as a text per line.
 
         Raises:
             UsageError: an input is missing, empty or too long, or the task cannot predict the row.
@@ -122,14 +106,10 @@ class TriedModel:
 
 @contextmanager
 def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
-    """A model for as long as the block runs.
+    """Opens an exported folder, a run of `finetune` or a fine-tuned model directory.
 
-    That of a run is exported to a temporary folder first: it is then the graph of `export`, checked
-    against the trained model, and it predicts what `score` would.
-
-    Args:
-        path: an exported folder, a run of `finetune`, or a fine-tuned model directory.
-        console: where what happens is reported.
+    The model of a run is exported to a temporary folder first: it is then the graph of `export`,
+    checked against the trained model, and it predicts what `score` would.
 
     Raises:
         UsageError: there is no such model, or it is not fine-tuned for a task.

@@ -37,12 +37,9 @@ Span = tuple[int, int, str]
 
 
 def predictions_html(fields: Sequence[PredictionField], tried: Tried, *, noun: str) -> str:
-    """All that a model says of a row: numbers, bars, marks in the texts, tables.
+    """Renders predictions of a row: numbers, bars, marks in the texts, tables.
 
-    Args:
-        fields: what it predicts.
-        tried: the row and its predictions.
-        noun: what the model chooses from, if it does.
+    `noun` is what the model chooses from, if it does.
     """
     shown = [field for field in fields if not field.is_extra]
     scalars = [field for field in shown if not _is_structured(tried.predictions[field.name])]
@@ -223,11 +220,7 @@ button { margin-top: .8rem; padding: .5rem 1.4rem; font: inherit; font-weight: 6
 
 
 class TryPage:
-    """Everything that the server shows.
-
-    Args:
-        model: what is tried.
-    """
+    """Everything that the server shows."""
 
     def __init__(self, model: TriedModel):
         self._model = model
@@ -237,20 +230,11 @@ class TryPage:
         return self._page({}, "")
 
     def refused(self, line: str, texts: Mapping[str, str] | None = None) -> str:
-        """The form with a line that says what was wrong.
-
-        Args:
-            line: that line, as text.
-            texts: what was typed, by input name.
-        """
+        """The form with a line that says what was wrong, and the texts that were typed."""
         return self._page(texts or {}, f'<p class="fault">{escape(line)}</p>')
 
     def answered(self, texts: Mapping[str, str]) -> tuple[str, bool]:
-        """The form with predictions under it, or what is wrong; whether there are predictions.
-
-        Args:
-            texts: what was typed, by input name.
-        """
+        """The form with predictions or an error under it, and whether there are predictions."""
         began = time.perf_counter()
         try:
             tried = self._model.predict(texts)

@@ -41,14 +41,7 @@ _HEADERS = {
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on the loopback address.
-
-    Args:
-        port: 0 for any free one.
-
-    Raises:
-        UsageError: it cannot be had.
-    """
+    """Returns a socket on the loopback address, port 0 for any free one; raises UsageError without."""
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:
@@ -59,16 +52,10 @@ def listen(port: int) -> socket.socket:
 
 
 class PageServer(ThreadingHTTPServer):
-    """Answers until `shutdown`.
+    """Answers until `shutdown`; errors are reported on the console, texts are not.
 
-    Args:
-        listening: of `listen`; closed by `server_close`.
-        page: what is shown.
-        console: where errors of the server are reported; texts are not.
-
-    Attributes:
-        page, console: as given.
-        hosts: what a request may have in its header `Host`.
+    `listening` comes from `listen` and is closed by `server_close`; `hosts` are the accepted values
+    of the header `Host`.
     """
 
     def __init__(self, listening: socket.socket, page: TryPage, console: Console):
@@ -222,12 +209,7 @@ def _one_line(error: BaseException | None) -> str:
 
 
 def serve(model: str, *, port: int, console: Console) -> None:
-    """Serves the page of a model.
-
-    Args:
-        model: see `opened_model`.
-        port: to listen on, 0 for any free one; taken before the model is loaded.
-        console: where the page's address is shown.
+    """Serves the page of a model until it is stopped; the port is taken before the model is loaded.
 
     Raises:
         StoppedEarly: Ctrl-C ended it.

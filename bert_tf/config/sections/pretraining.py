@@ -10,10 +10,8 @@ from bert_tf.config.section import Section, option
 from bert_tf.config.sections.data import MASKINGS, RANDOM_TOKENS
 from bert_tf.config.sections.loop import LoopSection
 
-AUTO_ACCUMULATION = "auto"
 DEFAULT_STEPS = 10_000
 MAX_STEPS = 1_000_000_000
-_TRIED_STRATEGIES = ("default", "mirrored")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,12 +95,8 @@ class TrainConfig(LoopSection):
     batch_size: int = option(
         "sequences per step, across all replicas", default=32, minimum=1, maximum=1_000_000
     )
-    gradient_accumulation_steps: int | str = option(
-        "micro-batches that each batch is split into, to save memory (auto: as few as fit, found "
-        "by trial steps in separate processes)",
-        default=1,
-        minimum=1,
-        words=(AUTO_ACCUMULATION,),
+    gradient_accumulation_steps: int = option(
+        "micro-batches that each batch is split into, to save memory", default=1, minimum=1
     )
     masking: str = option(
         "unit of masking in unmasked records (preprocess.masking=dynamic): token (words with "
@@ -186,11 +180,6 @@ class TrainConfig(LoopSection):
             got = " and ".join("--" + name.replace("_", "-") for name in named) or "none of them"
             faults.append(f"size: give exactly one of --size, --model-config and --init; got {got}")
         faults += _phase_faults(self) if self.phases else []
-        if self.is_accumulation_open and self.strategy not in _TRIED_STRATEGIES:
-            faults.append(
-                "gradient_accumulation_steps: auto tries steps on this machine, which is for the "
-                f"strategies {' and '.join(_TRIED_STRATEGIES)}; give a number"
-            )
         return faults or _warmup_faults(self)
 
     def phase_steps(self) -> tuple[int, ...]:
@@ -202,11 +191,6 @@ class TrainConfig(LoopSection):
         fractions = [phase.fraction for phase in self.phases]
         ends = [round(self.steps * sum(fractions[: index + 1])) for index in range(len(fractions))]
         return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
-
-    @property
-    def is_accumulation_open(self) -> bool:
-        """Whether the micro-batches of a phase are to be found by trials."""
-        return self.gradient_accumulation_steps == AUTO_ACCUMULATION
 
     @property
     def total_steps(self) -> int:

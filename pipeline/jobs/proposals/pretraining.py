@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.base.console import Console
-from bert_tf.base.errors import UsageError
+from bert_tf.base.errors import RunnerFailed, UsageError
 from bert_tf.base.files import write_text_atomically
 from bert_tf.base.wording import quantity, shown_duration
 from bert_tf.config.bert import sized_config
@@ -29,9 +29,10 @@ from pipeline.proposal.config_text import commented_yaml
 from pipeline.proposal.pretraining_recipe import shape_line
 
 if TYPE_CHECKING:
-    from bert_tf.pretraining.step_rate import MeasuredRate
+    from bert_tf.pretraining.step_trial import TriedStep
 
 MEASURED_SECONDS = 2.0
+_TRIAL_FLOPS = 1e11  # of a step that is timed: half a second at 200 GFLOP/s
 _FEW_WORDS = 1_000_000
 _MANY_SIMILAR = 0.01  # of the documents
 _LONG_SECONDS = 24 * 3600
@@ -107,13 +108,13 @@ def propose_pretraining(
     preprocess = build_section(PreprocessConfig, settings["preprocess"])
     vocab_size = settings["vocab"]["vocab_size"]
     console.info("  timing training steps")
-    measured = _measured(train, preprocess, vocab_size, measured_seconds)
+    measured, precision = _measured(train, preprocess, vocab_size, measured_seconds)
     seconds = measured.start_seconds + train.steps * measured.seconds
     if train.max_minutes:
         seconds = min(seconds, 60 * train.max_minutes)
     time_line = (
         f"{shown_duration(seconds)} for {quantity(train.steps, 'step')} of "
-        f"{measured.seconds:.2f} s ({measured.precision}; {quantity(measured.count, 'step')} timed)"
+        f"{measured.seconds:.2f} s ({precision}; {quantity(measured.count, 'step')} timed)"
     )
     console.info(
         f"  model       {recipe.size}: {shape_line(sized_config(recipe.size, vocab_size))}"
@@ -182,10 +183,11 @@ def _encoding(path: str) -> str:
 
 def _measured(
     train: TrainConfig, preprocess: PreprocessConfig, vocab_size: int, seconds: float
-) -> MeasuredRate:
+) -> tuple[TriedStep, str]:
+    """A step of the whole batch, from trials of a part of it, and the precision of its layers."""
     # Takes seconds to import, during which there is something to read already.
-    from bert_tf.pretraining.step_rate import measure_rate
-    from bert_tf.pretraining.step_trial import StepShape
+    from bert_tf.pretraining.step_trial import StepShape, expected_way, try_steps
+    from bert_tf.training.run.arithmetic import BatchRows
 
     shape = StepShape(
         rows=train.batch_size,
@@ -193,4 +195,13 @@ def _measured(
         predictions=preprocess.max_predictions_per_seq,
     )
     model = train.with_dropout(sized_config(str(train.size), vocab_size))
-    return measure_rate(train, model, shape, seconds)
+    part = shape.part(model, _TRIAL_FLOPS)
+    rows = BatchRows(batch=part.rows, micro_batches=1, is_filled_up=False)
+    way = expected_way(train, rows)
+    (tried,) = try_steps([way], model, part, seconds=seconds)
+    if tried is None:
+        raise RunnerFailed(
+            f"{quantity(part.rows, 'row')} do not fit into the memory; set a smaller train.size"
+        )
+    whole = dataclasses.replace(tried, seconds=tried.seconds * shape.rows / part.rows)
+    return whole, way.precision.policy.removeprefix("mixed_")

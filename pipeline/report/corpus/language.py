@@ -31,13 +31,7 @@ _FORMATS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UnderstoodCorpus:
-    """How a corpus will be read, which follows from its files and the config.
-
-    Attributes:
-        line: for the user.
-        layouts: of its files of plain text, by path.
-        facts: for the manifest.
-    """
+    """How a corpus will be read: a line for the user, layouts by path, facts for the manifest."""
 
     line: str
     layouts: Mapping[str, str]
@@ -45,11 +39,7 @@ class UnderstoodCorpus:
 
 
 def understand_corpus(config: CorpusSection, files: Sequence[FileInfo]) -> UnderstoodCorpus:
-    """Looks at a sample of a corpus.
-
-    Raises:
-        UsageError, InputError: as the readers.
-    """
+    """Looks at a sample of a corpus; raises UsageError and InputError as the readers do."""
     formats = Counter(format_of(file.path, config) for file in files)
     look = look_at_text(config, files)
     texts = [head[: _LANGUAGE_BYTES // len(look.heads)] for head in look.heads]
@@ -128,11 +118,7 @@ def script_of(character: str) -> str:
 
 
 def count_scripts(counts: np.ndarray) -> dict[str, int]:
-    """Letters by script, the most frequent first; without what is `other`.
-
-    Args:
-        counts: int64 [code points], how often each occurs.
-    """
+    """Counts letters by script, most frequent first, from the int64 count of each code point."""
     scripts: dict[str, int] = {}
     for code_point in np.flatnonzero(counts).tolist():
         script = script_of(chr(code_point))

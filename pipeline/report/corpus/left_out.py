@@ -31,7 +31,7 @@ _BEFORE_FAULT = 200
 
 
 def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[int, str]:
-    """Some lines of a file, to be shown.
+    """Reads lines of a file, to be shown.
 
     Args:
         path: the file, compressed or not.
@@ -39,9 +39,8 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
         encoding: of the file, as Python names it.
 
     Returns:
-        By number, a thousand bytes at most of each line in the first megabytes of the file, around
-        the first that is not UTF-8; such bytes are escaped. Of a damaged file those before the
-        damage.
+        By number, up to a thousand bytes of each line in the first megabytes of the file, around the
+        first that is not UTF-8; such bytes are escaped. Of a damaged file those before the damage.
     """
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
@@ -89,10 +88,10 @@ class LeftOut:
     """What a rule leaves out.
 
     Attributes:
-        rule: its name, as manifests count it.
+        rule: its name in manifests.
         key: the config key that switches it on, and its value.
         is_on: whether it is switched on.
-        number: of documents, lines or rows that it leaves out, or would.
+        number: documents, lines or rows that it leaves out, or would.
         examples: the first of them.
     """
 
@@ -118,17 +117,16 @@ def left_out(
     *,
     most: int,
 ) -> list[LeftOut]:
-    """Applies the rules one by one, each to all that was read.
+    """Applies each rule to everything that was read.
 
     Args:
-        config: which of them are switched on.
+        config: which rules are switched on.
         raw: blocks as read.
         blocks: their documents, without limits.
-        most: examples of each.
+        most: examples of each rule.
 
     Returns:
-        Rules that leave anything out, and those that are switched on; `boilerplate` and the least
-        number of words whether they are on or not.
+        Rules that leave anything out or are switched on; always `boilerplate` and the minimum of words.
     """
     rejects = _rejects(config, blocks, most)
     boilerplate = _boilerplate(config, raw, most)

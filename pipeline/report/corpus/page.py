@@ -39,14 +39,7 @@ _QUANTILES = ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus to look at.
-
-    Attributes:
-        config: how it is read and cleaned.
-        files: of it.
-        vocab: entries of a vocabulary; None for none.
-        lowercase: what that is for.
-    """
+    """A corpus to look at; `vocab` is None, or the entries of a vocabulary made with `lowercase`."""
 
     config: CorpusSection
     files: Sequence[FileInfo]
@@ -55,12 +48,7 @@ class Corpus:
 
 
 def corpus_of_records(folder: Path, manifest: Mapping[str, Any]) -> Corpus | str:
-    """The corpus that records were made from; what is missing of it, in a sentence, if it is gone.
-
-    Args:
-        folder: of the records.
-        manifest: theirs.
-    """
+    """Returns the corpus that records were made from, or a sentence on what is missing of it."""
     files, vocab = [], None
     for item in manifest.get("inputs", []):
         path = recorded_input(folder, item["path"])
@@ -98,17 +86,17 @@ def corpus_at(
     vocab: str | None = None,
     lowercase: Lowercase | None = None,
 ) -> Corpus:
-    """The corpus of some files.
+    """Finds a corpus.
 
     Args:
         pattern: a path or a glob.
-        text_column: with the text, of formats that have columns or keys.
-        reading: the rules; None for the default ones.
+        text_column: column with the text, of formats with columns or keys.
+        reading: the rules; None for the defaults.
         vocab: vocabulary file; None for none.
-        lowercase: what that is for; None to see from the vocabulary.
+        lowercase: how the vocabulary was made; None to infer it.
 
     Raises:
-        UsageError: there is no such file, or the vocabulary is for the opposite of `lowercase`.
+        UsageError: there is no such file, or the vocabulary contradicts `lowercase`.
     """
     entries = None if vocab is None else read_vocab_for_masking(Path(vocab))
     if vocab is not None and entries is not None:
@@ -122,12 +110,7 @@ def corpus_at(
 
 
 def corpus_sections(corpus: Corpus, *, samples: int, most_bytes: int = MOST_BYTES) -> list[Section]:
-    """Everything that is shown of a corpus.
-
-    Args:
-        corpus: to look at.
-        samples: examples of what each rule leaves out.
-        most_bytes: of text to read.
+    """Returns the sections of a corpus, from up to `most_bytes` of its text.
 
     Raises:
         UsageError, InputError: a file cannot be read.

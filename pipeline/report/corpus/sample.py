@@ -17,19 +17,11 @@ from pipeline.corpus.readers.formats import Reader, look_at_text, make_reader
 
 
 def text_scale(config: CorpusSection, sample: CorpusSample, files: Sequence[FileInfo]) -> float:
-    """The text of a corpus over that of a sample.
+    """Estimates the text of a corpus over that of a sample, 1 or more.
 
     A file that was read in part has as much text for each byte before compression as that part (of
     a Parquet file each byte of the text column, whose sizes are in its metadata); files that were
     not read have as much for each stored byte as the others.
-
-    Args:
-        config: how the files are read.
-        sample: read with it.
-        files: of the corpus.
-
-    Returns:
-        1 or more.
     """
     read = sum(each.text_bytes for each in sample.files)
     total = sum(_text_bytes(config, each) for each in sample.files)
@@ -54,13 +46,13 @@ _LEAST_BLOCK_BYTES = 64_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampledFile:
-    """What was read of a file.
+    """A file that was read.
 
     Attributes:
         file: the file.
         text_bytes: of its texts, before cleaning.
         size: of what they were read from, see `RawBlock`.
-        is_whole: whether that is all of it.
+        is_whole: whether all of it was read.
     """
 
     file: FileInfo
@@ -74,10 +66,10 @@ class CorpusSample:
     """Blocks of a corpus, as read and as cleaned.
 
     Attributes:
-        raw: what the readers found.
-        blocks: the documents of each, before any limit on documents and any search for copies.
+        raw: blocks of the readers.
+        blocks: their documents, before limits and deduplication.
         is_whole: whether this is all of the corpus.
-        note: which part of the corpus this is, in a sentence.
+        note: the part of the corpus that this is, in a sentence.
         files: that were read.
     """
 
@@ -95,13 +87,13 @@ def read_sample(
     most_bytes: int = MOST_BYTES,
     layouts: Mapping[str, str] | None = None,
 ) -> CorpusSample:
-    """Reads all of a small corpus, and of a large one the beginnings of files spread over it.
+    """Reads all of a small corpus, or the beginnings of files spread over a large one.
 
     Args:
         config: how the files are read and cleaned.
         files: of the corpus, at least one.
         most_bytes: of text, about.
-        layouts: of files of plain text, by path; None to look for them.
+        layouts: of files of plain text, by path; None to detect them.
 
     Raises:
         UsageError, InputError: as the readers.

@@ -32,13 +32,7 @@ MOST_COMPARED = 50_000
 
 @dataclasses.dataclass(frozen=True)
 class Repeated:
-    """A text that occurs more than once, up to case, spacing and punctuation.
-
-    Attributes:
-        text: as it occurs first.
-        count: how often.
-        place: `file:line` of the document with its first occurrence.
-    """
+    """A text that occurs `count` times, up to case, spacing and punctuation; first at `place`."""
 
     text: str
     count: int
@@ -47,13 +41,7 @@ class Repeated:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Documents or lines that are there more than once.
-
-    Attributes:
-        number: of all of them.
-        surplus: those that are equal to one before them.
-        most: the most frequent ones.
-    """
+    """Documents or lines that occur more than once: all, those equal to an earlier one, the most frequent."""
 
     number: int
     surplus: int
@@ -62,12 +50,12 @@ class Copies:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NearCopies:
-    """Documents that resemble another one.
+    """Near duplicates.
 
     Attributes:
         compared: distinct documents that were compared, the first ones.
-        similar: of them, those that resemble another.
-        pairs: some of these, the most similar first: similarity, and the beginnings of both.
+        similar: how many of them resemble another.
+        pairs: similarity and the beginnings of both, the most similar first.
     """
 
     compared: int
@@ -83,7 +71,7 @@ class Unknown:
         words: of the sample, as the tokenizer separates them.
         fraction: of these words, those with [UNK].
         tokens_per_word: of all words.
-        most: the most frequent unknown words, and how often they occur.
+        most: the most frequent unknown words and their counts.
     """
 
     words: int
@@ -150,14 +138,9 @@ def similar_documents(
     most: int,
     most_compared: int = MOST_COMPARED,
 ) -> NearCopies:
-    """Documents that `--duplicates near` would compare and find similar; equal ones count once.
+    """Finds documents that `--duplicates near` would find similar; equal ones count once.
 
-    Args:
-        blocks: the documents.
-        folded: their words.
-        threshold: the least similarity of word 5-grams.
-        most: pairs to show.
-        most_compared: documents, which bounds memory: 512 bytes for each.
+    At most `most_compared` documents are compared, which bounds memory: 512 bytes for each.
     """
     keys = np.concatenate([each.document_keys for each in folded])
     firsts = np.sort(np.unique(keys, return_index=True)[1])[:most_compared]

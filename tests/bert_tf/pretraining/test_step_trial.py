@@ -12,9 +12,8 @@ from bert_tf.config.bert import sized_config
 from bert_tf.config.section import build_section
 from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.pretraining import step_trial as module
-from bert_tf.pretraining.memory_trial import peak_of_step
 from bert_tf.pretraining.phases import PretrainingPhase
-from bert_tf.pretraining.step_trial import StepShape, measure_ways, step_trial
+from bert_tf.pretraining.step_trial import StepShape, measure_ways, step_trial, try_steps
 from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
 
 BERT = sized_config("tiny", 100).replace(num_hidden_layers=1)
@@ -58,12 +57,12 @@ def test_every_way_has_its_seconds_and_a_failure_is_told():
 
 
 def test_a_trial_that_does_not_end_is_ended(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.01)
     said = io.StringIO()
     assert measure_ways([WHOLE], BERT, SHAPE, Console(said)) == [math.inf]
-    assert "failed (124: it did not end within 0.01 seconds)" in said.getvalue()
-    with pytest.raises(RunnerFailed, match=r"failed \(124: it did not end within 0\.01 seconds\)"):
-        peak_of_step(BERT, SHAPE, WHOLE, micro_batches=1)
+    assert "failed (it did not end within 0.01 seconds)" in said.getvalue()
+    with pytest.raises(RunnerFailed, match=r"failed \(it did not end within 0\.01 seconds\)"):
+        try_steps([WHOLE], BERT, SHAPE)
 
 
 def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):
@@ -80,3 +79,27 @@ def test_a_trial_is_for_long_runs_and_of_the_most_work(monkeypatch):
     assert ways == [DIVIDED]
     assert shape_of_model == base.replace(num_hidden_layers=3)
     assert shape == StepShape(rows=4, length=512, predictions=20)
+
+
+@pytest.mark.slow  # starts processes that load TensorFlow
+def test_a_trial_says_its_peak_and_none_where_the_pool_is_too_small(monkeypatch):
+    way = Arithmetic(precision=PrecisionPolicy("float32", False), shards=1)
+    model = sized_config("tiny", 1000).replace(num_hidden_layers=1)
+    shape = StepShape(rows=64, length=128, predictions=2)
+    monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
+    monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "1024")
+    (tried,) = try_steps([way], model, shape, micro_batches=2, seconds=0.0)
+    assert 0.5e9 < tried.peak_bytes < 2e9
+    assert tried.count == 1
+    monkeypatch.setenv("TF_CPU_BFC_MEM_LIMIT_IN_MB", "16")
+    assert try_steps([way], model, shape) == [None]
+
+
+def test_a_part_of_a_batch_has_four_rows_or_as_many_as_the_operations_allow():
+    base = sized_config("base", 30522)
+    shape = StepShape(rows=64, length=128, predictions=20)
+    assert shape.part(base, 1.0).rows == 4
+    assert shape.part(base, 1e20) == shape
+    part = shape.part(base, 1e12)
+    assert 4 < part.rows < 64 and part.rows % 4 == 0
+    assert StepShape(rows=2, length=128, predictions=20).part(base, 1.0).rows == 2
