@@ -31,7 +31,7 @@ def loss_curve_lines(
 ) -> list[str]:
     """Plots a metric of metrics.jsonl by step, as lines of `width` by `height` characters.
 
-    `*` is the mean of the train lines in a column, `o` an eval line; [] for fewer than two of train.
+    `*` is the mean of the train lines in a column, `o` an eval line.
     """
     points = {
         split: np.array(
@@ -314,7 +314,7 @@ def _vocabulary_lines(path: Path, samples: int) -> list[str]:
 
 
 def model_lines(folder: Path) -> list[str]:
-    """Returns the config, task and files of a model directory; raises InputError if one is not JSON."""
+    """Describes the config, task and files of a model directory; raises InputError for bad JSON."""
     folder = exported_folder(folder)
     lines = []
     found = recognize_format(folder)

@@ -22,7 +22,7 @@ def file_differences(
     Args:
         path: the artifact, a folder or a file, which may have been renamed with those beside it.
         outputs: of its manifest; at least one.
-        is_hashed: called with the bytes of each file of the right size; whether to compare contents.
+        is_hashed: called with the bytes of each file of the right size; whether to hash it.
 
     Yields:
         The file and what is wrong with it, in brackets.
@@ -46,7 +46,7 @@ def file_differences(
 def files_line(path: Path, outputs: list[dict[str, Any]]) -> str:
     """Compares the files of an artifact with its manifest, in a line for the user.
 
-    Sizes are always compared, contents from the smallest file on, up to `LARGEST_BYTES_HASHED` in all.
+    Sizes are always compared, contents from the smallest file up to `LARGEST_BYTES_HASHED` in all.
     """
     hashed, budget = 0, LARGEST_BYTES_HASHED
 

@@ -189,7 +189,7 @@ class ShownExample:
 
 @dataclasses.dataclass(frozen=True)
 class SplitSummary:
-    """Facts, histograms, most frequent tokens (with their fraction of all) and examples of a split."""
+    """Facts, histograms, frequent tokens (with their fraction of all) and examples of a split."""
 
     name: str
     facts: list[str]

@@ -167,7 +167,7 @@ class TextReader:
                 guesses; None for all.
 
         Raises:
-            UsageError: a text has no tokens, or a pair is given to a model that reads its texts apart.
+            UsageError: a text has no tokens, or the model reads the texts of a pair apart.
         """
         texts = [text] if pair is None else [text, pair]
         if pair is not None and self._reads_texts_apart():

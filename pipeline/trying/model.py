@@ -23,7 +23,7 @@ MOST_CHARACTERS = 20_000  # of an input: about 5,000 English tokens, a second's 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownInput:
-    """An input of a model: its name, the columns that it was trained on, and whether it is a list."""
+    """An input of a model: its name, its columns in training, and whether it is a list."""
 
     name: str
     column: str
@@ -37,7 +37,7 @@ class Tried:
     Attributes:
         inputs: the row: a text, or a list of texts, by name.
         predictions: by name, as `score` writes them in JSON lines, with those on request.
-        ranking: choices and their probabilities, the likeliest first; None where there is no choice.
+        ranking: choices and their probabilities, the likeliest first; None without a choice.
         lost_tokens: that its sequence is too short for.
     """
 

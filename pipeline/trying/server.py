@@ -41,7 +41,11 @@ _HEADERS = {
 
 
 def listen(port: int) -> socket.socket:
-    """Returns a socket on the loopback address, port 0 for any free one; raises UsageError without."""
+    """Returns a socket on the loopback address; port 0 takes any free one.
+
+    Raises:
+        UsageError: the port cannot be had.
+    """
     try:
         return socket.create_server((LOOPBACK, port))
     except OSError as error:

@@ -39,8 +39,8 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
         encoding: of the file, as Python names it.
 
     Returns:
-        By number, up to a thousand bytes of each line in the first megabytes of the file, around the
-        first that is not UTF-8; such bytes are escaped. Of a damaged file those before the damage.
+        By number, up to a thousand bytes of each line in the first megabytes of the file, around its
+        first byte that is not UTF-8; such bytes are escaped. Of a damaged file those before that.
     """
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
@@ -126,7 +126,7 @@ def left_out(
         most: examples of each rule.
 
     Returns:
-        Rules that leave anything out or are switched on; always `boilerplate` and the minimum of words.
+        Rules that leave anything out or are on; always `boilerplate` and the minimum of words.
     """
     rejects = _rejects(config, blocks, most)
     boilerplate = _boilerplate(config, raw, most)

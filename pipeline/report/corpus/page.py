@@ -39,7 +39,7 @@ _QUANTILES = ((0.05, "5%"), (0.5, "median"), (0.95, "95%"))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus to look at; `vocab` is None, or the entries of a vocabulary made with `lowercase`."""
+    """A corpus to look at; `vocab` holds the entries of a vocabulary, made with `lowercase`."""
 
     config: CorpusSection
     files: Sequence[FileInfo]

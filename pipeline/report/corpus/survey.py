@@ -41,7 +41,7 @@ class Repeated:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Copies:
-    """Documents or lines that occur more than once: all, those equal to an earlier one, the most frequent."""
+    """Repeated documents or lines: all, those equal to an earlier one, the most frequent."""
 
     number: int
     surplus: int
