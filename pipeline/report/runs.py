@@ -39,7 +39,7 @@ class Run:
         return self.command == TrainConfig.section_name
 
     def evaluation_html(self) -> str | None:
-        """Returns the content of its evaluation's page, if any; raises InputError if it was edited."""
+        """Returns the content of its evaluation's page, if any; InputError if it was edited."""
         page = self.path / REPORT
         if self.manifest is None or not page.is_file():
             return None

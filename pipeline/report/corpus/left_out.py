@@ -39,8 +39,8 @@ def stored_lines(path: str, numbers: Collection[int], *, encoding: str) -> dict[
         encoding: of the file, as Python names it.
 
     Returns:
-        By number, up to a thousand bytes of each line in the first megabytes of the file, around its
-        first byte that is not UTF-8; such bytes are escaped. Of a damaged file those before that.
+        By number, up to a thousand bytes of each line in the first megabytes of the file, around
+        its first byte that is not UTF-8; such bytes are escaped.
     """
     found: dict[int, str] = {}
     wanted, number, rest, done = set(numbers), 1, b"", 0
