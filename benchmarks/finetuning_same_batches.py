@@ -57,7 +57,7 @@ class LabelLoss:
         import tensorflow as tf
 
         from bert_tf.tasks.base.losses import cross_entropy
-        from bert_tf.training.plan.protocols import LossParts
+        from bert_tf.training.protocols import LossParts
 
         logits = model(batch, training=training, dropout_key=dropout_key)
         labels = batch["labels"]
@@ -100,7 +100,7 @@ def our_run(
     from bert_tf.config.sections.pretraining import TrainConfig
     from bert_tf.models.classification import BertClassifier
     from bert_tf.models.token_classification import BertTokenClassifier
-    from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+    from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
     from bert_tf.training.optimizers.make import make_optimizer
     from bert_tf.training.step import TrainingStep
     from bert_tf.weights.model_directory import load_weights, read_model_directory

@@ -23,7 +23,7 @@ from bert_tf.base.processor import describe_processor
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import StorageConfig, TrainConfig
 from bert_tf.data.records.dataset_info import PretrainingData
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.cli.startup import keep_freed_memory
 from pipeline.jobs import pretraining
 from pipeline.outputs.job import RunOptions

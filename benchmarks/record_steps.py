@@ -16,8 +16,8 @@ from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import dynamic_masking
-from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import Arithmetic, choose_precision
+from bert_tf.training.arithmetic import Arithmetic, choose_precision
+from bert_tf.training.distribution import distributed_iterator
 from bert_tf.training.optimizers.make import make_optimizer
 from bert_tf.training.step import TrainingStep
 

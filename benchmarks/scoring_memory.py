@@ -23,8 +23,8 @@ import numpy as np
 from bert_tf.base.console import Console
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import RunnerConfig, ScoreConfig
+from bert_tf.engines.engine import predict_in_calls
 from bert_tf.engines.registry import ENGINES, EngineEntry
-from bert_tf.engines.row_calls import predict_in_calls
 from pipeline.jobs import scoring
 from pipeline.outputs.job import RunOptions
 

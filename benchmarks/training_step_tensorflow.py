@@ -51,7 +51,7 @@ def our_steps(settings: dict) -> tuple[Callable[[int], None], float]:
     from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
     from bert_tf.models.model_flops import ModelFlops
     from bert_tf.pretraining.step_trial import steps_of
-    from bert_tf.training.devices.precision import Arithmetic, choose_precision
+    from bert_tf.training.arithmetic import Arithmetic, choose_precision
 
     precision = choose_precision(
         settings["precision"],

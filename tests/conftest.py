@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 import bert_tf
 import pipeline
 from bert_tf.base.processor import is_bfloat16_excluded, usable_cores
-from bert_tf.training.devices.machine_memory import machine_memory
+from bert_tf.training.memory import machine_memory
 
 # `behavior`, the checks that tests share; after everything else, since the folders here have the
 # names of the packages.

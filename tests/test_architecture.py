@@ -24,7 +24,7 @@ BERT_TF_ORDER = [
 # Names to choose from in a config: they import `base` alone, and what they name when it is used.
 REGISTRIES_OF_NAMES = [
     "bert_tf.engines.registry",
-    "bert_tf.export.formats.registry",
+    "bert_tf.export.registry",
     "bert_tf.tasks.pretrained",
     "bert_tf.training.tracking.registry",
 ]

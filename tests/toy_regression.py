@@ -12,7 +12,7 @@ from bert_tf.tasks.base.declaration import PredictionField, TaskDeclaration
 from bert_tf.tasks.base.task import ROW_WEIGHTS
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 from bert_tf.tasks.tables.table_task import TableTask
-from bert_tf.training.plan.protocols import LossParts
+from bert_tf.training.protocols import LossParts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

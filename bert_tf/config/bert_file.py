@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from bert_tf.base.checksums import check_sums
 from bert_tf.base.errors import UsageError
 from bert_tf.base.json_files import read_json_object
 from bert_tf.config.bert import BertConfig
@@ -25,6 +26,17 @@ def model_folder(path: str | Path) -> Path:
     """Where the files of a model are: in the `best/` of a run, else in the folder itself."""
     best = Path(path) / "best"
     return best if best.is_dir() else Path(path)
+
+
+def read_task(folder: str | Path) -> dict[str, Any] | None:
+    """The content of a model's `task.json`, None if it has none.
+
+    Raises:
+        InputError: the file is damaged, or not the one that `SHA256SUMS` vouches for.
+    """
+    check_sums(Path(folder), {TASK}.__contains__)
+    file = Path(folder) / TASK
+    return read_json_object(file) if file.is_file() else None
 
 
 _READ = frozenset(field.name for field in dataclasses.fields(BertConfig))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from bert_tf.base.errors import InputError
+from bert_tf.base.processor import map_ahead
+from bert_tf.data.rows.encoded_rows import budgeted_batches
 from bert_tf.serving.signatures import DEFAULT_BATCH_TOKENS
 
 
@@ -61,7 +64,7 @@ class Engine(Protocol):
         on_rows: Callable[[int], None] | None = None,
         on_tokens: Callable[[int, int], None] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predicts rows; `bert_tf.engines.row_calls` has the part that no engine does alone.
+        """Predicts rows; `bert_tf.engines.engine` has the part that no engine does alone.
 
         Args:
             columns: by the names of `input_names` a text per row, or a list of texts; all of one
@@ -78,3 +81,150 @@ class Engine(Protocol):
         Raises:
             InputError: the model's scores are not numbers.
         """
+
+
+ROWS_PER_CALL = 256
+_BYTES_PER_CALL = 1 << 20
+
+
+def predict_in_calls(
+    columns: Mapping[str, Sequence[Any]],
+    call: Callable[[Any], dict[str, np.ndarray]],
+    *,
+    model: Path,
+    on_rows: Callable[[int], None] | None = None,
+    list_inputs: Collection[str] = (),
+    prepare: Callable[[dict[str, np.ndarray]], Any] | None = None,
+    dealt_among: int = 1,
+    calls_at_once: int = 1,
+) -> dict[str, np.ndarray]:
+    """Calls a model with rows of similar size together; the results are in the order of the rows.
+
+    Equal rows are computed once.
+
+    Args:
+        columns: by input name a text per row, or a list of texts; all of one length.
+        call: from UTF-8 texts (bytes objects [n] by input name, or [n, texts] filled up with empty
+            ones) to outputs [n, …] by name; or from what `prepare` makes of the texts.
+        model: for messages.
+        on_rows: called with the number of rows after each call.
+        list_inputs: names of the inputs that are lists.
+        prepare: what is done to the texts of a call while the call before it runs.
+        dealt_among: see `similar_rows`.
+        calls_at_once: how many calls are made at the same time, each in a thread.
+
+    Raises:
+        InputError: outputs of floating point are not all finite.
+    """
+    encoded = {
+        name: encoded_lists(values) if name in list_inputs else encoded_texts(values)
+        for name, values in columns.items()
+    }
+    firsts, numbers = distinct_rows(list(encoded.values()))
+    rows_of = np.bincount(numbers, minlength=len(firsts))
+    encoded = {name: texts[firsts] for name, texts in encoded.items()}
+    parts: list[dict[str, np.ndarray]] = []
+    calls = similar_rows(row_bytes(list(encoded.values())), dealt_among=dealt_among)
+    inputs = ({name: texts[chosen] for name, texts in encoded.items()} for chosen in calls)
+    prepared: Iterable[Any] = inputs
+    results: Iterator[dict[str, np.ndarray]]
+    if prepare is not None:
+        prepared = map_ahead(prepare, inputs, threads=1, depth=1)
+    if calls_at_once > 1:
+        results = map_ahead(call, prepared, threads=calls_at_once)
+    else:
+        results = map(call, prepared)
+    for chosen, outputs in zip(calls, results, strict=True):
+        check_finite(outputs, model)
+        parts.append(outputs)
+        if on_rows is not None:
+            on_rows(int(rows_of[chosen].sum()))
+    place = np.argsort(np.concatenate(calls), kind="stable")[numbers]
+    return {name: np.concatenate([part[name] for part in parts])[place] for name in parts[0]}
+
+
+def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Finds equal rows.
+
+    Args:
+        columns: bytes objects [rows] or [rows, texts].
+
+    Returns:
+        The first row of each kind, int64 [kinds], and the kind of each row, int64 [rows].
+    """
+    keys = zip(*(column.tolist() for column in columns), strict=True)
+    kinds: dict[Any, int] = {}
+    numbers = [kinds.setdefault(tuple(map(_hashable, key)), len(kinds)) for key in keys]
+    found, firsts = np.unique(np.array(numbers, np.int64), return_index=True)
+    assert len(found) == len(kinds)
+    return firsts, np.array(numbers, np.int64)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def encoded_texts(texts: Sequence[str]) -> np.ndarray:
+    """UTF-8, bytes objects [rows]."""
+    return np.array([text.encode() for text in texts], object)
+
+
+def decoded_texts(values: np.ndarray) -> np.ndarray:
+    """UTF-8 as text, str objects [rows]; values of another kind as they are."""
+    if values.dtype != object:
+        return values
+    return np.array([text.decode() for text in values], object)
+
+
+def encoded_lists(lists: Sequence[Sequence[str]]) -> np.ndarray:
+    """UTF-8, bytes objects [rows, longest list, at least 1], filled up with empty texts."""
+    width = max(map(len, lists), default=1)
+    encoded = np.full((len(lists), max(width, 1)), b"", object)
+    for row, texts in enumerate(lists):
+        encoded[row, : len(texts)] = [text.encode() for text in texts]
+    return encoded
+
+
+def row_bytes(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Bytes of each row over all columns, int64 [rows]; a text counts with each of a list's."""
+    lengths = [
+        np.fromiter(map(len, texts.flat), np.int64, texts.size).reshape(texts.shape)
+        for texts in columns
+    ]
+    lists = [values for values in lengths if values.ndim > 1]
+    texts = [values for values in lengths if values.ndim == 1]
+    times = np.maximum(sum((values > 0).sum(axis=1) for values in lists), 1) if lists else 1
+    total = np.sum(texts, axis=0) * times if texts else 0
+    return np.asarray(total + sum(values.sum(axis=1) for values in lists), np.int64)
+
+
+def similar_rows(sizes: np.ndarray, *, dealt_among: int = 1) -> list[np.ndarray]:
+    """Partitions rows of similar size into calls of a model, the biggest first.
+
+    Args:
+        sizes: int64 [rows], bytes.
+        dealt_among: among how many calls neighbors in the order of size are dealt like cards, so
+            that calls side by side have equal work and end together.
+
+    Returns:
+        int64 row numbers of each call; one call without rows if there are none.
+    """
+    groups = budgeted_batches(
+        sizes, budget=dealt_among * _BYTES_PER_CALL, max_rows=dealt_among * ROWS_PER_CALL
+    )
+    calls = [group[first::dealt_among] for group in groups for first in range(dealt_among)]
+    return [call for call in calls if len(call)] or [np.zeros(0, np.int64)]
+
+
+def check_finite(outputs: Mapping[str, np.ndarray], model: Path) -> None:
+    """Checks the outputs of a model.
+
+    Raises:
+        InputError: numbers of floating point are not all finite.
+    """
+    for name, values in outputs.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise InputError(
+                f"{model}: {name} is not a number for some rows; the weights are damaged "
+                "or training diverged"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 AUTO = "auto"
 FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 PRECISIONS = (AUTO, FLOAT32, BFLOAT16, INT8)
+FROZEN_WEIGHTS = "BERT_PIPELINE_FROZEN_WEIGHTS"  # the variable of a process that trains nothing
+SERVING_VERSION = "1"  # the folder with the model in an export for TensorFlow Serving
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -299,3 +302,8 @@ def usable_engines(name: str, folder: str | Path) -> list[EngineEntry]:
     if fault is not None:
         raise UsageError(f"--engine {name}: {fault}; let --engine auto choose")
     return [entry]
+
+
+def declare_frozen_weights() -> None:
+    """Says that this process, and those it starts from now on, change no weights until they end."""
+    os.environ[FROZEN_WEIGHTS] = "1"

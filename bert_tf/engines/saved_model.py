@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,8 @@ from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import plain_path
 from bert_tf.cpu.cores import settle_threads
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, padded_tokens
-from bert_tf.engines.frozen_weights import lay_out_weights_once
-from bert_tf.engines.registry import BFLOAT16, FLOAT32
-from bert_tf.engines.row_calls import decoded_texts, predict_in_calls
+from bert_tf.engines.engine import decoded_texts, predict_in_calls
+from bert_tf.engines.registry import BFLOAT16, FLOAT32, FROZEN_WEIGHTS
 from bert_tf.serving.signatures import (
     BATCH_TOKENS,
     BATCHED,
@@ -27,7 +27,21 @@ from bert_tf.serving.signatures import (
     NOT_OF_ROWS,
     ROW_TOKENS,
 )
-from bert_tf.training.devices.precision import has_accelerator
+from bert_tf.training.arithmetic import has_accelerator
+
+
+def lay_out_weights_once() -> None:
+    """Has TensorFlow's matrix products lay out their weights once where these are frozen.
+
+    oneDNN computes from blocks of a weight matrix, and TensorFlow makes the blocks for every batch
+    unless it knows that weights stay: a twentieth of the time in bfloat16, whose results are equal
+    either way. TensorFlow reads the setting before its first product, for the life of the process;
+    evaluation between the steps of a training would use the first weights. A setting in the
+    environment stays.
+    """
+    if os.environ.get(FROZEN_WEIGHTS):
+        os.environ.setdefault("TF_ONEDNN_ASSUME_FROZEN_WEIGHTS", "true")
+
 
 _TO_BFLOAT16 = "auto_mixed_precision_onednn_bfloat16"
 _CALLS_AT_ONCE = 2

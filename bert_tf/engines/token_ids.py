@@ -13,13 +13,12 @@ import safetensors.numpy
 
 from bert_tf.base.errors import InputError
 from bert_tf.base.json_files import read_json_object
-from bert_tf.config.bert_file import CONFIG, read_bert_document
+from bert_tf.config.bert_file import CONFIG, read_bert_document, read_task
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.data.text.host_wordpiece import HostTokenizer
 from bert_tf.data.text.vocabulary_files import read_folder_vocabulary
-from bert_tf.engines.exported_folder import read_task
+from bert_tf.engines.engine import check_finite, predict_in_calls
 from bert_tf.engines.registry import EngineEntry
-from bert_tf.engines.row_calls import check_finite, predict_in_calls
 from bert_tf.serving.signatures import (
     DEFAULT_BATCH_TOKENS,
     IDS_INPUTS,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import logging
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,15 +16,16 @@ import numpy as np
 from bert_tf.base.console import Advance, Console
 from bert_tf.base.errors import InputError, UsageError, check_packages
 from bert_tf.engines.registry import ENGINES, INT8, EngineEntry
-from bert_tf.export.formats.registry import FormatEntry
+from bert_tf.export.registry import FormatEntry
 from bert_tf.tasks.base.task import LabeledRows, Task
 from bert_tf.tasks.registry import host_task_from_settings, task_from_settings
-from bert_tf.training.run.best_model import rank
+from bert_tf.training.best_model import rank
 from bert_tf.weights.model_directory import ModelDirectory
 
 if TYPE_CHECKING:
     from bert_tf.engines.token_ids import TokenIdsEngine
-    from bert_tf.export.formats.model_format import QuantizableFormat
+    from bert_tf.export.loading import QuantizableFormat
+
 
 CALIBRATION_ROWS = 300
 
@@ -136,3 +142,83 @@ def _engine_of(entry: FormatEntry) -> EngineEntry:
 
 def _chosen(texts: dict[str, list[Any]], rows: np.ndarray) -> dict[str, list[Any]]:
     return {name: [column[row] for row in rows] for name, column in texts.items()}
+
+
+def quantized_openvino(model: Any, batches: Sequence[dict[str, np.ndarray]]) -> Any:
+    """A graph whose matrix products are of 8-bit integers.
+
+    The scale of each tensor is set once, from the batches, so that the scores of a row do not
+    depend on the rows beside it, as those of dynamic quantization do. Outliers of activations go
+    to the weights (SmoothQuant, Xiao et al. 2023), whose range is halved where processors without
+    VNNI would overflow, and biases are corrected for the error of the products before them.
+
+    Args:
+        model: an `openvino.Model`; it stays as it is.
+        batches: inputs of the graph by name, a sequence each.
+    """
+    os.environ.setdefault("NNCF_CI", "1")  # else it reports its use over the network
+    import nncf
+
+    nncf.set_log_level(logging.ERROR)
+    with contextlib.redirect_stdout(io.StringIO()):  # progress bars
+        return nncf.quantize(
+            model,
+            nncf.Dataset(batches),
+            preset=nncf.QuantizationPreset.MIXED,
+            target_device=nncf.TargetDevice.CPU,
+            subset_size=len(batches),
+            model_type=nncf.ModelType.TRANSFORMER,
+            advanced_parameters=nncf.AdvancedQuantizationParameters(
+                overflow_fix=nncf.OverflowFix.ENABLE
+            ),
+        )
+
+
+def write_quantized_onnx(
+    source: Path, target: Path, batches: Sequence[dict[str, np.ndarray]]
+) -> None:
+    """Writes an ONNX graph whose matrix products are of 8-bit integers.
+
+    As in `quantized_openvino`, scales are set once from the batches. Weights have a scale for each
+    column, and half of the range: processors without VNNI would overflow with all of it.
+
+    Args:
+        source: the float32 graph.
+        target: the graph to write.
+        batches: inputs of the graph by name, a sequence each.
+    """
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    with _without_advice():
+        quantize_static(
+            source,
+            target,
+            _CalibrationBatches(batches),
+            quant_format=QuantFormat.QDQ,
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            reduce_range=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+        )
+
+
+class _CalibrationBatches:
+    """A `CalibrationDataReader` of onnxruntime, which knows one by its `get_next`."""
+
+    def __init__(self, batches: Sequence[dict[str, np.ndarray]]):
+        self._left = iter(batches)
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self._left, None)
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """onnxruntime warns that graphs be preprocessed, for operations that ours do not have."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,11 +1,17 @@
-"""A run's model in memory, complete, ready to be written for others."""
+"""A trained model in memory, and the formats it can be written in."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
+
+from bert_tf.base.console import Console
 from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
 from bert_tf.config.embedding_recipe import EmbeddingRecipe
 from bert_tf.config.sections import ExportConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
@@ -13,8 +19,9 @@ from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.base.task import ServedTask
+from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.registry import pretrained_task_class, served_task_from_settings
-from bert_tf.weights.model_directory import ModelDirectory, load_all_weights
+from bert_tf.weights.model_directory import ModelDirectory, load_all_weights, model_tensors
 from bert_tf.weights.tensor_names import ENCODER_PREFIX, model_bindings
 
 _POOLER = "bert.pooler.dense.weight"
@@ -121,3 +128,58 @@ def _pretrained_model(directory: ModelDirectory) -> Any:
             return BertPretrainingModel(config, dtype="float32")
         return BertMaskedLM(config, dtype="float32")
     return BertEncoder(config, has_pooler=has_pooler, dtype="float32")
+
+
+def model_contents(trained: TrainedModel) -> dict[str, Any]:
+    """Config, vocabulary, casing and tensors, by the parameters of the writers in `weights`."""
+    directory = trained.directory
+    return {
+        "config": directory.config,
+        "vocab": directory.vocab,
+        "lowercase": directory.lowercase,
+        "tensors": model_tensors(trained.model),
+    }
+
+
+class ModelFormat(Protocol):
+    """How a trained model is written for a library, and how that library loads it.
+
+    Its module has one as `FORMAT`.
+    """
+
+    def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
+        """Writes a model.
+
+        Args:
+            trained: the model.
+            output: a folder that exists; other files in it stay.
+            console: for progress.
+
+        Returns:
+            What the format lacks, or its library computes otherwise, a sentence each.
+
+        Raises:
+            UsageError: the library has no such model.
+            BertPipelineError: what was written computes something else.
+        """
+
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        """How the library loads the folder, for the model card: lines of Markdown.
+
+        Args:
+            card: the part of the card about the task.
+            config: the model's.
+            lowercase: whether texts are lower-cased.
+        """
+
+
+class QuantizableFormat(ModelFormat, Protocol):
+    """A format with a graph of token ids, which can have one of 8-bit integers beside it."""
+
+    def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
+        """Writes the int8 graph.
+
+        Args:
+            folder: with the float32 graph.
+            batches: inputs to calibrate with, see `quantized`.
+        """

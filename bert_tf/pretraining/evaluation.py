@@ -17,9 +17,9 @@ from bert_tf.data.records.pretraining_inputs import evaluation_batches
 from bert_tf.pretraining.findings import UNIGRAM_ENTROPY, unigram_entropy
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
+from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.training.evaluation import Evaluation
-from bert_tf.training.plan.timeline import phase_ends, phase_of
-from bert_tf.training.run.best_model import BestModelKeeper
+from bert_tf.training.timeline import phase_ends, phase_of
 
 SELECTION_METRIC = "mlm_loss"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 
 
 class PretrainingLoss:

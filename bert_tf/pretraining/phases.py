@@ -18,8 +18,8 @@ from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.data.text.vocab_file import read_vocab_for_masking
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
-from bert_tf.training.plan.settings import PhaseSettings
-from bert_tf.training.run.arithmetic import BatchRows
+from bert_tf.training.arithmetic import BatchRows
+from bert_tf.training.timeline import PhaseSettings
 
 _MASKING_KEYS = ("masking", "masked_lm_prob", "whole_word_mask", "max_ngram_size", "random_tokens")
 

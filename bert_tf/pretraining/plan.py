@@ -17,10 +17,9 @@ from bert_tf.data.records.dataset_info import PretrainingData
 from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.pretraining.phases import PretrainingPhase, pretraining_phases
 from bert_tf.pretraining.step_trial import StepShape, step_trial, try_steps
-from bert_tf.training.devices.memory import is_out_of_memory, memory_for_steps
-from bert_tf.training.devices.precision import Arithmetic, has_accelerator
-from bert_tf.training.devices.strategy import make_strategy, worker_count
-from bert_tf.training.run.arithmetic import settle_arithmetic
+from bert_tf.training.arithmetic import Arithmetic, has_accelerator, settle_arithmetic
+from bert_tf.training.distribution import make_strategy, worker_count
+from bert_tf.training.memory import is_out_of_memory, memory_for_steps
 
 _TRIAL_FLOPS = 5e11  # of a step whose memory is measured: some seconds on two cores
 _FLOAT_BYTES = 4

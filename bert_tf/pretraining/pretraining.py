@@ -23,22 +23,20 @@ from bert_tf.pretraining.evaluation import SELECTION_METRIC, RecordsEvaluation
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase, common_pair_task
 from bert_tf.pretraining.plan import plan_pretraining
-from bert_tf.training.devices.precision import Arithmetic
-from bert_tf.training.devices.strategy import is_chief
-from bert_tf.training.devices.throughput import measure_matmul_peak
+from bert_tf.training.arithmetic import Arithmetic, keep_arithmetic
+from bert_tf.training.best_model import BestModelKeeper
+from bert_tf.training.distribution import is_chief
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.plan.protocols import TrainingInputs
-from bert_tf.training.plan.settings import LoopSettings
-from bert_tf.training.plan.timeline import phase_ends, phase_of
-from bert_tf.training.run.arithmetic import keep_arithmetic
-from bert_tf.training.run.best_model import BestModelKeeper
-from bert_tf.training.run.mirror import RunMirror
+from bert_tf.training.protocols import TrainingInputs
+from bert_tf.training.run_files import RunMirror
+from bert_tf.training.throughput import measure_matmul_peak
+from bert_tf.training.timeline import LoopSettings, phase_ends, phase_of
 from bert_tf.weights.model_directory import ModelDirectory, load_weights
 
 
 class PhasedInputs:
-    """Joins the inputs of phases; a `bert_tf.training.plan.protocols.TrainingInputs`.
+    """Joins the inputs of phases; a `bert_tf.training.protocols.TrainingInputs`.
 
     Args:
         inputs: of every phase.

@@ -36,12 +36,16 @@ from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.phases import PretrainingPhase
-from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.machine_memory import peak_bytes
-from bert_tf.training.devices.memory import is_out_of_memory
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy, choose_precision
+from bert_tf.training.arithmetic import (
+    Arithmetic,
+    BatchRows,
+    PrecisionPolicy,
+    StepTrial,
+    choose_precision,
+)
+from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.memory import is_out_of_memory, peak_bytes
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.run.arithmetic import BatchRows, StepTrial
 from bert_tf.training.step import TrainingStep
 
 # Operations of a run for which a trial pays, about a minute of it: half an hour at 300 GFLOP/s.

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from bert_tf.base.processor import map_ahead
 from bert_tf.cpu.cores import operations_at_once
-from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.plan.protocols import Batch, TaskLoss
+from bert_tf.training.distribution import distributed_iterator
+from bert_tf.training.protocols import Batch, TaskLoss
 
 
 class Evaluation:

@@ -2,13 +2,13 @@
 
     loop = TrainingLoop(
         model=model,                      # built, made inside strategy.scope()
-        loss=PretrainingLoss(),           # bert_tf.training.plan.protocols.TaskLoss
+        loss=PretrainingLoss(),           # bert_tf.training.protocols.TaskLoss
         optimizer=make_optimizer(config, num_hidden_layers=2), # made inside strategy.scope()
-        inputs=inputs,                    # bert_tf.training.plan.protocols.TrainingInputs
-        strategy=strategy,                # bert_tf.training.devices.strategy.make_strategy
+        inputs=inputs,                    # bert_tf.training.protocols.TrainingInputs
+        strategy=strategy,                # bert_tf.training.distribution.make_strategy
         settings=LoopSettings(phases=(PhaseSettings(steps=1000, peak_learning_rate=1e-4),)),
         run_directory=Path("runs/first"),
-        arithmetic=Arithmetic(),          # bert_tf.training.devices.precision
+        arithmetic=Arithmetic(),          # bert_tf.training.arithmetic
         console=Console(),
         evaluate=lambda step, notes: {"loss": 1.0},
     )
@@ -24,10 +24,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import signal
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from signal import Signals
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -35,25 +38,24 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, StoppedEarly
-from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import Arithmetic
-from bert_tf.training.devices.strategy import is_chief
-from bert_tf.training.devices.throughput import WORK_COUNTS
-from bert_tf.training.devices.worker_sync import WorkerSync, naming_lost_worker
+from bert_tf.training.arithmetic import Arithmetic
+from bert_tf.training.best_model import EarlyStop
+from bert_tf.training.checkpoints import variables_by_name
+from bert_tf.training.distribution import (
+    WorkerSync,
+    distributed_iterator,
+    is_chief,
+    naming_lost_worker,
+)
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
-from bert_tf.training.plan.early_stop import EarlyStop
-from bert_tf.training.plan.protocols import Batch, TaskLoss, TrainingInputs
-from bert_tf.training.plan.settings import LoopSettings
-from bert_tf.training.plan.step_timer import StepTimer
-from bert_tf.training.plan.timeline import Timeline
-from bert_tf.training.run.checkpoints import variables_by_name
-from bert_tf.training.run.files import RunFiles
-from bert_tf.training.run.mirror import RunMirror
-from bert_tf.training.run.progress_log import ProgressLog
-from bert_tf.training.run.state import RunState
+from bert_tf.training.progress import ProgressLog
+from bert_tf.training.protocols import Batch, TaskLoss, TrainingInputs
+from bert_tf.training.run_files import RunFiles, RunMirror
+from bert_tf.training.state import RunState
 from bert_tf.training.step import TrainingStep
-from bert_tf.training.stop_signals import on_stop_signal
+from bert_tf.training.throughput import WORK_COUNTS
+from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
 
 Evaluate = Callable[[int, dict[str, Any]], dict[str, float]]
 
@@ -332,3 +334,30 @@ class TrainingLoop:
         return (
             f"stopped at step {self._step} of {self._settings.total_steps} ({stop.name}): {saved}"
         )
+
+
+@contextmanager
+def on_stop_signal(stop: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Calls `stop` with the signal at the first SIGTERM or SIGINT inside the block.
+
+    A second SIGTERM ends the process at once, a second SIGINT acts as if nothing had been set up.
+    Outside the main thread, where Python takes no signals, nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[signal.Signals, Any] = {}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        stop(signal.Signals(number))
+
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        before[signal_number] = signal.signal(signal_number, handle)
+    try:
+        yield
+    finally:
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)

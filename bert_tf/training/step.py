@@ -24,11 +24,11 @@ from bert_tf.cpu.gradients import Gradient, global_norm, joined, summed
 from bert_tf.cpu.graph_rewrites import without_graph_rewrites
 from bert_tf.cpu.switch import fused_kernels
 from bert_tf.layers.repeated_block import blocks_traced_once
-from bert_tf.training.devices.precision import Arithmetic
-from bert_tf.training.devices.throughput import WORK_COUNTS, count_work
+from bert_tf.training.arithmetic import Arithmetic
 from bert_tf.training.optimizers.base import StepOptimizer
 from bert_tf.training.optimizers.weight_average import WeightAverages
-from bert_tf.training.plan.protocols import Batch, LossParts, TaskLoss
+from bert_tf.training.protocols import Batch, LossParts, TaskLoss
+from bert_tf.training.throughput import WORK_COUNTS, count_work
 
 INITIAL_LOSS_SCALE = 2.0**15
 LOSS_SCALE_GROWTH_STEPS = 2000
@@ -115,7 +115,7 @@ class TrainingStep:
         """Runs `len(learning_rates)` steps on the next batches.
 
         Args:
-            batches: iterator of a distributed dataset, see `bert_tf.training.devices.distribution`.
+            batches: iterator of a distributed dataset, see `bert_tf.training.distribution`.
             first_step: number of the first step, from 0; second half of its dropout key.
             learning_rates: float [n], one per step.
             accumulation_steps: micro-batches that a batch is computed in, one after the other.

@@ -11,7 +11,6 @@ from bert_tf.base.wording import quantity
 from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.problem_type import ProblemType
-from bert_tf.weights.found_files import describe_folder
 from bert_tf.weights.google_checkpoint import read_google_checkpoint
 from bert_tf.weights.keras_hub_preset import is_keras_hub_preset, read_keras_hub_preset
 from bert_tf.weights.model_directory import (
@@ -21,6 +20,7 @@ from bert_tf.weights.model_directory import (
     write_directory,
 )
 from bert_tf.weights.sentence_transformers import transformer_folder
+from bert_tf.weights.tensor_files import describe_folder
 
 _CLASSIFIER = "BertForSequenceClassification"
 _TOKEN_CLASSIFIER = "BertForTokenClassification"

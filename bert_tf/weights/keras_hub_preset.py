@@ -20,8 +20,7 @@ from bert_tf.config.bert_file import CONFIG, TASK
 from bert_tf.data.text.casing import Lowercase
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.weights.model_directory import ModelDirectory, check_parameter_count
-from bert_tf.weights.object_checkpoint import huggingface_array
-from bert_tf.weights.original_bert import POOLER, departures, fresh_pooler
+from bert_tf.weights.object_checkpoint import POOLER, departures, fresh_pooler, huggingface_array
 from bert_tf.weights.tensor_names import ENCODER_PREFIX
 
 _CLASSIFIER = "classifier"

@@ -26,7 +26,6 @@ from bert_tf.data.text.vocabulary_files import (
     read_folder_vocabulary,
     write_vocabulary_files,
 )
-from bert_tf.weights.found_files import describe_folder
 from bert_tf.weights.sentence_transformers import (
     RECIPE_FILES,
     read_recipe,
@@ -36,6 +35,7 @@ from bert_tf.weights.sentence_transformers import (
 from bert_tf.weights.tensor_files import (
     SAFETENSORS,
     FolderTensors,
+    describe_folder,
     leave_out_own_decoder,
     write_tensors,
 )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf.base.errors import UsageError
+from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.host_wordpiece import longest_match
-from bert_tf.data.text.vocab_file import read_vocab
+from bert_tf.data.text.vocab_file import SPECIAL_TOKENS, read_vocab
 from bert_tf.data.text.vocabulary_files import without_unused_end
 from bert_tf.weights.model_directory import ModelDirectory
 from bert_tf.weights.tensor_files import WORD_EMBEDDINGS
@@ -136,3 +138,77 @@ def _new_row(
         return table[parts].mean(axis=0)
     generator = np.random.default_rng(zlib.crc32(piece.encode("utf-8")))
     return initializer_range * generator.standard_normal((table.shape[1],), np.float32)
+
+
+class VocabularySubset:
+    """Some entries of a vocabulary, numbered anew in the same order.
+
+    Args:
+        directory: the whole model.
+        ids: int arrays of any shape with the ids that must be there; those of the special tokens
+            are too.
+
+    Attributes:
+        directory: the model with these entries alone.
+    """
+
+    def __init__(self, directory: ModelDirectory, ids: Iterable[np.ndarray]):
+        words = directory.tensors.get(WORD_EMBEDDINGS)
+        is_kept = np.zeros(len(directory.vocab), np.bool_)
+        is_kept[[directory.vocab.index(token) for token in SPECIAL_TOKENS]] = True
+        for used in ids:
+            is_kept[used] = True
+        if words is None or len(words) != len(is_kept):
+            # Left as they are, for whoever loads them to refuse.
+            is_kept[:] = True
+            tensors = directory.tensors
+        else:
+            self._others = words[~is_kept]
+            tensors = _WithWords(directory.tensors, words[is_kept])
+        self._is_kept = is_kept
+        self._numbers = np.cumsum(is_kept, dtype=np.int32) - 1
+        kept = np.flatnonzero(is_kept)
+        self.directory = dataclasses.replace(
+            directory,
+            config=dataclasses.replace(directory.config, vocab_size=len(kept)),
+            vocab=[directory.vocab[index] for index in kept],
+            tensors=tensors,
+        )
+
+    def numbers(self, ids: npt.ArrayLike) -> np.ndarray:
+        """Ids of the whole vocabulary as ids of the subset, int32."""
+        return self._numbers[np.asarray(ids)]
+
+    def whole(
+        self, config: BertConfig, tensors: Mapping[str, np.ndarray]
+    ) -> tuple[BertConfig, dict[str, np.ndarray]]:
+        """A trained model's config and tensors with all entries of the vocabulary again.
+
+        Args:
+            config: with the `vocab_size` of the subset.
+            tensors: float32 by HuggingFace's names.
+        """
+        trained = tensors[WORD_EMBEDDINGS]
+        words = np.empty((len(self._is_kept), trained.shape[1]), np.float32)
+        words[self._is_kept] = trained
+        words[~self._is_kept] = self._others
+        return dataclasses.replace(config, vocab_size=len(words)), {
+            **tensors,
+            WORD_EMBEDDINGS: words,
+        }
+
+
+class _WithWords(Mapping[str, np.ndarray]):
+    """Tensors of a model, read when asked for, with other word embeddings."""
+
+    def __init__(self, tensors: Mapping[str, np.ndarray], words: np.ndarray):
+        self._tensors, self._words = tensors, words
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._words if name == WORD_EMBEDDINGS else self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import h5py
 import ml_dtypes  # noqa: F401  registers bfloat16, which safetensors needs to read such files
 import numpy as np
 import safetensors
@@ -15,10 +17,81 @@ import safetensors.numpy
 from bert_tf.base.errors import InputError, UsageError
 from bert_tf.base.files import check_lfs_pointer, replacing_file
 from bert_tf.base.json_files import read_json_object
-from bert_tf.weights.containers.pytorch_file import PyTorchFile
-from bert_tf.weights.containers.tensorflow_file import TensorFlowFile
-from bert_tf.weights.found_files import describe_folder
+from bert_tf.config.bert_file import CONFIG, GOOGLE_CONFIG
+from bert_tf.weights.pytorch_file import PyTorchFile
 from bert_tf.weights.tensor_names import canonical_name
+
+# What HDF5's own errors become.
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, RuntimeError)
+# A path ends in the variable's: "bert/tf_bert_model/bert/embeddings/LayerNorm/gamma:0". A head's
+# layer has its attribute before its name: "mlm___cls/predictions/bias:0".
+_VARIABLE = re.compile(
+    r".*(?:^|/|___)((?:embeddings|encoder|pooler|cls|classifier|qa_outputs)/.+):0$"
+)
+_EMBEDDINGS = re.compile(r"_embeddings/(embeddings|weight)$")
+_ENDINGS = {"kernel": "weight", "gamma": "weight", "beta": "bias"}
+
+
+class TensorFlowFile:
+    """The weights of a `tf_model.h5` by PyTorch's names, without the prefix `bert.`.
+
+    Raises:
+        InputError: the file is damaged, or its arrays are larger than the file.
+    """
+
+    def __init__(self, path: Path):
+        check_lfs_pointer(path)
+        self._path = path
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._places: dict[str, str] = {}
+        try:
+            with h5py.File(path) as file:
+                file.visititems(self._add)
+        except _DAMAGED as error:
+            raise self._damaged(error) from None
+        numbers = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        if numbers > path.stat().st_size:  # no number takes less than a byte
+            raise self._damaged(f"its arrays of {numbers:,} numbers are larger than the file")
+
+    def _add(self, place: str, node: h5py.HLObject) -> None:
+        if isinstance(node, h5py.Dataset) and node.dtype.kind == "f":
+            name = huggingface_name(place)
+            if name is not None:
+                self._places[name] = place
+                self.shapes[name] = node.shape[::-1] if place.endswith("kernel:0") else node.shape
+
+    def read(self, name: str) -> np.ndarray:
+        """The numbers of a tensor, kernels as [output, input]."""
+        place = self._places[name]
+        try:
+            with h5py.File(self._path) as file:
+                value = np.asarray(file[place])
+        except _DAMAGED as error:
+            raise self._damaged(error) from None
+        return value.T if place.endswith("kernel:0") else value
+
+    def _damaged(self, reason: object) -> InputError:
+        return InputError(
+            f"{self._path}: damaged or not an HDF5 file of HuggingFace's ({reason}); take "
+            "model.safetensors or pytorch_model.bin of the same model"
+        )
+
+
+def huggingface_name(place: str) -> str | None:
+    """PyTorch's name of a variable, by its path; None of anything else.
+
+    | path                                       | name                 |
+    |--------------------------------------------|----------------------|
+    | "bert/…/bert/pooler/dense/kernel:0"        | pooler.dense.weight  |
+    | "mlm___cls/…/mlm___cls/predictions/bias:0" | cls.predictions.bias |
+    """
+    found = _VARIABLE.fullmatch(place)
+    if found is None:
+        return None
+    path = _EMBEDDINGS.sub("_embeddings/weight", found[1].replace("_._", "/"))
+    *scope, last = path.split("/")
+    return ".".join([*scope, _ENDINGS.get(last, last)])
+
 
 SAFETENSORS = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
@@ -136,3 +209,71 @@ def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray]) -> None:
         readable_as_usual = aside.stat().st_mode  # the package makes files for their owner alone
         safetensors.numpy.save_file(contiguous, aside, metadata={"format": "pt"})
         aside.chmod(readable_as_usual)
+
+
+_SAVE = "model.save_pretrained(NEW_FOLDER)"
+_FOLDERS_NAMED, _FILES_NAMED = 3, 5
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z")
+_SHARD = re.compile(r"-\d+-of-\d+(\.(?:bin|safetensors))$")
+# File, or end of a file's name; what it is; the next step.
+_KNOWN = (
+    (
+        "adapter_config.json",
+        "a LoRA adapter without its model",
+        "load both with peft, then save model.merge_and_unload() with save_pretrained",
+    ),
+    (
+        "flax_model.msgpack",
+        "weights of Flax",
+        "load them with transformers 4 (from_flax=True) and save them with " + _SAVE,
+    ),
+    (
+        ".ckpt",
+        "a checkpoint of PyTorch Lightning",
+        "load it into its LightningModule and save the model inside with " + _SAVE,
+    ),
+    (".pt", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
+    (".pth", "a checkpoint of PyTorch", "load it into its model and save that with " + _SAVE),
+    (".onnx", "an ONNX graph", "take the folder that it was exported from"),
+    (".gguf", "weights in GGUF", "take the folder that they were converted from"),
+)
+
+
+def describe_folder(folder: Path) -> str:
+    """What a folder holds in place of a model, and what to do, for a message."""
+    models = _models_inside(folder)
+    if models:
+        more = ", …" if len(models) > _FOLDERS_NAMED else ""
+        one_of = "" if len(models) == 1 else "one of "
+        listed = ", ".join(str(folder / name) for name in models[:_FOLDERS_NAMED])
+        return f"not a model directory, but holds some: give {one_of}{listed}{more}"
+    files = sorted(path.name for path in folder.iterdir())
+    for known, kind, step in _KNOWN:
+        for name in files:
+            if name == known or (known.startswith(".") and name.endswith(known)):
+                return f"holds {name}, {kind}; {step}"
+    for name in files:
+        if _SHARD.search(name):
+            index = _SHARD.sub(r"\1.index.json", name)
+            return f"holds {name}, a part of the weights, but no {index}, which lists them; add it"
+        if name.endswith(_ARCHIVES):
+            return f"holds the archive {name}; unpack it and give the folder inside"
+    listed = ", ".join(files[:_FILES_NAMED]) + (", …" if len(files) > _FILES_NAMED else "")
+    return (
+        f"no BERT model; found {listed or 'nothing'}, expected {CONFIG} with "
+        "model.safetensors, pytorch_model.bin or tf_model.h5 (HuggingFace), or model.weights.h5 "
+        f"(KerasHub), or {GOOGLE_CONFIG} with bert_model.ckpt (google-research/bert)"
+    )
+
+
+def _models_inside(folder: Path) -> list[str]:
+    """Folders with a model's config, as below an unpacked archive and in a cache of the Hub."""
+    places = ("*", "snapshots/*", "*/snapshots/*", "best", "*/best")
+    found = {
+        path.parent.relative_to(folder)
+        for place in places
+        for name in (CONFIG, GOOGLE_CONFIG)
+        for path in folder.glob(f"{place}/{name}")
+    }
+    # A run is given by itself, not by the model that it keeps.
+    return sorted({str(path.parent if path.name == "best" else path) for path in found} - {"."})

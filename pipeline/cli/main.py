@@ -13,7 +13,7 @@ import traceback
 import click
 
 from bert_tf.base.errors import BertPipelineError, GraphWritten, InputError, StoppedEarly
-from bert_tf.engines.frozen_weights import declare_frozen_weights
+from bert_tf.engines.registry import declare_frozen_weights
 from pipeline.beam.workers import failure_in, system_error
 from pipeline.cli.startup import Terminated, keep_freed_memory, raising_on_signals
 from pipeline.cli.usage import HELP_FLAGS, explain_usage, no_such_command
@@ -222,7 +222,7 @@ def _explain(error: Exception) -> int:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    from bert_tf.training.devices.memory import is_out_of_memory
+    from bert_tf.training.memory import is_out_of_memory
 
     return is_out_of_memory(error)
 

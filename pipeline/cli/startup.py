@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from bert_tf.training.devices.machine_memory import memory_and_swap
+from bert_tf.training.memory import memory_and_swap
 from pipeline.beam.workers import be_verbose
 from pipeline.outputs.job_log import JobLog
 

@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import Section, flag_text
 from bert_tf.config.sections.run import RunnerConfig, StorageConfig
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.demo.corpus import write_corpus
 from pipeline.demo.files import find_weights, write_data
 from pipeline.demo.plan import DemoPlan, TaskPlan, make_plan

@@ -14,7 +14,7 @@ from bert_tf.base.errors import BertPipelineError
 from bert_tf.base.processor import CoreTimes, describe_processor
 from bert_tf.base.wording import gigabytes
 from bert_tf.engines.registry import ENGINES
-from bert_tf.training.devices.machine_memory import machine_memory
+from bert_tf.training.memory import machine_memory
 from pipeline.outputs.manifest import package_versions
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _matrix_multiply() -> str:
     """The rate of BERT base's feed-forward products in a compiled function, in both precisions."""
     import tensorflow as tf
 
-    from bert_tf.training.devices.throughput import BUSY
+    from bert_tf.training.throughput import BUSY
 
     rates, times = {}, CoreTimes.read()
     for dtype in (tf.float32, tf.bfloat16):

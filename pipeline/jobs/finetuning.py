@@ -25,8 +25,8 @@ from bert_tf.tasks.running.finetuning import FinetuningResult, finetune
 from bert_tf.tasks.running.finetuning_rows import LEAST_HELD_OUT
 from bert_tf.tasks.running.learning_doubts import learning_doubts
 from bert_tf.tasks.running.truncation import Truncation
-from bert_tf.training.devices.strategy import is_chief_process
-from bert_tf.training.run.best_model import rank
+from bert_tf.training.best_model import rank
+from bert_tf.training.distribution import is_chief_process
 from pipeline.jobs.task_reports import (
     RejectsCheck,
     check_inputs_exist,

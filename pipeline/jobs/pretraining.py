@@ -26,10 +26,10 @@ from bert_tf.pretraining.phases import pretraining_phases
 from bert_tf.pretraining.plan import preview_pretraining
 from bert_tf.pretraining.pretraining import PretrainingResult, pretrain
 from bert_tf.tasks.registry import TASKS
-from bert_tf.training.devices.strategy import is_chief_process
+from bert_tf.training.best_model import BestModel
+from bert_tf.training.distribution import is_chief_process
 from bert_tf.training.loop import TrainingResult
-from bert_tf.training.run.best_model import BestModel
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.tracking.registry import TENSORBOARD
 from bert_tf.weights.model_directory import ModelDirectory, read_model_directory
 from pipeline.beam.stored_path import path_of

@@ -14,8 +14,8 @@ from bert_tf.config.bert_file import model_folder
 from bert_tf.config.sections.loop import LoopSection
 from bert_tf.data.tables.rejects import RejectTally, write_rejects
 from bert_tf.tasks.base.task import LabeledRows, TaskReport
-from bert_tf.training.run.best_model import BestModel
-from bert_tf.training.run.checkpoints import saved_progress
+from bert_tf.training.best_model import BestModel
+from bert_tf.training.checkpoints import saved_progress
 from pipeline.beam.stored_path import path_of
 from pipeline.outputs.identity import is_extended
 from pipeline.outputs.job import RunOptions

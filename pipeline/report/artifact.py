@@ -19,9 +19,9 @@ from bert_tf.config.sections import SECTIONS, FinetuneConfig
 from bert_tf.data.tables.text_files import open_text
 from bert_tf.data.text.vocab_file import read_vocab
 from bert_tf.engines.registry import exported_folder
-from bert_tf.export.formats.registry import recognize_format
+from bert_tf.export.registry import recognize_format
 from bert_tf.tasks.registry import TASKS
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import manifest_path, read_manifest, rejects_path
 from pipeline.report.files_check import files_line
 

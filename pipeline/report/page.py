@@ -12,7 +12,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.tasks.base.report_sections import MOST_EXAMPLES, Section, TableSection
 from bert_tf.tasks.base.task import Task, TaskResults
 from bert_tf.tasks.registry import page_function
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.report.artifact import (
     content_lines,
     foreign_headline,

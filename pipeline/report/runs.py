@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.base.errors import UsageError
 from bert_tf.config.section import plain_values
 from bert_tf.config.sections import FinetuneConfig, TrainConfig
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.outputs.manifest import check_files, read_manifest
 from pipeline.outputs.place import marker_path, read_marker
 from pipeline.report.artifact import section_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.base.checksums import file_sha256
 from bert_tf.base.wording import quantity, shown_duration, shown_number, shown_setting
 from bert_tf.tasks.base.report_sections import TableSection
-from bert_tf.training.run.best_model import BestModel
+from bert_tf.training.best_model import BestModel
 from pipeline.outputs.manifest import manifest_path, read_manifest
 from pipeline.outputs.places import recorded_input
 from pipeline.report.artifact import changed_settings, leaves

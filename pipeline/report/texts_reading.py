@@ -17,9 +17,9 @@ from bert_tf.config.sections.finetuning import HEAD
 from bert_tf.data.rows.host_rows import pack_host_pairs, pack_host_texts
 from bert_tf.data.text.host_wordpiece import HostTokenizer, Tokens
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from bert_tf.engines.row_calls import decoded_texts
-from bert_tf.export.formats.saved_model import text_module
+from bert_tf.engines.engine import decoded_texts
 from bert_tf.export.loading import TrainedModel, load_trained_model
+from bert_tf.export.saved_model import text_module
 from bert_tf.models.attention_maps import attention_maps
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.masked_lm import BertMaskedLM

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from bert_tf.base.errors import NoRowsError, UsageError
+from bert_tf.config.bert_file import read_task
 from bert_tf.config.sections.scoring import ScoreConfig
 from bert_tf.data.tables.cells import words_of
 from bert_tf.data.tables.dialect import PLAIN, TableDialect
@@ -20,7 +21,6 @@ from bert_tf.data.tables.text_files import open_local
 from bert_tf.data.tables.word_blocks import COLUMN_NUMBER, TOKENS, are_single_words, is_conll
 from bert_tf.engines.choice import possible_engines
 from bert_tf.engines.engine import EngineLoader
-from bert_tf.engines.exported_folder import read_task
 from bert_tf.engines.registry import check_is_exported
 from bert_tf.tasks.base.abstention import Abstention
 from bert_tf.tasks.registry import declared_task

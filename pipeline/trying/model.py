@@ -122,8 +122,8 @@ def opened_model(path: str, console: Console) -> Iterator[TriedModel]:
         yield TriedModel(name=path, predictor=load(folder))
         return
     # TensorFlow, which exported models may do without.
-    from bert_tf.export.formats.registry import FORMATS
     from bert_tf.export.loading import load_trained_model
+    from bert_tf.export.registry import FORMATS
     from bert_tf.tasks.registry import with_task_of_weights
     from bert_tf.weights.model_directory import read_model_directory
 

@@ -17,7 +17,7 @@ from behavior.pages import check_page
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
 from bert_tf.data.text.wordpiece import WordPieceTokenizer
-from bert_tf.engines.row_calls import encoded_lists, encoded_texts
+from bert_tf.engines.engine import encoded_lists, encoded_texts
 from bert_tf.tasks.base.task import Task, TaskResults
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.tasks.running.prediction import Evaluator

@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.formats.registry import FORMATS
-from bert_tf.export.formats.saved_model import text_module
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of
+from bert_tf.export.registry import FORMATS
+from bert_tf.export.saved_model import text_module
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import PRETRAINED_TASKS, TASKS, served_task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 
-from bert_tf.export.formats.contents import model_contents
-from bert_tf.export.formats.registry import FormatEntry
+from bert_tf.export.loading import model_contents
+from bert_tf.export.registry import FormatEntry
 
 
 class ArraysFormat:
@@ -26,10 +26,9 @@ class ArraysFormat:
         return [f"With NumPy ({card.transformers_class}): `numpy.load`."]
 
 
-FORMAT = ArraysFormat()
 ARRAYS = FormatEntry(
     name="arrays",
-    module="arrays_format",
+    implementation="arrays_format:ArraysFormat",
     title="folder of NumPy arrays",
     config_file="arrays.json",
     model_file="arrays.npz",

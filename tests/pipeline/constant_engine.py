@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.engines.engine import Engine
+from bert_tf.engines.engine import Engine, predict_in_calls
 from bert_tf.engines.registry import EngineEntry
-from bert_tf.engines.row_calls import predict_in_calls
 
 
 class ConstantEngine:

@@ -10,7 +10,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import StorageConfig, TrainConfig
 from bert_tf.data.records.dataset_info import encode_records
 from bert_tf.data.text.vocab_file import vocab_fingerprint
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.jobs import pretraining
 from pipeline.outputs.job import RunOptions
 from pipeline.outputs.manifest import write_manifest

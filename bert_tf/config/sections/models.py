@@ -11,7 +11,7 @@ from bert_tf.base.errors import check_packages
 from bert_tf.config.section import Section, option
 from bert_tf.config.sections.embedding import POOLINGS
 from bert_tf.engines.registry import FLOAT32, INT8
-from bert_tf.export.formats.registry import DEFAULT_FORMAT, FOLDER, FORMATS, IDS, SERVING, TEXT
+from bert_tf.export.registry import DEFAULT_FORMAT, FOLDER, FORMATS, IDS, SERVING, TEXT
 from bert_tf.tasks.pretrained import PRETRAINED_TASKS
 
 MAX_POSITIONS = 65_536

@@ -7,11 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.tasks.base.task import Task
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 
 
 class FinetuningLoss:
-    """Runs a task's model and sums its loss up; a `bert_tf.training.plan.protocols.TaskLoss`.
+    """Runs a task's model and sums its loss up; a `bert_tf.training.protocols.TaskLoss`.
 
     AutoGraph does not convert it: there is nothing to convert in it, and looking through the
     source of all it calls takes seconds.

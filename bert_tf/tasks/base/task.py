@@ -32,7 +32,7 @@ from bert_tf.tasks.base.declaration import ServedTaskDeclaration, TaskDeclaratio
 from bert_tf.tasks.base.host_task import HostTask
 from bert_tf.tasks.base.task_card import TaskCard
 from bert_tf.tasks.base.task_fields import fields_as_settings, fields_from_settings
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
 ROW_WEIGHTS = "row_weights"

@@ -43,7 +43,7 @@ from bert_tf.tasks.tables.labels import (
     suspicious_labels,
 )
 from bert_tf.tasks.tables.table_task import TableTask
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_labels, classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 

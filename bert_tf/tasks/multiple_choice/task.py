@@ -30,7 +30,7 @@ from bert_tf.tasks.multiple_choice.metrics import choice_metrics
 from bert_tf.tasks.multiple_choice.options import MULTIPLE_CHOICE, MultipleChoiceConfig
 from bert_tf.tasks.multiple_choice.serving import ChoiceModule
 from bert_tf.tasks.tables.labels import LabelRows, label_table
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
 

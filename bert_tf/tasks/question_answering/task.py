@@ -47,7 +47,7 @@ from bert_tf.tasks.question_answering.rows.question_targets import (
 )
 from bert_tf.tasks.question_answering.rows.questions import QuestionColumns, Questions
 from bert_tf.tasks.question_answering.serving import QuestionAnswerer
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture
 from bert_tf.weights.model_directory import ModelDirectory
 

@@ -22,7 +22,7 @@ from bert_tf.tasks.regression.options import NONE, REGRESSION, STANDARD
 from bert_tf.tasks.regression.targets import mean_and_deviation, warn_of_one_number
 from bert_tf.tasks.tables.number_labels import reject_other_labels
 from bert_tf.tasks.tables.table_task import TableTask
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import classifier_problem
 from bert_tf.weights.model_directory import ModelDirectory
 

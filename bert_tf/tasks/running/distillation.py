@@ -23,7 +23,7 @@ from bert_tf.tasks.base.losses import FinetuningLoss
 from bert_tf.tasks.base.task import Student, TaskData, as_student
 from bert_tf.tasks.registry import declared_task, task_from_settings
 from bert_tf.tasks.running.forward import ForwardPass, forward_progress
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_all_weights,

@@ -9,7 +9,7 @@ from bert_tf.base.files import write_text_atomically
 from bert_tf.config.sections import FinetuneConfig
 from bert_tf.tasks.base.task import Task
 from bert_tf.tasks.running.prediction import Evaluator
-from bert_tf.training.run.best_model import BestModelKeeper
+from bert_tf.training.best_model import BestModelKeeper
 from bert_tf.weights.model_directory import ModelDirectory, Restore
 
 

@@ -31,20 +31,26 @@ from bert_tf.tasks.running.finetuning_rows import FinetuningRows, read_rows
 from bert_tf.tasks.running.prediction import Evaluator
 from bert_tf.tasks.running.step_count import too_few_steps
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy, has_accelerator
-from bert_tf.training.devices.strategy import is_chief, make_strategy
-from bert_tf.training.devices.throughput import measure_matmul_peak
+from bert_tf.training.arithmetic import (
+    Arithmetic,
+    BatchRows,
+    PrecisionPolicy,
+    has_accelerator,
+    keep_arithmetic,
+    settle_arithmetic,
+)
+from bert_tf.training.best_model import BestModel
+from bert_tf.training.distribution import is_chief, make_strategy
 from bert_tf.training.loop import TrainingLoop, TrainingResult
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.run.arithmetic import BatchRows, keep_arithmetic, settle_arithmetic
-from bert_tf.training.run.best_model import BestModel
+from bert_tf.training.throughput import measure_matmul_peak
+from bert_tf.training.timeline import LoopSettings, PhaseSettings
 from bert_tf.weights.model_directory import (
     ModelDirectory,
     load_weights,
     read_model_directory,
 )
-from bert_tf.weights.vocabulary_subset import VocabularySubset
+from bert_tf.weights.resizing import VocabularySubset
 
 EVALUATION_TOKENS = 4096
 _LENGTHS_UNDER_XLA = 4

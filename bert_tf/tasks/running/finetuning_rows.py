@@ -21,7 +21,7 @@ from bert_tf.tasks.base.task import RowsCheck, Task, TaskData, TrainingRows, as_
 from bert_tf.tasks.registry import task_class
 from bert_tf.tasks.running.truncation import Truncation
 from bert_tf.weights.model_directory import ModelDirectory
-from bert_tf.weights.vocabulary_subset import VocabularySubset
+from bert_tf.weights.resizing import VocabularySubset
 
 LEAST_HELD_OUT = 5
 _FEW_ROWS, _FRACTION_OF_FEW = 50, 0.2  # a tenth of fewer rows is fewer than those

@@ -14,7 +14,7 @@ from bert_tf.base.wording import quantity
 from bert_tf.cpu.cores import operations_at_once
 from bert_tf.data.rows.encoded_rows import LENGTH_MULTIPLE, budgeted_batches, padded_length
 from bert_tf.tasks.base.task import TaskData
-from bert_tf.training.plan.protocols import Batch
+from bert_tf.training.protocols import Batch
 
 
 class ForwardPass:

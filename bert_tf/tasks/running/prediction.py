@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.base.console import Advance, Console
 from bert_tf.tasks.base.task import Task, TaskData, TaskResults
 from bert_tf.tasks.running.forward import ForwardPass, forward_progress
-from bert_tf.training.plan.protocols import Batch
+from bert_tf.training.protocols import Batch
 
 _ACTION = "evaluating"
 

@@ -19,14 +19,12 @@ from bert_tf.tasks.running.finetuning import batch_rows, build_model, length_mul
 from bert_tf.tasks.running.finetuning_rows import repeated_texts
 from bert_tf.tasks.running.training_inputs import FinetuningInputs
 from bert_tf.tasks.running.truncation import Truncation
-from bert_tf.training.devices.distribution import distributed_iterator
-from bert_tf.training.devices.precision import Arithmetic
-from bert_tf.training.devices.strategy import make_strategy
+from bert_tf.training.arithmetic import Arithmetic, settle_arithmetic
+from bert_tf.training.distribution import distributed_iterator, make_strategy
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.run.arithmetic import settle_arithmetic
 from bert_tf.training.step import TrainingStep
 from bert_tf.weights.model_directory import ModelDirectory
-from bert_tf.weights.vocabulary_subset import VocabularySubset
+from bert_tf.weights.resizing import VocabularySubset
 
 MOST_ENCODED = 20_000  # rows whose tokens are counted, spread evenly over the file
 _LEAST_STEPS = 2

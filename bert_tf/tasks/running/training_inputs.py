@@ -14,7 +14,7 @@ from bert_tf.tasks.base.task import TaskData
 
 
 class FinetuningInputs:
-    """A `bert_tf.training.plan.protocols.TrainingInputs`: batches of similar lengths, or of any
+    """A `bert_tf.training.protocols.TrainingInputs`: batches of similar lengths, or of any
     where the loss compares rows.
 
     Args:

@@ -51,7 +51,7 @@ from bert_tf.tasks.similarity.options import (
 from bert_tf.tasks.similarity.results import matched_results, scored_results
 from bert_tf.tasks.similarity.serving import SimilarityModule
 from bert_tf.tasks.tables.number_labels import reject_other_labels
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.sentence_transformers import read_recipe
 
 

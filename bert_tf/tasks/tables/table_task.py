@@ -31,7 +31,7 @@ from bert_tf.tasks.base.task_fields import added_fields, fields_as_settings, fie
 from bert_tf.tasks.tables.table_host import TableHost
 from bert_tf.tasks.tables.table_options import TableTaskConfig
 from bert_tf.tasks.tables.table_serving import TableModule
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.model_directory import ModelDirectory
 
 _READING = {

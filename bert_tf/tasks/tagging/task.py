@@ -47,7 +47,7 @@ from bert_tf.tasks.tagging.training_labels import (
     label_rows,
     learned_labels,
 )
-from bert_tf.training.plan.protocols import Batch, LossParts
+from bert_tf.training.protocols import Batch, LossParts
 from bert_tf.weights.import_weights import architecture, classifier_labels
 from bert_tf.weights.model_directory import ModelDirectory
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from bert_tf.base.files import write_text_atomically
+from bert_tf.base.wording import quantity
 
 FOLDER = "tracking"
 SPLITS = ("train", "eval")
@@ -80,3 +86,128 @@ def numbers(line: Mapping[str, Any]) -> dict[str, float]:
 def named_by_split(line: Mapping[str, Any]) -> dict[str, float]:
     """The same as `train/loss`, `eval/loss`, for trackers that keep splits apart by names."""
     return {f"{line['split']}/{name}": value for name, value in numbers(line).items()}
+
+
+_RETRY_SECONDS = 60.0
+_CLOSING_SECONDS = 30.0
+
+Line = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _End:
+    is_finished: bool
+
+
+class TrackerSender:
+    """Sends lines from a thread of its own.
+
+    What cannot be sent is kept and tried again with a later line, a minute after the failure at the
+    earliest, and when the run ends.
+
+    Args:
+        name: of the tracker.
+        open_tracker: called in the thread.
+        lines: that the run resumes after; those that the tracker lacks are sent first.
+        warn: called once when the tracker fails, and at the end for what it lacks; by `write`
+            and `close` alone, in their thread.
+        retry_seconds: between a failure and the next attempt.
+        closing_seconds: that `close` waits at most.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        open_tracker: Callable[[], Tracker],
+        lines: Iterable[Line],
+        *,
+        warn: Callable[[str], None],
+        retry_seconds: float = _RETRY_SECONDS,
+        closing_seconds: float = _CLOSING_SECONDS,
+    ):
+        self._name = name
+        self._open = open_tracker
+        self._warn = warn
+        self._retry_seconds = retry_seconds
+        self._closing_seconds = closing_seconds
+        now = time.time()
+        self._unsent: deque[tuple[Line, float]] = deque((line, now) for line in lines)
+        self._tracker: Tracker | None = None
+        self._newest: Mapping[str, int] = {}
+        self._failure: str | None = None
+        self._has_warned = False
+        self._given: SimpleQueue[tuple[Line, float] | _End] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=f"tracker-{name}", daemon=True)
+        self._thread.start()
+
+    def write(self, line: Line) -> None:
+        """Sends one line; returns at once."""
+        self._given.put((line, time.time()))
+        self._warn_of_failure()
+
+    def close(self, *, is_finished: bool) -> None:
+        """Waits until everything is sent, for a bounded time.
+
+        Args:
+            is_finished: whether the run has all its steps.
+        """
+        self._given.put(_End(is_finished))
+        self._thread.join(self._closing_seconds)
+        self._warn_of_failure()
+        waiting = max(self._given.qsize() - 1, 0)  # the end is the last
+        if unsent := len(self._unsent) + waiting:
+            self._warn(
+                f"{self._name}: {quantity(unsent, 'line')} of the run could not be sent; "
+                "metrics.jsonl has them"
+            )
+        elif self._thread.is_alive():
+            self._warn(f"{self._name}: did not finish within {self._closing_seconds:g} seconds")
+
+    def _warn_of_failure(self) -> None:
+        failure = self._failure
+        if failure is not None and not self._has_warned:
+            self._has_warned = True
+            self._warn(
+                f"{self._name}: cannot be written ({failure}); training goes on, and what it lacks "
+                "is tried again later"
+            )
+
+    def _work(self) -> None:
+        end: _End | None = None
+        while end is None:
+            is_sent = self._try(self._send)
+            retry_at = -float("inf") if is_sent else time.monotonic() + self._retry_seconds
+            end = self._take(until=retry_at)
+        self._try(self._send)
+        if self._tracker is not None:
+            self._try(functools.partial(self._tracker.close, is_finished=end.is_finished))
+
+    def _take(self, until: float) -> _End | None:
+        """Takes lines until something may be sent, one at least; the end comes at any time."""
+        while True:
+            given = self._given.get()
+            if isinstance(given, _End):
+                return given
+            self._unsent.append(given)
+            if time.monotonic() >= until:
+                return None
+
+    def _try(self, action: Callable[[], None]) -> bool:
+        try:
+            action()
+        except (Exception, SystemExit) as error:  # of any library
+            words = str(error).strip() or type(error).__name__
+            self._failure = self._failure or words.splitlines()[0][:200]
+            return False
+        return True
+
+    def _send(self) -> None:
+        if self._tracker is None:
+            tracker = self._open()
+            self._newest = tracker.newest_steps()
+            self._tracker = tracker
+        while self._unsent:
+            line, seconds = self._unsent[0]
+            if line["step"] > self._newest.get(line["split"], -1):
+                self._tracker.write(line, seconds)
+            self._unsent.popleft()

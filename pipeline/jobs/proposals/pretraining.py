@@ -187,7 +187,7 @@ def _measured(
     """A step of the whole batch, from trials of a part of it, and the precision of its layers."""
     # Takes seconds to import, during which there is something to read already.
     from bert_tf.pretraining.step_trial import StepShape, expected_way, try_steps
-    from bert_tf.training.run.arithmetic import BatchRows
+    from bert_tf.training.arithmetic import BatchRows
 
     shape = StepShape(
         rows=train.batch_size,

@@ -18,7 +18,7 @@ from bert_tf.base.files import (
     replacing_file,
     write_text_atomically,
 )
-from bert_tf.training.run.metrics_log import MetricsLog
+from bert_tf.training.metrics_log import MetricsLog
 from bert_tf.weights.tensor_files import write_tensors
 
 BIG = np.zeros(100_000, np.float32)

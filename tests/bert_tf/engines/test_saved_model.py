@@ -15,8 +15,8 @@ from bert_tf.base.processor import has_bfloat16
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES
 from bert_tf.engines.saved_model import _TO_BFLOAT16, SavedModelEngine
-from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.registry import TASKS
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 
@@ -161,7 +161,7 @@ def test_weights_laid_out_once_give_the_same_bits(exported, tmp_path):
         "import sys\n"
         "import numpy as np\n"
         "from pathlib import Path\n"
-        "from bert_tf.engines.frozen_weights import declare_frozen_weights\n"
+        "from bert_tf.engines.saved_model import declare_frozen_weights\n"
         "from bert_tf.engines.saved_model import load\n"
         "declare_frozen_weights()\n"
         "engine = load(Path(sys.argv[1]), threads=2, precision='bfloat16')\n"

@@ -21,9 +21,9 @@ from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.registry import ENGINES, usable_engines
-from bert_tf.export.formats.registry import FORMATS
-from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
+from bert_tf.export.registry import FORMATS
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.base.prediction_rows import prediction_rows
 from bert_tf.tasks.registry import declared_task, served_task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory

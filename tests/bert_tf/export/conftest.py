@@ -11,8 +11,8 @@ import pytest
 
 from bert_tf.config.bert import BertConfig
 from bert_tf.engines.saved_model import SavedModelEngine
-from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import TrainedModel, load_trained_model
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.tasks.registry import served_task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory

@@ -11,9 +11,9 @@ import pytest
 
 from bert_tf.base.console import Console
 from bert_tf.config.bert import BertConfig
-from bert_tf.export.formats.registry import FORMATS
 from bert_tf.export.loading import load_trained_model
 from bert_tf.export.model_card import card_of, model_card
+from bert_tf.export.registry import FORMATS
 from bert_tf.models.encoder import BertEncoder
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.tasks.registry import task_from_settings

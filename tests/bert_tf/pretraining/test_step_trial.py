@@ -14,7 +14,7 @@ from bert_tf.config.sections.pretraining import TrainConfig
 from bert_tf.pretraining import step_trial as module
 from bert_tf.pretraining.phases import PretrainingPhase
 from bert_tf.pretraining.step_trial import StepShape, measure_ways, step_trial, try_steps
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 
 BERT = sized_config("tiny", 100).replace(num_hidden_layers=1)
 SHAPE = StepShape(rows=4, length=16, predictions=2)

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from packed_task import make_packed_loop
 
+from bert_tf.training import checkpoints
 from bert_tf.training.loop import TrainingLoop
-from bert_tf.training.run import checkpoints
 
 
 def make_loop(folder: Path) -> TrainingLoop:

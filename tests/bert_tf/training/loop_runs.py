@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.base.errors import StoppedEarly
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 
 
 def losses(run_directory):

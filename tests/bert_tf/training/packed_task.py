@@ -17,11 +17,11 @@ from bert_tf.data.records.pretraining_inputs import PretrainingInputs
 from bert_tf.models.model_flops import ModelFlops
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import Evaluate, TrainingLoop
+from bert_tf.training.metrics_log import read_metrics
 from bert_tf.training.optimizers.adamw import AdamW
-from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.timeline import LoopSettings, PhaseSettings
 
 LENGTH, PREDICTIONS, VOCAB = 24, 4, 40
 RECORDS, BLOCK_RECORDS, BATCH_SIZE, ROW_MULTIPLE, STEPS = 90, 40, 14, 4, 10

@@ -10,12 +10,12 @@ import keras
 import tensorflow as tf
 
 from bert_tf.base.console import Console
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.loop import TrainingLoop
 from bert_tf.training.optimizers.adamw import AdamW
 from bert_tf.training.optimizers.lamb import Lamb
-from bert_tf.training.plan.protocols import LossParts
-from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
+from bert_tf.training.protocols import LossParts
+from bert_tf.training.timeline import LoopSettings, PhaseSettings
 
 ROWS = 8
 PHASE_KEYS = {field.name for field in dataclasses.fields(PhaseSettings)}

@@ -71,7 +71,7 @@ def main(name, runs, *tasks):
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
     from bert_tf.base.console import Console
-    from bert_tf.training.devices.strategy import is_chief, make_strategy
+    from bert_tf.training.distribution import is_chief, make_strategy
 
     strategy = make_strategy(name, None, Console())
     assert strategy.num_replicas_in_sync == 2

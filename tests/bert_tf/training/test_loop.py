@@ -15,7 +15,7 @@ from regression_task import Numbers, make_loop
 
 from bert_tf.base.console import Console
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 
 pytestmark = pytest.mark.slow
 
@@ -281,9 +281,7 @@ def test_loss_scaling_leaves_the_curve_alone_and_skips_overflows(tmp_path):
 
 def test_a_time_budget_ends_the_run_and_the_learning_rate(tmp_path, monkeypatch):
     ticks = itertools.count()
-    monkeypatch.setattr(
-        "bert_tf.training.plan.step_timer.time.monotonic", lambda: 0.01 * next(ticks)
-    )
+    monkeypatch.setattr("bert_tf.training.timeline.time.monotonic", lambda: 0.01 * next(ticks))
     result = make_loop(
         run_directory=tmp_path, steps=10**7, warmup_steps=0, max_minutes=1 / 60, log_every=5
     ).run()

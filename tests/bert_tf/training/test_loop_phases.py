@@ -8,9 +8,8 @@ from loop_runs import losses, run_until
 from regression_task import Numbers, make_loop
 
 from bert_tf.pretraining.pretraining import PhasedInputs
-from bert_tf.training.plan.settings import LoopSettings, PhaseSettings
-from bert_tf.training.plan.timeline import Timeline
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
+from bert_tf.training.timeline import LoopSettings, PhaseSettings, Timeline
 
 PHASES = (
     PhaseSettings(steps=5, warmup_steps=2, peak_learning_rate=1e-2),

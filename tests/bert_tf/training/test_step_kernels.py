@@ -14,9 +14,9 @@ from bert_tf.models.classification import BertClassifier
 from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining.loss import PretrainingLoss
 from bert_tf.pretraining.step_trial import StepShape, full_batch
-from bert_tf.training.devices.precision import Arithmetic, PrecisionPolicy
+from bert_tf.training.arithmetic import Arithmetic, PrecisionPolicy
 from bert_tf.training.optimizers.make import make_optimizer
-from bert_tf.training.plan.protocols import LossParts
+from bert_tf.training.protocols import LossParts
 from bert_tf.training.step import TrainingStep
 
 CONFIG = BertConfig(

@@ -20,9 +20,9 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.base.errors import InputError, UsageError
-from bert_tf.weights.containers import pytorch_pickle
-from bert_tf.weights.containers.pytorch_file import PyTorchFile
-from bert_tf.weights.containers.pytorch_pickle import ForeignNameError, PickleError, read_pickle
+from bert_tf.weights import pytorch_pickle
+from bert_tf.weights.pytorch_file import PyTorchFile
+from bert_tf.weights.pytorch_pickle import ForeignNameError, PickleError, read_pickle
 from bert_tf.weights.tensor_files import FolderTensors, write_tensors
 from bert_tf.weights.tensor_names import canonical_name
 

@@ -69,7 +69,7 @@ def test_a_signal_during_a_step_of_beam_is_still_one(number, kind):
 def test_a_second_termination_ends_training_at_once():
     program = """
 import os, signal
-from bert_tf.training.stop_signals import on_stop_signal
+from bert_tf.training.loop import on_stop_signal
 from pipeline.cli.startup import raising_on_signals
 with raising_on_signals(), on_stop_signal(print):
     os.kill(os.getpid(), signal.SIGTERM)

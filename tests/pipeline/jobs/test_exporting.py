@@ -20,8 +20,8 @@ from bert_tf.base.errors import BertPipelineError, InputError, UsageError
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import ExportConfig
 from bert_tf.engines.registry import ENGINES
-from bert_tf.export.formats import saved_model
-from bert_tf.export.formats.registry import FORMATS, recognize_format
+from bert_tf.export import saved_model
+from bert_tf.export.registry import FORMATS, recognize_format
 from bert_tf.tasks.base.task import PretrainedTask
 from bert_tf.tasks.fill_mask.declaration import FillMaskConfig
 from bert_tf.weights.import_weights import read_source

@@ -6,7 +6,7 @@ from pretraining_runs import BATCH, VOCAB, train, write_data
 
 from bert_tf.base.errors import UsageError
 from bert_tf.base.processor import CoreTimes
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory
 
 pytestmark = pytest.mark.slow  # trains, and compiles the step each time

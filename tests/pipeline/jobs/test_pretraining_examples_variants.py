@@ -13,7 +13,7 @@ from bert_tf.config.section import build_section
 from bert_tf.config.sections import PreprocessConfig, RunnerConfig, StorageConfig, TrainConfig
 from bert_tf.data.records.parsing import feature_spec
 from bert_tf.data.text.vocab_file import SPECIAL_TOKENS
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from pipeline.examples import plan, steps
 from pipeline.jobs import pretraining, pretraining_examples
 from pipeline.outputs.job import RunOptions

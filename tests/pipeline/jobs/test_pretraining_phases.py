@@ -9,7 +9,7 @@ from pretraining_runs import BATCH, LENGTH, VOCAB, losses, train, write_data
 
 from bert_tf.base.errors import StoppedEarly, UsageError
 from bert_tf.pretraining import evaluation as training
-from bert_tf.training.run.metrics_file import read_metrics
+from bert_tf.training.metrics_log import read_metrics
 from bert_tf.weights.model_directory import read_model_directory
 
 pytestmark = pytest.mark.slow  # trains, and compiles the step each time

@@ -10,8 +10,8 @@ from bert_tf.models.pretraining import BertPretrainingModel
 from bert_tf.pretraining import plan
 from bert_tf.pretraining.plan import parameter_count
 from bert_tf.pretraining.step_trial import TriedStep
-from bert_tf.training.devices.machine_memory import Memory
 from bert_tf.training.loop import TrainingLoop
+from bert_tf.training.memory import Memory
 
 OUT_OF_MEMORY = "OOM when allocating tensor with shape[4,12,16]"
 FULL_DISK = "events.out.tfevents; No space left on device"

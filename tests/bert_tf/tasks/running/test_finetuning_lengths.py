@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.tasks.running import finetuning
-from bert_tf.training.devices.precision import PrecisionPolicy
+from bert_tf.training.arithmetic import PrecisionPolicy
 
 
 @pytest.mark.parametrize(("is_accelerator", "multiple"), [(False, 1), (True, 8)])

@@ -6,7 +6,7 @@ import pytest
 from bert_tf.tasks.classification.metrics import classification_metrics
 from bert_tf.tasks.question_answering.answers.metrics import answer_metrics
 from bert_tf.tasks.registry import TASKS, finetune_config
-from bert_tf.training.run import best_model
+from bert_tf.training import best_model
 
 
 def test_every_task_has_metrics():

@@ -15,8 +15,8 @@ from bert_tf.config.bert import BertConfig
 from bert_tf.config.section import build_section
 from bert_tf.config.sections import EvaluateConfig
 from bert_tf.data.tables.rejects import Reject
-from bert_tf.export.formats.saved_model import write_saved_model
 from bert_tf.export.loading import load_trained_model
+from bert_tf.export.saved_model import write_saved_model
 from bert_tf.tasks.registry import TASKS, task_from_settings
 from bert_tf.weights.model_directory import read_model_directory, write_model_directory
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from bert_tf.training.run.metrics_log import MetricsLog
+from bert_tf.training.metrics_log import MetricsLog
 
 SETTINGS = {"steps": 40, "data": "data", "init": None, "phases": [{"steps": 40}]}
 

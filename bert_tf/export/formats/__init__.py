@@ -1,1 +1,0 @@
-"""What `export` writes for other libraries to load; a file per format."""

@@ -1,0 +1,150 @@
+"""Graphs from token ids to scores, for ONNX runtimes and OpenVINO, in a HuggingFace folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from bert_tf.base.console import Console
+from bert_tf.base.files import replacing_file
+from bert_tf.config.bert import BertConfig
+from bert_tf.export.huggingface import HuggingFaceFormat
+from bert_tf.export.int8 import quantized_openvino, write_quantized_onnx
+from bert_tf.export.loading import TrainedModel
+from bert_tf.serving.signatures import ONNX_FILE, ONNX_INT8_FILE, OPENVINO_FILE, OPENVINO_INT8_FILE
+from bert_tf.tasks.base.task_card import TaskCard
+from bert_tf.weights.graph_names import MASK, TYPE_IDS, WORD_IDS
+from bert_tf.weights.model_directory import model_tensors
+from bert_tf.weights.onnx_graph import onnx_model
+
+_ENCODER_ALONE = (
+    "The graph ends at the encoder's states; the heads of pretraining are in `model.safetensors`."
+)
+
+
+class GraphFormat(HuggingFaceFormat):
+    """A `QuantizableFormat`: what HuggingFace's libraries load, and a graph beside it."""
+
+    def write(self, trained: TrainedModel, output: Path, console: Console) -> list[str]:
+        graph = trained_graph(trained)
+        notes = super().write(trained, output, console)
+        self.write_graph(graph, output)
+        return [*notes, *graph_notes(trained)]
+
+    def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
+        """Writes the graph beside the other files."""
+        raise NotImplementedError
+
+
+class OnnxFormat(GraphFormat):
+    """The graph as ONNX."""
+
+    def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
+        with replacing_file(folder / ONNX_FILE) as aside:
+            aside.write_bytes(graph.SerializeToString(deterministic=True))
+
+    def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
+        with replacing_file(folder / ONNX_INT8_FILE) as aside:
+            write_quantized_onnx(folder / ONNX_FILE, aside, batches)
+
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        return [
+            "Token ids in, scores out, with onnxruntime and a tokenizer of HuggingFace's:",
+            "```python",
+            "import onnxruntime",
+            "from transformers import AutoTokenizer",
+            f'model = onnxruntime.InferenceSession("THIS_FOLDER/{ONNX_FILE}")',
+            *tokens_in("model.run(None, inputs)"),
+            "```",
+            *super().loading(card, config, lowercase=lowercase),
+        ]
+
+
+class OpenVinoFormat(GraphFormat):
+    """The graph in OpenVINO's own format."""
+
+    def write_graph(self, graph: onnx.ModelProto, folder: Path) -> None:
+        import openvino
+
+        model = openvino.Core().read_model(graph.SerializeToString(), b"")
+        _save_openvino(model, folder / OPENVINO_FILE)
+
+    def write_int8(self, folder: Path, batches: Sequence[dict[str, np.ndarray]]) -> None:
+        import openvino
+
+        model = openvino.Core().read_model(folder / OPENVINO_FILE)
+        _save_openvino(quantized_openvino(model, batches), folder / OPENVINO_INT8_FILE)
+
+    def loading(self, card: TaskCard, config: BertConfig, *, lowercase: bool) -> list[str]:
+        return [
+            "Token ids in, scores out, with openvino and a tokenizer of HuggingFace's:",
+            "```python",
+            "import openvino",
+            "from transformers import AutoTokenizer",
+            f'model = openvino.compile_model("THIS_FOLDER/{OPENVINO_FILE}", "CPU")',
+            *tokens_in("model(inputs)"),
+            "```",
+            *super().loading(card, config, lowercase=lowercase),
+        ]
+
+
+def _save_openvino(model: Any, file: Path) -> None:
+    """Names nodes by their place: OpenVINO counts all that a process has made, which would make
+    equal models different files."""
+    import openvino
+
+    for place, node in enumerate(model.get_ordered_ops()):
+        if node.get_type_name() not in ("Parameter", "Result"):
+            node.set_friendly_name(f"{node.get_type_name()}_{place}")
+    openvino.save_model(model, file, compress_to_fp16=False)
+
+
+def trained_graph(trained: TrainedModel) -> onnx.ModelProto:
+    """The graph of a model in memory.
+
+    Raises:
+        UsageError: as `onnx_model`.
+    """
+    model = trained.model
+    # Without a task the graph gives vectors, whatever heads of pretraining the model has.
+    architecture = "BertModel" if trained.task is None else model.huggingface_class
+    return onnx_model(
+        architecture, trained.directory.config, model_tensors(model), recipe=trained.recipe
+    )
+
+
+def graph_notes(trained: TrainedModel) -> list[str]:
+    """What the graph lacks."""
+    notes = []
+    if trained.task is None and trained.model is not trained.encoder:
+        notes.append(_ENCODER_ALONE)
+    recipe = trained.recipe
+    if recipe is not None and recipe.changes_texts:
+        notes.append(
+            "The graph takes ids: what the folder says of texts (prompts, lower-casing in "
+            "`sentence_bert_config.json`) is up to whoever tokenizes them."
+        )
+    return notes
+
+
+def tokens_in(call: str) -> list[str]:
+    """Lines of Python that tokenize a text, and a call that takes the `inputs`."""
+    return [
+        'tokenizer = AutoTokenizer.from_pretrained("THIS_FOLDER")',
+        'tokens = tokenizer(["some text"], return_tensors="np")',
+        "inputs = {",
+        *(
+            f'    "{name}": tokens["{theirs}"],'
+            for name, theirs in (
+                (WORD_IDS, "input_ids"),
+                (MASK, "attention_mask"),
+                (TYPE_IDS, "token_type_ids"),
+            )
+        ),
+        "}",
+        f"print({call})",
+    ]

@@ -1,0 +1,169 @@
+"""Every format of exported models by its name on the command line; imported when it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.base.errors import check_packages
+
+if TYPE_CHECKING:
+    from bert_tf.export.loading import ModelFormat
+    from bert_tf.tasks.base.task_card import TaskCard
+
+
+FOLDER, SERVING = "folder", "serving"
+TEXT, IDS = "text", "ids"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormatEntry:
+    """A format that need not be imported to be known.
+
+    Attributes:
+        name: on the command line and in manifests.
+        implementation: `module:class` of its `ModelFormat`.
+        title: what it writes, for help and for reports on a folder.
+        model_file: name of the file that, with `config_file`, makes a folder one of this format.
+        config_file: name of the file with the model's shape.
+        packages: what must be importable to write it, beyond what this package requires; the first
+            has the name of the extra that installs them.
+        options: keys of `ExportConfig` that it follows and other formats do not have.
+        has_pooling: whether it states how the vector of a text is made.
+        quantizer: the package that makes graphs of 8-bit integers, see `QuantizableFormat`; None of
+            formats that have none.
+        library_name: the library that the Hub shows such a model under, None where it knows none.
+        tags: by which the Hub finds such models.
+        keeps_head: whether the head of a task is written, from the part of the model card about it.
+        encoder_pipeline_tag: the Hub's pipeline tag of a model without its head.
+    """
+
+    name: str
+    implementation: str
+    title: str
+    model_file: str
+    config_file: str = "config.json"
+    packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    has_pooling: bool = False
+    quantizer: str | None = None
+    library_name: str | None = None
+    tags: tuple[str, ...] = ()
+    keeps_head: Callable[[TaskCard], bool] = lambda card: True
+    encoder_pipeline_tag: str = "feature-extraction"
+
+    def check_installed(self) -> None:
+        """Checks that its packages are installed; imports none.
+
+        Raises:
+            UsageError: one is missing.
+        """
+        if self.packages:
+            check_packages(f"--format {self.name}", self.packages, extra=self.packages[0])
+
+    def load(self, **options: Any) -> ModelFormat:
+        """Imports the format.
+
+        Args:
+            options: values of its `options`, which are fields of it; those left out have defaults.
+
+        Raises:
+            UsageError: see `check_installed`.
+        """
+        self.check_installed()
+        module, _, name = self.implementation.partition(":")
+        model_format: ModelFormat = getattr(importlib.import_module(module), name)(**options)
+        return model_format
+
+
+# The first is the default; a folder with the files of several is of the first.
+FORMATS: dict[str, FormatEntry] = {
+    entry.name: entry
+    for entry in (
+        FormatEntry(
+            name="savedmodel",
+            implementation="bert_tf.export.saved_model:SavedModelFormat",
+            title="SavedModel in a HuggingFace folder",
+            model_file="saved_model.pb",
+            options=("layout", "inputs"),
+            library_name="transformers",
+            tags=("tensorflow", "saved-model"),
+        ),
+        FormatEntry(
+            name="onnx",
+            implementation="bert_tf.export.graphs:OnnxFormat",
+            title="ONNX graph in a HuggingFace folder",
+            model_file="model.onnx",
+            packages=("onnx",),
+            quantizer="onnxruntime",
+            library_name="transformers",
+            tags=("onnx",),
+        ),
+        FormatEntry(
+            name="openvino",
+            implementation="bert_tf.export.graphs:OpenVinoFormat",
+            title="OpenVINO model in a HuggingFace folder",
+            model_file="openvino_model.xml",
+            packages=("openvino", "onnx"),
+            quantizer="nncf",
+            library_name="transformers",
+            tags=("openvino",),
+        ),
+        FormatEntry(
+            name="keras-hub",
+            implementation="bert_tf.export.checkpoints:KerasHubFormat",
+            title="KerasHub preset",
+            model_file="model.weights.h5",
+            library_name="keras-hub",
+            tags=("keras",),
+            keeps_head=lambda card: card.is_keras_hub_task,
+        ),
+        FormatEntry(
+            name="sentence-transformers",
+            implementation="bert_tf.export.huggingface:SentenceTransformersFormat",
+            title="sentence-transformers folder",
+            model_file="modules.json",
+            has_pooling=True,
+            library_name="sentence-transformers",
+            tags=("sentence-transformers", "feature-extraction", "sentence-similarity"),
+            keeps_head=lambda card: False,
+            encoder_pipeline_tag="sentence-similarity",
+        ),
+        FormatEntry(
+            name="huggingface",
+            implementation="bert_tf.export.huggingface:HuggingFaceFormat",
+            title="HuggingFace folder",
+            model_file="model.safetensors",
+            library_name="transformers",
+        ),
+        FormatEntry(
+            name="google-tf1",
+            implementation="bert_tf.export.checkpoints:GoogleFormat",
+            title="checkpoint of google-research/bert (TensorFlow 1)",
+            config_file="bert_config.json",
+            model_file="bert_model.ckpt.index",
+            tags=("tensorflow",),
+        ),
+        FormatEntry(
+            name="google-tf2",
+            implementation="bert_tf.export.checkpoints:ModelGardenFormat",
+            title="checkpoint of TF Model Garden (TensorFlow 2)",
+            config_file="bert_config.json",
+            model_file="bert_model.ckpt-1.index",
+            tags=("tensorflow",),
+            keeps_head=lambda card: False,
+        ),
+    )
+}
+DEFAULT_FORMAT = next(iter(FORMATS))
+
+
+def recognize_format(folder: str | Path) -> FormatEntry | None:
+    """The format of a folder by its files' names, None if it is of none."""
+    for entry in FORMATS.values():
+        if all((Path(folder) / name).is_file() for name in (entry.config_file, entry.model_file)):
+            return entry
+    return None

@@ -1,0 +1,239 @@
+"""How the steps of a run are computed: decided when it starts, and kept for when it is resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.files import write_text_atomically
+from bert_tf.base.json_files import read_if_sound, sealed
+from bert_tf.base.processor import has_bfloat16
+from bert_tf.config.sections.loop import LoopSection
+from bert_tf.cpu.cores import divide_cores_among_parts, row_shards
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+_BFLOAT16_CAPABILITY = (8, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionPolicy:
+    """How the step is computed.
+
+    Attributes:
+        policy: Keras dtype policy; variables and the optimizer stay in float32.
+        use_xla: whether the step is compiled by XLA.
+        use_kernels: whether its layers use those of `bert_tf.cpu.kernels`.
+    """
+
+    policy: str
+    use_xla: bool
+    use_kernels: bool = False
+
+    def __str__(self) -> str:
+        compiled = "with XLA" if self.use_xla else "without XLA"
+        if self.use_kernels:
+            compiled = "with fused kernels"
+        return f"{self.policy.removeprefix('mixed_')}, {compiled}"
+
+    @property
+    def scale_loss(self) -> bool:
+        """Whether gradients need loss scaling, which only float16 does."""
+        return self.policy == "mixed_float16"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """How steps are computed.
+
+    Attributes:
+        precision: of the layers, and whether XLA compiles the step or layers use kernels.
+        shards: parts of every batch, or micro-batch, that are computed side by side, see
+            `bert_tf.cpu.cores`; they divide its rows. 1 with XLA or several replicas.
+    """
+
+    precision: PrecisionPolicy = PrecisionPolicy("float32", use_xla=False)
+    shards: int = 1
+
+    def __str__(self) -> str:
+        parts = f", batches in {self.shards} parts" if self.shards > 1 else ""
+        return f"{self.precision}{parts}"
+
+
+def choose_precision(
+    precision: str,
+    xla: str,
+    *,
+    static_shapes: bool,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+) -> PrecisionPolicy:
+    """Resolves what the config leaves to "auto", and reports the choice.
+
+    "auto" precision is bfloat16 on TPUs, on GPUs of compute capability 8.0 and on processors with
+    AVX-512 bf16 or AMX, else float32. "auto" XLA compiles on TPUs, and on GPUs where shapes are
+    static. On processors oneDNN's products and fused kernels are faster.
+
+    Args:
+        precision: "auto", "float32", "bfloat16" or "float16".
+        xla: "auto", "on" or "off".
+        static_shapes: whether all batches have one shape; each new one costs a compilation.
+        strategy: of the run.
+        console: where the choice is reported.
+    """
+    device, is_fast = _device(strategy)
+    if precision == "auto":
+        precision = "bfloat16" if is_fast else "float32"
+    use_xla = xla == "on"
+    if xla == "auto":
+        use_xla = device == "TPU" or (device == "GPU" and static_shapes)
+    use_kernels = device == "CPU" and precision != "float16" and not use_xla
+    chosen = PrecisionPolicy(_POLICIES[precision], use_xla, use_kernels)
+    console.info(f"{device}, {chosen}")
+    return chosen
+
+
+def has_accelerator() -> bool:
+    """Whether TensorFlow sees a GPU or a TPU."""
+    return any(tf.config.list_physical_devices(kind) for kind in ("GPU", "TPU"))
+
+
+def _device(strategy: tf.distribute.Strategy) -> tuple[str, bool]:
+    """The kind of device and whether it is fast in bfloat16; TensorFlow does not start for that."""
+    is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if is_tpu or tf.config.list_physical_devices("TPU"):
+        return "TPU", True
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        details = tf.config.experimental.get_device_details(gpus[0])
+        return "GPU", details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
+    return "CPU", has_bfloat16()
+
+
+ARITHMETIC_FILE = "arithmetic.json"
+# Of the expected way's seconds: noise is to choose between no two ways that are equally fast.
+_CLEARLY = 0.95
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchRows:
+    """The rows of a batch, as far as they decide in how many parts it may be computed.
+
+    Attributes:
+        batch: rows; they are filled up to whole parts where `is_filled_up`.
+        micro_batches: that the batch is computed in, one after the other.
+        is_filled_up: whether rows without weight may be added.
+    """
+
+    batch: int
+    micro_batches: int
+    is_filled_up: bool
+
+    def shards(self) -> int:
+        """Parts of each micro-batch; 1 where the rows cannot be divided."""
+        shards = row_shards(self.batch // self.micro_batches)
+        divisible = self.batch % (self.micro_batches * shards) == 0
+        return shards if self.is_filled_up or divisible else 1
+
+
+# Seconds of a step, computed in each of several ways.
+StepTrial = Callable[[Sequence[Arithmetic]], list[float]]
+
+
+def settle_arithmetic(
+    config: LoopSection,
+    rows: Iterable[BatchRows],
+    *,
+    static_shapes: bool,
+    strategy: tf.distribute.Strategy,
+    console: Console,
+    trial: StepTrial | None = None,
+) -> Arithmetic:
+    """Decides how the steps of a run are computed, and has TensorFlow run them so.
+
+    To be called before TensorFlow runs anything, which settles how it uses the cores. A run that is
+    resumed continues as `keep_arithmetic` has kept.
+
+    Args:
+        config: of the run.
+        rows: of the batches of every phase; none where the loss compares the rows of a batch.
+        static_shapes: whether all batches have one shape.
+        strategy: of the run.
+        console: where the decision is reported.
+        trial: measures a step on processors, where the config leaves precision and XLA open; None
+            for the way that is the fastest by the processor's instructions.
+    """
+    is_kept = config.strategy == "default"
+    kept = read_if_sound(Path(config.output) / ARITHMETIC_FILE) if is_kept else None
+    if kept is not None:
+        arithmetic = Arithmetic(
+            precision=PrecisionPolicy(
+                kept["policy"], kept["use_xla"], kept.get("use_kernels", False)
+            ),
+            shards=kept["shards"],
+        )
+        console.info(f"arithmetic as this run began with: {arithmetic}")
+    else:
+        precision = choose_precision(
+            config.precision,
+            config.xla,
+            static_shapes=static_shapes,
+            strategy=strategy,
+            console=console,
+        )
+        divided = min((phase.shards() for phase in rows), default=1)
+        shards = divided if is_kept and not precision.use_xla else 1
+        arithmetic = Arithmetic(precision=precision, shards=shards)
+        is_open = config.precision == config.xla == "auto"
+        if trial is not None and is_kept and is_open and not has_accelerator():
+            arithmetic = _fastest(arithmetic, trial, shards=divided, console=console)
+    if arithmetic.shards > 1:
+        divide_cores_among_parts()
+    return arithmetic
+
+
+def keep_arithmetic(config: LoopSection, arithmetic: Arithmetic) -> None:
+    """Writes the decision into the directory of a run on one device, when it has something to keep.
+
+    Other instructions would change a resumed run's losses and, where rows are packed, its batches.
+    """
+    if config.strategy != "default":
+        return
+    path = Path(config.output) / ARITHMETIC_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {**dataclasses.asdict(arithmetic.precision), "shards": arithmetic.shards}
+    write_text_atomically(path, sealed(document))
+
+
+def candidate_ways(*, shards: int) -> list[Arithmetic]:
+    """The ways that a trial compares on processors, for batches of one shape.
+
+    Args:
+        shards: parts of a batch in those without XLA.
+    """
+    return [
+        Arithmetic(
+            precision=PrecisionPolicy(policy, use_xla, use_kernels=not use_xla),
+            shards=1 if use_xla else shards,
+        )
+        for policy in ("mixed_bfloat16", "float32")
+        for use_xla in (False, True)
+    ]
+
+
+def _fastest(
+    expected: Arithmetic, trial: StepTrial, *, shards: int, console: Console
+) -> Arithmetic:
+    """The fastest way in a trial; the expected one, unless another is clearly faster."""
+    ways = candidate_ways(shards=shards)
+    console.info("measuring how a step is computed fastest here")
+    seconds = dict(zip(ways, trial(ways), strict=True))
+    for way in ways:
+        console.info(f"  {way}: {1000 * seconds[way]:,.0f} ms")
+    fastest = min(ways, key=seconds.__getitem__)
+    chosen = fastest if seconds[fastest] < _CLEARLY * seconds[expected] else expected
+    console.info(f"chosen: {chosen}")
+    return chosen

@@ -1,0 +1,216 @@
+"""Keeps the best model of a run in `best/`, and describes which one that is and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from bert_tf.data.text.casing import Lowercase
+from bert_tf.weights.model_directory import Restore, write_model_directory
+
+_PERFECT = (1.0, 100.0)  # the latter of answers to questions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestModel:
+    """The model in `best/`.
+
+    Attributes:
+        step: steps it was trained for.
+        epoch: passes over the training rows it was trained for; None where runs have steps alone.
+        phase: of a run of several, from 1; the metric is compared within it.
+        metric: the name of what chose it; None where nothing is evaluated and it is the last model.
+        value: of the metric.
+    """
+
+    step: int
+    epoch: float | None = None
+    phase: int | None = None
+    metric: str | None = None
+    value: float | None = None
+
+    @classmethod
+    def of_notes(
+        cls, best: dict[str, Any], *, metric: str, steps_per_epoch: int | None = None
+    ) -> Self:
+        """Reads the notes of a training loop.
+
+        Args:
+            best: `notes["best"]`.
+            metric: what models are chosen by where it is known.
+            steps_per_epoch: None leaves epochs out.
+        """
+        return cls(
+            step=best["step"],
+            epoch=round(best["step"] / steps_per_epoch, 4) if steps_per_epoch else None,
+            phase=best.get("phase"),
+            metric=metric if metric in best else None,
+            value=best.get(metric),
+        )
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Self | None:
+        """What the manifest of a run, or of a model that was exported from it, says."""
+        values = manifest.get("best_model")
+        return None if values is None else cls(**values)
+
+    def __str__(self) -> str:
+        of_phase = f" of phase {self.phase}" if self.phase else ""
+        if self.metric is None:
+            last = f"epoch (step {self.step})" if self.epoch else f"step ({self.step})"
+            return (
+                f"the model of the last {last}{of_phase}; nothing was evaluated to choose another"
+            )
+        place = f"step {self.step}"
+        if self.epoch:
+            place = f"epoch {self.epoch:g} ({place})"
+        extreme = "lowest" if _is_lower_better(self.metric) else "highest"
+        return f"the model of {place}{of_phase}, with the {extreme} {self.metric}: {self.value:.4f}"
+
+
+class BestModelKeeper:
+    """Writes `best/` whenever a model is the best so far; without evaluation that is the newest.
+
+    The metric decides, and among equals the loss, where the metrics have a `loss`. Metrics on
+    different data cannot be compared, so every phase of a run starts anew.
+
+    Args:
+        path: the model directory.
+        model: a built model of `bert_tf.models`.
+        metric: what models are chosen by: the lowest of a loss, the highest of anything else.
+        vocab, lowercase: of its tokenizer.
+        writes: False for workers that only train along.
+        restore: puts back what the model was built without.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Any,
+        *,
+        metric: str,
+        vocab: list[str],
+        lowercase: Lowercase,
+        writes: bool,
+        restore: Restore | None = None,
+    ):
+        self._path = path
+        self._model = model
+        self._metric = metric
+        self._vocab = vocab
+        self._lowercase = lowercase
+        self._writes = writes
+        self._restore = restore
+        self._is_first = True
+
+    def keep_if_best(
+        self,
+        found: dict[str, Any],
+        metrics: dict[str, float],
+        notes: dict[str, Any],
+        task: dict[str, Any] | None = None,
+    ) -> bool:
+        """Compares with `notes["best"]`, which survives in checkpoints, and updates it.
+
+        The task of the best model is kept in `notes["task"]`. Where a run that resumes no longer
+        has the model of its notes, which was being published when the process was killed, the first
+        that comes up is the best; all workers look at once, so that their notes stay the same.
+
+        Args:
+            found: `step`, and in a run of several phases `phase`.
+            metrics: of the evaluation, the one that decides among them; empty without evaluation.
+            notes: of the loop.
+            task: content of `task.json`; None for a pretrained model.
+
+        Returns:
+            Whether this model is the best so far.
+        """
+        best = None if self._is_first and not self._path.is_dir() else notes.get("best")
+        self._is_first = False
+        if not self._is_best(found, metrics, best):
+            return False
+        self._write(task)
+        if best is None or not self._is_perfect(metrics, best):
+            notes[IMPROVED] = found["step"]
+        notes["best"] = {**found, **metrics}
+        if task is not None:
+            notes["task"] = task
+        return True
+
+    def _is_best(
+        self, found: dict[str, Any], metrics: dict[str, float], best: dict[str, Any] | None
+    ) -> bool:
+        if best is None or best.get("phase") != found.get("phase"):
+            return True
+        if not metrics or self._metric not in best:
+            return True
+        return rank(metrics, self._metric) > rank(best, self._metric)
+
+    def _is_perfect(self, metrics: dict[str, float], best: dict[str, Any]) -> bool:
+        """Whether the metric was as good as can be, so that only the loss can still fall."""
+        value = metrics.get(self._metric)
+        return value in _PERFECT and value == best.get(self._metric)
+
+    def _write(self, task: dict[str, Any] | None) -> None:
+        if self._writes:
+            write_model_directory(
+                self._path,
+                self._model,
+                vocab=self._vocab,
+                lowercase=self._lowercase,
+                task=task,
+                restore=self._restore,
+            )
+
+
+def rank(metrics: Mapping[str, float], metric: str) -> tuple[float, float]:
+    """What orders models from worse to better: the metric, and the loss among equals. One that is
+    not a number is worse than any number."""
+    value = metrics[metric]
+    value = -value if _is_lower_better(metric) else value
+    return _ranked(value), _ranked(-metrics.get("loss", 0.0))
+
+
+def _ranked(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+def _is_lower_better(metric: str) -> bool:
+    return metric.endswith("loss")
+
+
+IMPROVED = "improved_at"
+"""The note of the step of the last improvement, where that is not the step of the best model."""
+
+_NOTE = "evaluations_since_best"
+
+
+class EarlyStop:
+    """Counts evaluations since the last that improved, in the notes that checkpoints keep.
+
+    A model whose metric is perfect already and whose loss falls on is no improvement.
+
+    Args:
+        evaluations: so many without a better one end the run; 0 never does.
+    """
+
+    def __init__(self, evaluations: int):
+        self._limit = evaluations
+
+    def count(self, step: int, notes: dict[str, Any]) -> None:
+        """Takes note of an evaluation after `step` steps; `notes["best"]` is up to date."""
+        if self._limit:
+            notes[_NOTE] = 0 if _improved_at(notes) == step else notes.get(_NOTE, 0) + 1
+
+    def reason(self, notes: dict[str, Any]) -> str | None:
+        """Why the run ends now; None if it does not."""
+        if not self._limit or notes.get(_NOTE, 0) < self._limit:
+            return None
+        return f"no better evaluation in {self._limit} since step {_improved_at(notes)}"
+
+
+def _improved_at(notes: dict[str, Any]) -> int:
+    return int(notes.get(IMPROVED, notes["best"]["step"]))

@@ -1,1 +1,0 @@
-"""Strategies, replicas, workers, precision and throughput."""

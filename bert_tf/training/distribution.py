@@ -1,0 +1,265 @@
+"""Which tf.distribute strategy a run uses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from signal import Signals
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.base.console import Console
+from bert_tf.base.errors import InputError, RunnerFailed, UsageError
+from bert_tf.base.wording import quantity
+from bert_tf.training.protocols import Batch
+from bert_tf.training.timeline import StepTimer
+
+
+def make_strategy(name: str, tpu_address: str | None, console: Console) -> tf.distribute.Strategy:
+    """Builds the strategy before any variable is made.
+
+    Args:
+        name: "default" (one device), "mirrored" (all GPUs of this machine, or its logical CPU
+            devices), "multi-worker" (the workers named in the environment variable TF_CONFIG) or
+            "tpu".
+        tpu_address: name or grpc address of the TPU; only for "tpu".
+        console: where the number of replicas is reported.
+
+    Raises:
+        UsageError: TF_CONFIG is missing or not JSON, or the TPU cannot be reached.
+    """
+    strategy = _BUILDERS[name](tpu_address)
+    if strategy.num_replicas_in_sync > 1 or name != "default":
+        replicas = quantity(strategy.num_replicas_in_sync, "replica")
+        console.info(f"strategy {name}: {replicas}{_cluster(strategy)}")
+    if strategy.num_replicas_in_sync == 1 and name == "mirrored":
+        console.warn("strategy mirrored: there is only one device; it will do all the work")
+    return strategy
+
+
+def _cluster(strategy: tf.distribute.Strategy) -> str:
+    """The cluster as a worker sees it."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return ""
+    resolver = strategy.cluster_resolver
+    tasks = resolver.cluster_spec().as_dict()
+    hosts = [host for kind in tasks for host in tasks[kind]]
+    role = " and writes the run" if _is_chief_task(resolver) else ""
+    return (
+        f" on {quantity(len(hosts), 'worker')} ({', '.join(hosts)}); "
+        f"this is {resolver.task_type} {resolver.task_id}{role}"
+    )
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes checkpoints, metrics and models; of several workers one does."""
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return True
+    return _is_chief_task(strategy.cluster_resolver)
+
+
+def is_chief_process(name: str) -> bool:
+    """The same for a strategy that is not made yet, by its name.
+
+    Raises:
+        UsageError: TF_CONFIG is missing or not JSON.
+    """
+    if name != "multi-worker":
+        return True
+    _check_tf_config()
+    return _is_chief_task(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+
+
+def _is_chief_task(resolver: tf.distribute.cluster_resolver.ClusterResolver) -> bool:
+    if resolver.task_type == "chief":
+        return True
+    has_chief = "chief" in resolver.cluster_spec().as_dict()
+    return resolver.task_type in (None, "worker") and not resolver.task_id and not has_chief
+
+
+def worker_count(strategy: tf.distribute.Strategy) -> int:
+    """Processes that train together."""
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        resolver = strategy.cluster_resolver
+        return max(1, sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values()))
+    return 1
+
+
+def _default(_: str | None) -> tf.distribute.Strategy:
+    return tf.distribute.get_strategy()
+
+
+def _mirrored(_: str | None) -> tf.distribute.Strategy:
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return tf.distribute.MirroredStrategy([device.name for device in devices])
+
+
+def _multi_worker(_: str | None) -> tf.distribute.Strategy:
+    _check_tf_config()
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _check_tf_config() -> None:
+    example = (
+        '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    try:
+        json.loads(os.environ["TF_CONFIG"])
+    except KeyError:
+        raise UsageError(
+            "--strategy multi-worker: the environment variable TF_CONFIG is not set; set it on "
+            f"every worker, for example to {example} with the worker's own index"
+        ) from None
+    except ValueError as error:
+        raise UsageError(
+            f"--strategy multi-worker: TF_CONFIG is not valid JSON ({error}); expected {example}"
+        ) from None
+
+
+def _tpu(address: str | None) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address or "")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, tf.errors.OpError) as error:
+        raise UsageError(
+            f"--strategy tpu: no TPU at {address or 'this machine'} ({error}); "
+            "give its name or grpc://ADDRESS:8470 with --tpu-address"
+        ) from None
+    return tf.distribute.TPUStrategy(resolver)
+
+
+_BUILDERS = {
+    "default": _default,
+    "mirrored": _mirrored,
+    "multi-worker": _multi_worker,
+    "tpu": _tpu,
+}
+
+
+# What the others see of a worker that is gone.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+@contextmanager
+def naming_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Says what happened where a step ends because another worker is gone.
+
+    Raises:
+        RunnerFailed: instead of TensorFlow's errors.
+    """
+    try:
+        yield
+    except _LOST as error:
+        if worker_count(strategy) == 1:
+            raise
+        raise RunnerFailed(
+            f"another worker of the cluster is gone ({type(error).__name__}); start all workers "
+            "again, and the run resumes from its last checkpoint"
+        ) from None
+
+
+class WorkerSync:
+    """Means over the workers of a strategy."""
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+
+    def mean(self, numbers: list[float]) -> list[float]:
+        """The mean of each number; every worker calls this at the same point of its loop."""
+        result = self._means(tf.constant(np.asarray(numbers, dtype=np.float64)))
+        return [float(value) for value in result]
+
+    def clock(
+        self, timer: StepTimer, *, step: int, stop: Signals | None
+    ) -> tuple[float, Signals | None]:
+        """Elapsed seconds and the signal to stop for, the same on all workers, as then is the
+        speed in `timer`.
+
+        Args:
+            timer: this worker's.
+            step: steps done.
+            stop: the signal that asked this worker to stop, if one did; SIGTERM goes before others.
+
+        Raises:
+            InputError: the workers are at different steps.
+        """
+        if worker_count(self._strategy) == 1:
+            return timer.elapsed(), stop
+        signals = (Signals.SIGTERM, Signals.SIGINT)
+        asked = [float(stop is each) for each in signals]
+        elapsed, seconds_per_step, mean_step, *asked = self.mean(
+            [timer.elapsed(), timer.seconds_per_step, step, *asked]
+        )
+        if mean_step != step:
+            raise InputError(
+                f"the workers are at different steps ({step} here, {mean_step:.1f} on average); "
+                "--output must be a folder that all workers share"
+            )
+        timer.seconds_per_step = seconds_per_step
+        return elapsed, next(
+            (each for each, part in zip(signals, asked, strict=True) if part), None
+        )
+
+    @tf.function
+    def _means(self, values: tf.Tensor) -> tf.Tensor:
+        def mean(values: tf.Tensor) -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            # The copy is on the replica's device, where `all_reduce` looks for its destination.
+            return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(values))
+
+        result = self._strategy.run(mean, args=(values,))
+        return self._strategy.experimental_local_results(result)[0]
+
+
+def distributed_iterator(
+    strategy: tf.distribute.Strategy, make_dataset: Callable[[], tf.data.Dataset]
+) -> Iterator[Batch]:
+    """An iterator whose elements `strategy.run` takes, from a dataset of global batches.
+
+    Every worker reads whole batches and keeps its own rows, so that the rows of a batch do not
+    depend on the number of workers or replicas.
+
+    Args:
+        strategy: what the batches are spread over.
+        make_dataset: called once a worker; its batches' rows are a multiple of the replicas.
+    """
+    replicas = strategy.num_replicas_in_sync
+    # Autotuning has nothing to tune, and closing an iterator waits for its thread, up to a minute.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    if replicas == 1:
+        return iter(make_dataset().prefetch(2).with_options(options))
+
+    def worker_dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * local
+
+        def local_rows(batch: Batch) -> Batch:
+            return {name: _rows(tensor, replicas, first, local) for name, tensor in batch.items()}
+
+        rows = make_dataset().map(local_rows).unbatch()
+        return rows.prefetch(2 * local).with_options(options)
+
+    return iter(strategy.distribute_datasets_from_function(worker_dataset))
+
+
+def _rows(tensor: tf.Tensor, replicas: int, first: int, local: int) -> tf.Tensor:
+    """[rows, ...] to [local, rows / replicas, ...]: the rows of `local` replicas from `first`."""
+    static = tensor.shape.as_list()
+    rows = static[0] // replicas if static[0] is not None else tf.shape(tensor)[0] // replicas
+    rest = [
+        size if size is not None else tf.shape(tensor)[axis]
+        for axis, size in enumerate(static)
+        if axis
+    ]
+    return tf.reshape(tensor, [replicas, rows, *rest])[first : first + local]

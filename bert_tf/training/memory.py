@@ -1,0 +1,143 @@
+"""The memory of this machine, of its GPUs and of its control groups; imports no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_GPU_QUERY = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
+_GPU_QUERY_SECONDS = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Memory in bytes.
+
+    Attributes:
+        total: what this process and others may use together.
+        available: what is free of it or can be made so, and what this process has already.
+    """
+
+    total: int
+    available: int
+
+    def __str__(self) -> str:
+        return f"{self.available / 1e9:.1f} of {self.total / 1e9:.1f} GB"
+
+
+def machine_memory(process: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> Memory:
+    """The memory of the machine, or that of the control group (container) that is least.
+
+    Args:
+        process: what the system says of this process.
+        cgroups: where control groups are mounted, of version 1 or 2.
+    """
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = page * os.sysconf("SC_PHYS_PAGES")
+    free = total  # where the system does not say, as macOS
+    with suppress(OSError, KeyError, ValueError):
+        free = 1024 * _numbers(process.parent / "meminfo")["MemAvailable:"]
+    own = 0
+    with suppress(OSError, KeyError, ValueError):
+        own = 1024 * _numbers(process / "status")["VmRSS:"]
+    free += own
+    found = Memory(total=total, available=min(free, total))
+    for group in _memory_groups(process, cgroups):
+        with suppress(OSError, ValueError):  # `max`, the root, a group of another container
+            limit, used = _limit_and_use(group)
+            if limit < found.total:
+                free = max(0, limit - used) + own
+                found = Memory(total=limit, available=min(free, limit, found.available))
+    return found
+
+
+def gpu_bytes() -> int | None:
+    """The memory of the GPU that has least, by `nvidia-smi`; None where it says nothing."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(
+            [program, *_GPU_QUERY], capture_output=True, text=True, timeout=_GPU_QUERY_SECONDS
+        ).stdout
+        return min((int(size) << 20 for size in said.splitlines()), default=None)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+
+
+def memory_and_swap() -> int:
+    """Bytes of memory, and of the disk that it may be moved to; a container's swap is not known."""
+    total = machine_memory().total
+    if total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        with suppress(OSError, KeyError, ValueError):
+            total += 1024 * _numbers(Path("/proc/meminfo"))["SwapTotal:"]
+    return total
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had since its program began.
+
+    On Linux `getrusage` would count that of the process it was forked from.
+    """
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 1024 * _numbers(Path("/proc/self/status"))["VmHWM:"]
+
+
+def _memory_groups(process: Path, cgroups: Path) -> list[Path]:
+    """The folders of the process's control group and of those that hold it."""
+    try:
+        lines = (process / "cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    folders = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):
+            mounted, inner = cgroups / controllers, Path(path.lstrip("/"))
+            folders += [mounted / inner, *(mounted / parent for parent in inner.parents)]
+    return folders
+
+
+def _limit_and_use(group: Path) -> tuple[int, int]:
+    """Bytes; pages of files that nobody has read for a while do not count as used."""
+    is_second = (group / "memory.max").exists()
+    names = ("max", "current") if is_second else ("limit_in_bytes", "usage_in_bytes")
+    limit, used = (int((group / f"memory.{name}").read_text(encoding="ascii")) for name in names)
+    with suppress(OSError, KeyError, ValueError):
+        stat = _numbers(group / "memory.stat")
+        used -= stat["inactive_file" if is_second else "total_inactive_file"]
+    return limit, used
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """First words and the number after each; lines without one are left out."""
+    words = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return {found[0]: int(found[1]) for found in words if len(found) > 1 and found[1].isdigit()}
+
+
+def memory_for_steps() -> Memory | None:
+    """The memory of this machine, or of a GPU; None where it is not known, as on TPUs."""
+    from bert_tf.training.arithmetic import has_accelerator  # loads TensorFlow
+
+    if not has_accelerator():
+        return machine_memory()
+    size = gpu_bytes()
+    return None if size is None else Memory(total=size, available=size)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether TensorFlow had no memory for a tensor; its full disks are of the same type."""
+    import tensorflow as tf
+
+    message = str(error)
+    return isinstance(error, tf.errors.ResourceExhaustedError) and (
+        "OOM when allocating" in message or "ut of memory" in message
+    )

@@ -1,0 +1,111 @@
+"""metrics.jsonl of a run, and the trackers that get its lines."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.base.errors import InputError
+from bert_tf.base.files import naming_file, write_text_atomically
+from bert_tf.training.tracking.registry import TENSORBOARD, TRACKERS
+from bert_tf.training.tracking.tracker import SPLITS, TrackedRun, Tracker, TrackerSender
+
+Line = dict[str, Any]
+
+
+def read_metrics(path: Path) -> list[Line]:
+    """The lines of a metrics.jsonl; [] where there is none. A half-written last line is left out.
+
+    Raises:
+        InputError: another line is not a JSON object with `step` and `split`.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    metrics = []
+    for number, text in enumerate(lines[:-1], start=1):  # what follows the last newline is partial
+        try:
+            line = json.loads(text)
+            if line["split"] not in SPLITS or not isinstance(line["step"], int):
+                raise ValueError("unknown split or step")
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{path}:{number}: not a line of metrics ({error}); "
+                "delete the line, or start again with --overwrite"
+            ) from None
+        metrics.append(line)
+    return metrics
+
+
+class MetricsLog:
+    """Writes every line to metrics.jsonl and its numbers to trackers.
+
+    A line holds `step`, `split` ("train" or "eval"), `time` (seconds of training so far), and
+    numbers by name. A tracker that fails costs a warning, not the run.
+
+    Args:
+        run_directory: where `metrics.jsonl` is.
+        keep_until: the newest step of each split whose lines stay; those of later steps, of splits
+            that it does not name, and a last line that was cut off by a crash are removed.
+        warn: called when a tracker fails.
+        trackers: names of `TRACKERS`.
+        name: of the run, for trackers.
+        settings: of the run, for trackers.
+
+    Raises:
+        InputError: a line in the middle of metrics.jsonl is damaged.
+    """
+
+    def __init__(
+        self,
+        run_directory: Path,
+        *,
+        keep_until: Mapping[str, int],
+        warn: Callable[[str], None],
+        trackers: Sequence[str] = (TENSORBOARD,),
+        name: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ):
+        self._path = run_directory / "metrics.jsonl"
+        kept = [
+            line
+            for line in read_metrics(self._path)
+            if line["step"] <= keep_until.get(line["split"], -1)
+        ]
+        write_text_atomically(self._path, "".join(json.dumps(line) + "\n" for line in kept))
+        self._stream = self._path.open("a", encoding="utf-8")
+        run = TrackedRun(directory=run_directory, name=name, settings=settings or {}, lines=kept)
+        self._trackers = [
+            TrackerSender(
+                tracker, functools.partial(_open_tracker, tracker, run), lines=kept, warn=warn
+            )
+            for tracker in dict.fromkeys(trackers)
+        ]
+
+    def write(self, line: Line) -> None:
+        """Adds one line."""
+        with naming_file(self._path):
+            self._stream.write(json.dumps(line) + "\n")
+            self._stream.flush()
+        for tracker in self._trackers:
+            tracker.write(line)
+
+    def close(self, *, is_finished: bool = True) -> None:
+        """Flushes and closes the file, and ends what trackers do.
+
+        Args:
+            is_finished: whether the run has all its steps.
+        """
+        with naming_file(self._path):
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+        for tracker in self._trackers:
+            tracker.close(is_finished=is_finished)
+
+
+def _open_tracker(name: str, run: TrackedRun) -> Tracker:
+    return TRACKERS[name].load()(run)

@@ -1,1 +1,0 @@
-"""What a run does when: settings, timeline, schedules, step timer, early stop."""

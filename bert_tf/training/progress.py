@@ -1,0 +1,176 @@
+"""The log of a run: lines collected from its steps, written to its files and to the console."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.base.console import Advance, Console
+from bert_tf.base.wording import shown_duration
+from bert_tf.training.metrics_log import Line
+from bert_tf.training.run_files import RunFiles
+from bert_tf.training.timeline import LoopSettings, StepTimer, Timeline
+
+
+class LineBuilder:
+    """Collects the numbers of steps until a line is written.
+
+    Attributes:
+        pending: by name, a number for every step since the last line; JSON values, saved in
+            checkpoints so that a line's means survive an interruption.
+    """
+
+    def __init__(self, pending: dict[str, list[float]] | None = None):
+        self.pending = pending or {}
+        self._fastest = 0.0
+
+    def add(self, results: dict[str, np.ndarray]) -> None:
+        """Takes the numbers of some steps, float [n] by name (see `TrainingStep.run`)."""
+        for name, values in results.items():
+            self.pending.setdefault(name, []).extend(float(value) for value in values)
+
+    def train_line(
+        self, *, step: int, elapsed: float, seconds: float, peak_flops: float | None = None
+    ) -> Line | None:
+        """The line for all steps since the last one; None if all of them overflowed.
+
+        Losses and metrics are means over the steps, the learning rate and the loss scale are
+        the last step's.
+
+        Args:
+            step: steps done in all.
+            elapsed: seconds since the start of the run.
+            seconds: seconds these steps took.
+            peak_flops: operations per second of the machine at its peak, which the steps' `flops`
+                are divided by; where steps were faster, their rate is the peak.
+        """
+        pending, self.pending = self.pending, {}
+        made = np.array(pending.pop("finite")) > 0
+        if not made.any():
+            return None
+        examples, tokens = sum(pending.pop("examples")), sum(pending.pop("tokens"))
+        flops = sum(pending.pop("flops", []))
+        last = {name: pending.pop(name)[-1] for name in ("learning_rate", "loss_scale")}
+        if last["loss_scale"] == 1.0:
+            del last["loss_scale"]
+        means = {
+            name: math.fsum(np.array(values)[made]) / int(made.sum())
+            for name, values in pending.items()
+        }
+        line = {
+            "step": step,
+            "split": "train",
+            "time": round(elapsed, 3),
+            **means,
+            **last,
+            "examples_per_second": round(examples / seconds, 3),
+            "tokens_per_second": round(tokens / seconds, 1),
+        }
+        if flops and peak_flops:
+            self._fastest = max(self._fastest, peak_flops, flops / seconds)
+            line["mfu"] = round(flops / seconds / self._fastest, 4)
+        return line
+
+
+def progress_text(line: Line, *, total_steps: int, seconds_left: float) -> str:
+    """One train line for the console: how far, how good, how fast, how long."""
+    mfu = f"{line['mfu']:.0%} of peak  " if "mfu" in line else ""
+    return (
+        f"step {line['step']}/{total_steps}  loss {line['loss']:.4f}  "
+        f"{line['examples_per_second']:,.1f} examples/s  "
+        f"{line['tokens_per_second']:,.0f} tokens/s  {mfu}"
+        f"{shown_duration(seconds_left)} left"
+    )
+
+
+def evaluation_text(line: Line, shown: Sequence[str] = ()) -> str:
+    """One eval line for the console.
+
+    Args:
+        line: as in metrics.jsonl.
+        shown: the metrics to name, in this order, those that the line lacks left out; () for all.
+    """
+    names = shown or [name for name in line if name not in ("step", "split", "time")]
+    numbers = [f"{name} {line[name]:.4f}" for name in names if name in line]
+    return f"step {line['step']}, eval: " + "  ".join(numbers)
+
+
+class ProgressLog:
+    """Train and eval lines, the newest of which are kept.
+
+    Args:
+        settings: of the run.
+        timeline: for the time left.
+        files: receive the lines.
+        console: shows them.
+
+    Attributes:
+        lines: the newest line of each split that has one.
+    """
+
+    def __init__(
+        self, settings: LoopSettings, timeline: Timeline, files: RunFiles, console: Console
+    ):
+        self._settings = settings
+        self._timeline = timeline
+        self._files = files
+        self._console = console
+        self._builder = LineBuilder()
+        self._unshown: Advance | None = None
+        self.lines: dict[str, Line] = {}
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether steps were done since the last train line."""
+        return bool(self._builder.pending)
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes, JSON values: numbers not yet logged, and the newest lines."""
+        return {"pending": self._builder.pending, "lines": self.lines}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resumes from a `state`; other keys in it are ignored."""
+        self._builder, self.lines = LineBuilder(state["pending"]), state["lines"]
+
+    def add(self, results: dict[str, np.ndarray]) -> None:
+        """Takes the numbers of some steps, see `LineBuilder.add`."""
+        self._builder.add(results)
+
+    def write_training(self, step: int, timer: StepTimer) -> None:
+        """Logs all steps since the last line, unless all of them overflowed."""
+        elapsed = timer.elapsed()
+        line = self._builder.train_line(
+            step=step,
+            elapsed=elapsed,
+            seconds=timer.seconds_since_line(),
+            peak_flops=self._settings.peak_flops,
+        )
+        if line is None:
+            return
+        self._write(line)
+        seconds_left = self._timeline.seconds_left(
+            step, elapsed=elapsed, seconds_per_step=timer.seconds_per_step
+        )
+        advance = Advance(
+            progress_text(line, total_steps=self._settings.total_steps, seconds_left=seconds_left),
+            self._timeline.progress(step, elapsed),
+            says_time_left=True,
+        )
+        self._unshown = None if self._console.progress(advance) else advance
+
+    def end_progress(self) -> None:
+        """Shows the newest train line of this process, if the one shown last is older."""
+        self._console.end_progress(self._unshown)
+
+    def write_evaluation(self, step: int, timer: StepTimer, metrics: dict[str, float]) -> None:
+        """Logs the metrics of an evaluation."""
+        line = {"step": step, "split": "eval", "time": round(timer.elapsed(), 3), **metrics}
+        self._write(line)
+        self._console.info(evaluation_text(line, self._settings.shown_metrics))
+
+    def _write(self, line: Line) -> None:
+        self.lines[line["split"]] = line
+        self._files.write_line(line)

@@ -1,1 +1,0 @@
-"""The run directory: checkpoints, state, metrics and log lines."""

@@ -1,0 +1,359 @@
+"""The timeline of a run: progress, learning rates, and when to log, evaluate and save."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bert_tf.config.sections.loop import LoopSection
+from bert_tf.models.model_flops import ModelFlops
+from bert_tf.training.tracking.registry import TENSORBOARD
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PhaseSettings:
+    """A stretch of a run; where one ends, batches change their shape.
+
+    Attributes:
+        steps: of the phase.
+        accumulation_steps: micro-batches that each batch is computed in, one after the other.
+        peak_learning_rate: the learning rate after a warm-up that starts with the phase; None
+            continues the schedule of the phase before.
+        warmup_steps: of that warm-up.
+        work: of the model on the phase's sequences; None where it is not known.
+        relative_work: how much a step computes, in any unit; an estimate until steps are timed.
+    """
+
+    steps: int
+    accumulation_steps: int = 1
+    peak_learning_rate: float | None = None
+    warmup_steps: int = 0
+    work: ModelFlops | None = None
+    relative_work: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """How long, how fast and how carefully to train.
+
+    Attributes:
+        phases: of the run, one at least; the first has a peak learning rate.
+        schedule: decay after warm-up, see `bert_tf.training.timeline`.
+        cooldown_fraction: fraction of the run of the trapezoidal schedule's decay.
+        ema_decay: of the average of the weights that is evaluated and kept; 0 keeps none.
+        early_stop_evals: evaluations without a better one that end the run; 0 never does.
+        gradient_clip_norm: global norm that gradients are clipped to; 0 does not clip.
+        seed: seed of dropout.
+        log_every: steps between train lines of metrics.jsonl.
+        eval_every: steps between calls of `evaluate`; 0 calls it only at the end of a phase.
+        checkpoint_every: steps between checkpoints; 0 leaves it to `checkpoint_minutes`.
+        checkpoint_minutes: minutes between checkpoints; 0 leaves it to `checkpoint_every`.
+        keep_checkpoints: newest checkpoints kept.
+        max_minutes: training time after which a run of one phase ends; 0 sets no limit. The
+            progress of the schedule is then max(step / total_steps, elapsed / max_minutes), so that
+            the learning rate has decayed when the time is over; a warm-up takes the same fraction
+            of the time. Such a run depends on the machine's speed and cannot be repeated bit
+            for bit.
+        peak_flops: operations per second of the machine at its peak; None leaves MFU out.
+        steps_per_call: steps inside one call of the compiled function; 0 lets the loop find a
+            number that takes about a second.
+        shown_metrics: names of what the console shows of an evaluation; () for everything.
+        report_to: names of the trackers that get the lines of metrics.jsonl.
+        reported: values of the config by key, for trackers.
+    """
+
+    phases: tuple[PhaseSettings, ...]
+    schedule: str = "linear"
+    cooldown_fraction: float = 0.0
+    ema_decay: float = 0.0
+    early_stop_evals: int = 0
+    gradient_clip_norm: float = 1.0
+    seed: int = 1
+    log_every: int = 10
+    eval_every: int = 0
+    checkpoint_every: int = 0
+    checkpoint_minutes: float = 5.0
+    keep_checkpoints: int = 3
+    max_minutes: float = 0.0
+    peak_flops: float | None = None
+    steps_per_call: int = 0
+    shown_metrics: tuple[str, ...] = ()
+    report_to: tuple[str, ...] = (TENSORBOARD,)
+    reported: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps in all."""
+        return sum(phase.steps for phase in self.phases)
+
+    @classmethod
+    def from_config(
+        cls,
+        config: LoopSection,
+        *,
+        phases: tuple[PhaseSettings, ...],
+        eval_every: int = 0,
+        max_minutes: float = 0.0,
+        peak_flops: float | None = None,
+        steps_per_call: int = 0,
+        shown_metrics: tuple[str, ...] = (),
+    ) -> LoopSettings:
+        """Takes what every training section has from `config`, the rest from the task."""
+        return cls(
+            phases=phases,
+            schedule=config.schedule,
+            cooldown_fraction=config.cooldown_proportion,
+            ema_decay=config.ema_decay,
+            early_stop_evals=config.early_stop_evals,
+            gradient_clip_norm=config.gradient_clip_norm,
+            seed=config.seed,
+            log_every=config.log_every,
+            eval_every=eval_every,
+            checkpoint_every=config.checkpoint_every,
+            checkpoint_minutes=config.checkpoint_minutes,
+            keep_checkpoints=config.keep_checkpoints,
+            max_minutes=max_minutes,
+            peak_flops=peak_flops,
+            steps_per_call=steps_per_call,
+            shown_metrics=shown_metrics,
+            report_to=config.report_to,
+            reported=config.as_dict(),
+        )
+
+
+class Timeline:
+    """What follows from the settings, the step and the clock alone."""
+
+    def __init__(self, settings: LoopSettings):
+        self._settings = settings
+        self._limit_seconds = 60 * settings.max_minutes
+        self._ends = phase_ends([phase.steps for phase in settings.phases])
+        self._spans = _spans(settings, self._ends)
+
+    def phase_number(self, step: int) -> int:
+        """The phase, from 0, that the step after `step` steps belongs to."""
+        return phase_of(self._ends, step)
+
+    def phase(self, step: int) -> PhaseSettings:
+        """The settings of that phase."""
+        return self._settings.phases[self.phase_number(step)]
+
+    def progress(self, step: int, elapsed: float) -> float:
+        """Fraction of the run that is done: of the steps, or of the time if that is more."""
+        done = step / self._settings.total_steps
+        return max(done, elapsed / self._limit_seconds) if self._limit_seconds else done
+
+    def learning_rates(
+        self, step: int, count: int, *, elapsed: float, seconds_per_step: float
+    ) -> np.ndarray:
+        """The rates of steps `step` … `step + count - 1` of one phase, float64 [count]."""
+        span = self._spans[self.phase_number(step)]
+        numbers = np.arange(count)
+        progress = (step - span.start + numbers) / (span.end - span.start)
+        if self._limit_seconds:
+            times = (elapsed + numbers * seconds_per_step) / self._limit_seconds
+            progress = np.maximum(progress, times)
+        return span.schedule(progress)
+
+    def steps_to_boundary(self, step: int) -> int:
+        """Steps until a log line, an evaluation, a checkpoint or the end of the phase."""
+        settings = self._settings
+        periods = (settings.log_every, settings.eval_every, settings.checkpoint_every)
+        return min(
+            self._ends[self.phase_number(step)] - step,
+            *(period - step % period for period in periods if period),
+        )
+
+    def evaluation_is_due(self, step: int) -> bool:
+        """Whether to evaluate after `step` steps: by the period, and where a phase has ended."""
+        every = self._settings.eval_every
+        return bool(every and step % every == 0) or step in self._ends[:-1]
+
+    def checkpoint_is_due(self, step: int, seconds_since_last: float) -> bool:
+        """Whether the step or the time asks for a checkpoint."""
+        every, minutes = self._settings.checkpoint_every, self._settings.checkpoint_minutes
+        return bool(every and step % every == 0) or bool(
+            minutes and seconds_since_last >= 60 * minutes
+        )
+
+    def seconds_left(self, step: int, *, elapsed: float, seconds_per_step: float) -> float:
+        """Seconds until the end, later phases estimated by their relative work."""
+        first = phase_of(self._ends, max(0, step - 1))  # the one whose speed is known
+        speed = seconds_per_step / self._settings.phases[first].relative_work
+        starts = [0, *self._ends]
+        left = sum(
+            (end - max(step, start)) * speed * phase.relative_work
+            for start, end, phase in zip(starts, self._ends, self._settings.phases, strict=False)
+            if end > step
+        )
+        return min(left, self._limit_seconds - elapsed) if self._limit_seconds else left
+
+
+def phase_ends(steps: list[int]) -> list[int]:
+    """The number of steps after which each phase is over."""
+    return list(itertools.accumulate(steps))
+
+
+def phase_of(ends: list[int], step: int) -> int:
+    """The phase, from 0, of the step after `step` steps; the last one at the end."""
+    return min(bisect.bisect_right(ends, step), len(ends) - 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Span:
+    """Steps that share a schedule."""
+
+    start: int
+    end: int
+    schedule: Schedule
+
+
+def _spans(settings: LoopSettings, ends: list[int]) -> list[_Span]:
+    """The span of each phase; phases without a peak of their own are in that of the one before."""
+    starts = [0, *ends[:-1]]
+    start_phases = [
+        n for n, phase in enumerate(settings.phases) if phase.peak_learning_rate is not None
+    ]
+    if start_phases[:1] != [0]:
+        raise ValueError("the first phase needs a peak learning rate")
+    spans: list[_Span] = []
+    for first, following in zip(start_phases, [*start_phases[1:], len(ends)], strict=True):
+        phase, start, end = settings.phases[first], starts[first], ends[following - 1]
+        schedule = make_schedule(
+            settings.schedule,
+            peak=phase.peak_learning_rate or 0.0,
+            warmup_fraction=min(1.0, phase.warmup_steps / (end - start)),
+            cooldown_fraction=settings.cooldown_fraction,
+        )
+        spans += [_Span(start, end, schedule)] * (following - first)
+    return spans
+
+
+Schedule = Callable[[np.ndarray], np.ndarray]
+
+POLYNOMIAL_POWER = 0.5
+
+
+def make_schedule(
+    name: str, *, peak: float, warmup_fraction: float, cooldown_fraction: float = 0.0
+) -> Schedule:
+    """Linear warm-up to `peak`, then a decay.
+
+    The schedules are HuggingFace's (`transformers/optimization.py`, `get_linear_schedule_with_
+    warmup` and its neighbors) written over progress = step / total steps, so that one function
+    serves runs limited by steps and by time. Step 0 has rate 0 where there is a warm-up.
+
+    Args:
+        name: "linear" to 0; "constant"; "cosine", half a period, to 0; "polynomial" to 0 with
+            power 0.5, as NVIDIA's LAMB recipe for BERT; "trapezoidal", constant and then linear to
+            0 (warm-up, stable, decay).
+        peak: the rate at the end of the warm-up.
+        warmup_fraction: fraction of the run spent on warm-up, 0 to 1.
+        cooldown_fraction: fraction of the run of the trapezoidal schedule's decay, 0 to 1; no more
+            than what the warm-up leaves is used.
+
+    Returns:
+        A function from progress, float [n] from 0 to 1, to learning rates, float64 [n].
+    """
+    rest = max(1.0 - warmup_fraction, 1e-12)
+    decay = _trapezoid(cooldown_fraction / rest) if name == "trapezoidal" else _DECAYS[name]
+
+    def schedule(progress: np.ndarray) -> np.ndarray:
+        progress = np.clip(np.asarray(progress, dtype=np.float64), 0.0, 1.0)
+        decayed = decay((progress - warmup_fraction) / rest)
+        if warmup_fraction == 0.0:
+            return peak * decayed
+        return peak * np.where(progress < warmup_fraction, progress / warmup_fraction, decayed)
+
+    return schedule
+
+
+def _trapezoid(cooldown: float) -> Schedule:
+    """1, then linear to 0 over the last `cooldown`, of which 1 is all there is."""
+    if cooldown == 0.0:
+        return _DECAYS["constant"]
+    return lambda done: np.clip((1.0 - done) / min(cooldown, 1.0), 0.0, 1.0)
+
+
+_DECAYS: dict[str, Schedule] = {
+    "linear": lambda done: np.clip(1.0 - done, 0.0, 1.0),
+    "constant": lambda done: np.ones_like(done),
+    "cosine": lambda done: 0.5 * (1.0 + np.cos(np.pi * np.clip(done, 0.0, 1.0))),
+    "polynomial": lambda done: np.clip(1.0 - done, 0.0, 1.0) ** POLYNOMIAL_POWER,
+}
+
+
+SECONDS_PER_CALL = 1.0
+MAX_STEPS_PER_CALL = 100
+
+
+class StepTimer:
+    """Measures a run's speed and keeps calls short enough to react to signals.
+
+    Args:
+        elapsed_before: seconds that earlier processes of the run trained for.
+        steps_per_call: fixed number of steps per call; 0 aims at one call per second.
+
+    Attributes:
+        seconds_per_step: as measured by the last calls; 0 before the second call, since the first
+            one compiles.
+    """
+
+    def __init__(self, elapsed_before: float, steps_per_call: int):
+        self._start = time.monotonic() - elapsed_before
+        self._fixed = steps_per_call
+        self._calls = 0
+        self._line_seconds = 0.0
+        self._last_checkpoint = time.monotonic()
+        self.seconds_per_step = 0.0
+
+    def expect_compilation(self) -> None:
+        """The next call compiles again, so the speed measured so far no longer applies."""
+        self._calls = 0
+        self.seconds_per_step = 0.0
+
+    def elapsed(self) -> float:
+        """Seconds of training so far, in this process and those before it."""
+        return time.monotonic() - self._start
+
+    def steps_of_next_call(self, limit: int) -> int:
+        """Steps for the next call, from 1 to `limit`."""
+        if self._fixed:
+            return min(self._fixed, limit)
+        if not self.seconds_per_step:
+            return 1
+        target = int(SECONDS_PER_CALL / self.seconds_per_step)
+        return max(1, min(target, limit, MAX_STEPS_PER_CALL))
+
+    @contextmanager
+    def call(self, steps: int) -> Iterator[None]:
+        """Times a call of `steps` steps."""
+        start = time.monotonic()
+        yield
+        seconds = time.monotonic() - start
+        self._line_seconds += seconds
+        self._calls += 1
+        if self._calls > 1:
+            new = seconds / steps
+            old = self.seconds_per_step or new
+            self.seconds_per_step = 0.5 * old + 0.5 * new
+
+    def seconds_since_line(self) -> float:
+        """Seconds spent in calls since this was asked last, for the speeds of a log line."""
+        seconds, self._line_seconds = self._line_seconds, 0.0
+        return max(seconds, 1e-9)
+
+    def seconds_since_checkpoint(self) -> float:
+        """Seconds since `checkpoint_done`, or since the start."""
+        return time.monotonic() - self._last_checkpoint
+
+    def checkpoint_done(self) -> None:
+        """Starts the time to the next checkpoint."""
+        self._last_checkpoint = time.monotonic()

@@ -1,1 +1,0 @@
-"""Files of tensors that no package at hand reads."""

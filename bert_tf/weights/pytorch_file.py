@@ -1,0 +1,154 @@
+"""Reads PyTorch weight files without PyTorch and without running the code that pickles may hold.
+
+The file is a zip archive since PyTorch 1.6: `data.pkl` describes the tensors, `data/<key>` holds
+the numbers. Nothing of it is larger in memory than on disk: members are stored, not compressed, and
+no tensor has more numbers than its storage.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.base.errors import InputError, UsageError
+from bert_tf.base.files import check_lfs_pointer
+from bert_tf.weights.pytorch_pickle import (
+    LONGEST_PICKLE_BYTES,
+    ForeignNameError,
+    PickleError,
+    Tensor,
+    read_pickle,
+)
+
+_CURE = "convert it with PyTorch: model.save_pretrained(folder, safe_serialization=True)"
+_MOST_SHARING = 4  # tensors may share numbers, as the masked-LM head does with the embeddings
+
+
+class PyTorchFile:
+    """A state dict saved by PyTorch 1.6 or later.
+
+    Raises:
+        UsageError: the file is older, or holds anything but tensors.
+        InputError: the file is damaged.
+    """
+
+    def __init__(self, path: str | Path):
+        self._path = Path(path)
+        check_lfs_pointer(self._path)
+        if not zipfile.is_zipfile(self._path):
+            raise UsageError(
+                f"{self._path}: not a zip archive, so saved by PyTorch before 1.6 or damaged; "
+                f"{_CURE}"
+            )
+        with self._open() as archive:
+            described = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            if len(described) != 1:
+                raise InputError(f"{self._path}: damaged PyTorch file (no data.pkl inside)")
+            self._root = described[0].removesuffix("data.pkl")
+            if self._root + "byteorder" in archive.namelist():
+                order = self._member(archive, "byteorder", at_most=16)
+                if order != b"little":
+                    raise UsageError(f"{self._path}: byte order is {order!r}; {_CURE}")
+            content = self._member(archive, "data.pkl", at_most=LONGEST_PICKLE_BYTES)
+        self._tensors = {
+            name: value
+            for name, value in self._state(content).items()
+            if isinstance(value, Tensor) and value.storage.dtype.kind not in "iub"
+        }
+        size = sum(
+            math.prod(tensor.shape) * tensor.storage.dtype.itemsize
+            for tensor in self._tensors.values()
+        )
+        if size > _MOST_SHARING * self._path.stat().st_size:
+            raise InputError(
+                f"{self._path}: damaged PyTorch file (its tensors would take {size:,} bytes, more "
+                f"than {_MOST_SHARING} times the file)"
+            )
+
+    @contextmanager
+    def _open(self) -> Iterator[zipfile.ZipFile]:
+        try:
+            with zipfile.ZipFile(self._path) as archive:
+                yield archive
+        except (zipfile.BadZipFile, KeyError, EOFError, OSError, NotImplementedError) as error:
+            raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+
+    def _member(self, archive: zipfile.ZipFile, name: str, *, at_most: int) -> bytes:
+        """The content of a member.
+
+        Raises:
+            InputError: it is larger, or compressed, so that its size is not bounded by the file's.
+        """
+        info = archive.getinfo(self._root + name)
+        if info.file_size > at_most:
+            raise InputError(
+                f"{self._path}: damaged PyTorch file ({name} has {info.file_size:,} bytes, "
+                f"expected at most {at_most:,})"
+            )
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            raise InputError(
+                f"{self._path}: {name} is compressed or encrypted inside, which PyTorch never "
+                f"does; {_CURE}"
+            )
+        return archive.read(info)
+
+    def _state(self, content: bytes) -> dict[str, object]:
+        try:
+            state = read_pickle(content)
+        except PickleError as error:
+            raise InputError(f"{self._path}: damaged PyTorch file ({error})") from None
+        except ForeignNameError as error:
+            raise UsageError(
+                f"{self._path}: holds {error}, which is no weight and is not loaded, since it "
+                f"could run foreign code; {_CURE}"
+            ) from None
+        inner = state.get("state_dict") if isinstance(state, dict) else None
+        state = inner if isinstance(inner, dict) else state
+        if not isinstance(state, dict):
+            raise UsageError(f"{self._path}: holds no state dict; {_CURE}")
+        return state
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the floating-point tensors by name."""
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """The numbers of a tensor, in the type they are stored in.
+
+        Raises:
+            InputError: the numbers are missing, or fewer than the tensor's shape asks for.
+        """
+        tensor = self._tensors[name]
+        try:
+            with self._open() as archive:
+                content = self._member(
+                    archive, f"data/{tensor.storage.key}", at_most=self._path.stat().st_size
+                )
+        except InputError as error:
+            raise InputError(f"{error} at {name}") from None
+        item = tensor.storage.dtype.itemsize
+        numbers = np.frombuffer(content, tensor.storage.dtype, len(content) // item)
+        size = math.prod(tensor.shape)
+        last = tensor.offset + sum(
+            (length - 1) * stride
+            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
+        )
+        if last >= len(numbers) or not 0 < size <= len(numbers):
+            raise InputError(
+                f"{self._path}: damaged at {name} (its shape {list(tensor.shape)} does not fit "
+                f"the {len(numbers):,} numbers that are stored)"
+            )
+        # The stride of an axis of length 1 may be any number.
+        strides = [
+            stride * item if length > 1 else 0
+            for length, stride in zip(tensor.shape, tensor.strides, strict=True)
+        ]
+        return np.lib.stride_tricks.as_strided(
+            numbers[tensor.offset :], tensor.shape, strides
+        ).copy()

@@ -1,0 +1,146 @@
+"""SavedModels in a process that cannot import this package, nor more libraries than it says.
+
+tensorflow_text imports Keras, so only models of ids can do without that.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+from bert_tf.engines.saved_model import SAVED_MODEL
+from bert_tf.export.saved_model import (
+    first_serving_release,
+    text_operations,
+    write_ids_model,
+)
+
+pytestmark = pytest.mark.slow  # exports a model of every task and starts processes
+
+_FORBIDDING = """
+import json, sys
+from importlib.machinery import ModuleSpec
+
+class Forbidding:  # TensorFlow looks for Keras when it is imported, and imports it when it is used
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in FORBIDDEN:
+            return ModuleSpec(name, self, origin="forbidden")
+
+    def create_module(self, spec):
+        raise ModuleNotFoundError(f"forbidden: {spec.name}")
+
+    def exec_module(self, module):
+        pass
+
+sys.meta_path.insert(0, Forbidding())
+import numpy as np
+import tensorflow as tf
+"""
+_TEXTS = """
+import tensorflow_text
+
+LONG = b"the river runs north of it . " * 3448
+TEXTS = [
+    b"the city [MASK] is it", b"", LONG[:100_000], b"x" * 100_000, " \\u200b\\U0001f388".encode(),
+    b"\\xff\\xfe\\x00 \\xc3(", b"the \\xe2\\x82 city\\xf0\\x9f [MASK] \\xff", b"\\xed\\xa0\\x80",
+]
+JSON = ("predicted_entities", "predicted_tags", "predicted_nbest", "predicted_tokens")
+found = {}
+for path in sys.argv[1:]:
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    inputs = signature.structured_input_signature[1]
+    shapes = {}
+    for texts in (TEXTS, []):
+        rows = {}
+        for name, spec in inputs.items():
+            lists = [[text, b"is it ?", text] for text in texts]
+            values = texts if spec.shape.rank == 1 else lists
+            rows[name] = tf.constant(values, tf.string, [len(texts), 3][:spec.shape.rank])
+        outputs = {name: values.numpy() for name, values in signature(**rows).items()}
+        shapes[len(texts)] = sorted({len(values) for values in outputs.values()})
+        for name, values in outputs.items():
+            assert values.dtype == object or np.isfinite(values).all(), (path, name)
+            if name in JSON:  # of UTF-8
+                [json.loads(value) for value in values[:5]]
+    found[path] = shapes
+print(json.dumps(found))
+"""
+_IDS = """
+found = {}
+for path in sys.argv[1:]:
+    signature = tf.saved_model.load(path).signatures["serving_default"]
+    rank = signature.structured_input_signature[1]["input_mask"].shape.rank
+    rows = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
+    ids = tf.constant(rows if rank == 2 else rows[None])
+    mask, types = tf.cast(ids > 0, tf.int32), tf.zeros_like(ids)
+    outputs = signature(input_word_ids=ids, input_mask=mask, input_type_ids=types)
+    found[path] = {name: values.numpy().tolist() for name, values in outputs.items()}
+print(json.dumps(found))
+"""
+_KNOWN = """
+from tensorflow.python.framework import op_def_registry
+print(json.dumps([name for name in sys.argv[1:] if op_def_registry.get(name) is None]))
+"""
+
+
+def run_alone(script, *arguments, forbidden=("keras_hub", "bert_tf", "pipeline")):
+    done = subprocess.run(
+        [sys.executable, "-c", f"FORBIDDEN = {forbidden!r}{_FORBIDDING}{script}", *arguments],
+        env={"TF_CPP_MIN_LOG_LEVEL": "2", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_task_answers_any_bytes_with_tensorflow_and_tensorflow_text_alone(all_kinds):
+    """Empty, of 100,000 characters, not UTF-8; and no rows at all."""
+    paths = [str(exported.path) for _, exported in all_kinds.values()]
+    found = run_alone(_TEXTS, *paths)
+    assert found == {path: {"8": [8], "0": [0]} for path in paths}
+
+
+def test_every_task_takes_ids_with_tensorflow_alone(all_kinds, tmp_path):
+    for kind, (trained, _) in all_kinds.items():
+        write_ids_model(trained, tmp_path / kind)
+        assert text_operations(tmp_path / kind / SAVED_MODEL) == []
+    forbidden = ("tensorflow_text", "keras", "keras_hub", "bert_tf", "pipeline")
+    paths = [str(tmp_path / kind) for kind in all_kinds]
+    found = run_alone(_IDS, *paths, forbidden=forbidden)
+    for kind, (_, exported) in all_kinds.items():
+        ids = np.array([[2, 7, 9, 3], [2, 3, 0, 0]], np.int32)
+        rows = ids[None] if kind == "chooser" else ids
+        batch = {
+            "input_word_ids": rows,
+            "input_mask": (rows > 0).astype(np.int32),
+            "input_type_ids": np.zeros_like(rows),
+        }
+        beside_texts = exported.signature("ids")(**batch)
+        outputs = found[str(tmp_path / kind)]
+        assert outputs.keys() == beside_texts.keys()
+        for name, values in outputs.items():
+            np.testing.assert_allclose(
+                values, beside_texts[name], atol=1e-5, err_msg=f"{kind} {name}"
+            )
+
+
+def test_all_operations_that_tensorflow_lacks_are_known(all_kinds):
+    """So that the card names what TensorFlow Serving has to have."""
+    used = set()
+    for _, exported in all_kinds.values():
+        graph = SavedModel.FromString((exported.path / SAVED_MODEL).read_bytes()).meta_graphs[0]
+        used |= {operation.name for operation in graph.meta_info_def.stripped_op_list.op}
+    lacking = run_alone(_KNOWN, *sorted(used), forbidden=("tensorflow_text", "keras"))
+    assert lacking == ["FastBertNormalize", "FastWordpieceTokenizeWithOffsets"]
+    for _, exported in all_kinds.values():
+        assert text_operations(exported.path / SAVED_MODEL) == lacking
+    assert first_serving_release(lacking) == "2.12"
+    assert first_serving_release(["FastWordpieceTokenizeWithOffsets"]) == "2.10"
+    assert first_serving_release(["TFText>RoundRobinTrim"]) is None

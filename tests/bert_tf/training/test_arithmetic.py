@@ -1,0 +1,144 @@
+"""What a run computes with is decided once, and stays when it is resumed elsewhere."""
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.base import processor
+from bert_tf.base.json_files import sealed
+from bert_tf.config.section import build_section
+from bert_tf.config.sections.pretraining import TrainConfig
+from bert_tf.cpu import cores
+from bert_tf.training import arithmetic
+from bert_tf.training.arithmetic import (
+    ARITHMETIC_FILE,
+    BatchRows,
+    keep_arithmetic,
+    settle_arithmetic,
+)
+
+ROWS = BatchRows(batch=32, micro_batches=1, is_filled_up=False)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets cores and instructions of the machine; TensorFlow's threads stay as they are."""
+    monkeypatch.setattr(arithmetic, "divide_cores_among_parts", lambda: None)
+
+    def set_machine(usable_cores, flags):
+        monkeypatch.setattr(cores, "usable_cores", lambda: usable_cores)
+        monkeypatch.setattr(processor, "processor_flags", lambda: flags)
+
+    return set_machine
+
+
+def settle(run, console, *rows, trial=None, **options):
+    config = build_section(
+        TrainConfig, {"data": "-", "output": str(run), "size": "tiny", **options}
+    )
+    settled = settle_arithmetic(
+        config,
+        rows,
+        static_shapes=True,
+        strategy=tf.distribute.get_strategy(),
+        console=console,
+        trial=trial,
+    )
+    keep_arithmetic(config, settled)
+    return settled.precision.policy, settled.precision.use_xla, settled.shards
+
+
+def test_a_resumed_run_keeps_what_it_began_with(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    began = settle(tmp_path / "run", console, ROWS)
+    assert began == ("mixed_bfloat16", False, 2)
+    machine(1, {"avx2"})
+    assert settle(tmp_path / "run", console, ROWS) == began
+    assert console.text.splitlines()[-1] == (
+        "arithmetic as this run began with: bfloat16, with fused kernels, batches in 2 parts"
+    )
+    assert settle(tmp_path / "other", console, ROWS) == ("float32", False, 2)
+
+
+def test_a_run_from_before_kernels_goes_on_without(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    kept = {"policy": "mixed_bfloat16", "use_xla": False, "shards": 2}
+    (tmp_path / ARITHMETIC_FILE).write_text(sealed(kept))
+    settle(tmp_path, console, ROWS)
+    assert console.text == (
+        "arithmetic as this run began with: bfloat16, without XLA, batches in 2 parts\n"
+    )
+
+
+def test_a_damaged_record_is_made_again(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    (tmp_path / ARITHMETIC_FILE).write_text('{"policy": "float32", "checksum": ""}')
+    assert settle(tmp_path, console, ROWS) == ("mixed_bfloat16", False, 2)
+
+
+def test_the_phase_that_cannot_be_divided_decides(tmp_path, console, machine):
+    machine(4, {"avx512_bf16"})
+    odd = BatchRows(batch=31, micro_batches=1, is_filled_up=False)
+    assert settle(tmp_path / "one", console, ROWS)[2] == 2
+    assert settle(tmp_path / "two", console, ROWS, odd)[2] == 1
+    assert settle(tmp_path / "none", console)[2] == 1
+
+
+def test_what_xla_compiles_and_replicas_compute_stays_whole(tmp_path, console, machine):
+    machine(2, {"avx512_bf16"})
+    assert settle(tmp_path / "xla", console, ROWS, xla="on") == ("mixed_bfloat16", True, 1)
+    run = tmp_path / "mirrored"
+    assert settle(run, console, ROWS, strategy="mirrored") == ("mixed_bfloat16", False, 1)
+    assert not run.exists()
+
+
+def trial_with(milliseconds):
+    """A trial whose steps take so long, by policy and compiler."""
+
+    def trial(ways):
+        return [milliseconds[way.precision.policy, way.precision.use_xla] / 1000 for way in ways]
+
+    return trial
+
+
+@pytest.mark.parametrize(
+    ("float32_with_xla", "chosen"),
+    [(40, ("float32", True, 1)), (97, ("mixed_bfloat16", False, 2))],
+    ids=["faster", "as-fast"],
+)
+def test_a_trial_chooses_what_is_clearly_faster(
+    tmp_path, console, machine, float32_with_xla, chosen
+):
+    machine(2, {"avx512_bf16"})
+    trial = trial_with(
+        {
+            ("mixed_bfloat16", False): 100,
+            ("mixed_bfloat16", True): 400,
+            ("float32", False): 200,
+            ("float32", True): float32_with_xla,
+        }
+    )
+    assert settle(tmp_path, console, ROWS, trial=trial) == chosen
+    assert "  bfloat16, with fused kernels, batches in 2 parts: 100 ms\n" in console.text
+    assert "  bfloat16, with XLA: 400 ms\n" in console.text
+    assert settle(tmp_path, console, ROWS, trial=None) == chosen, "kept for the resumed run"
+
+
+@pytest.mark.parametrize(
+    ("options", "settled"),
+    [
+        ({"precision": "float32"}, ("float32", False, 2)),
+        ({"xla": "off"}, ("mixed_bfloat16", False, 2)),
+    ],
+)
+def test_what_the_config_says_is_not_tried(tmp_path, console, machine, options, settled):
+    machine(2, {"avx512_bf16"})
+    assert settle(tmp_path, console, ROWS, trial=pytest.fail, **options) == settled
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro_batches", "is_filled_up", "shards"),
+    [(32, 2, False, 2), (32, 16, False, 1), (30, 2, False, 1), (30, 2, True, 2), (12, 1, False, 2)],
+)
+def test_parts_divide_micro_batches(batch, micro_batches, is_filled_up, shards):
+    rows = BatchRows(batch=batch, micro_batches=micro_batches, is_filled_up=is_filled_up)
+    assert rows.shards() == shards
